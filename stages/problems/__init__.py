@@ -1,0 +1,31 @@
+"""The structures: one file each, all behind `protocol.Problem`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from stages.problems.protocol import Problem
+
+STRUCTURES = {
+    "chain": "stages.problems.chain",
+    "multiclass": "stages.problems.multiclass",
+    "segmentation": "stages.problems.segmentation",
+}
+
+
+def structure(name: str) -> ModuleType:
+    """The module of a structure; ValueError lists those there are."""
+    if name not in STRUCTURES:
+        raise ValueError(f"unknown structure {name!r}; there are: {', '.join(sorted(STRUCTURES))}")
+    return import_module(STRUCTURES[name])
+
+
+def build(name: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Problem:
+    """The problem of structure `name` over the arrays of one split."""
+    problem: Problem = structure(name).build(arrays, meta)
+    return problem

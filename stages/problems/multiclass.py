@@ -1,0 +1,135 @@
+"""Multiclass classification: the smallest structure (Crammer-Singer; the toy problem of O16 App. C).
+
+Features x_i in R^D, K classes, w = (w_1, ..., w_K) stacked class by class. Local coordinates m_i(y) = e_y in R^K and
+B_i = I_K (x) x_i, so ||B_i delta||^2 = ||x_i||^2 ||delta||^2. The task loss is a (K, K) cost matrix with a zero diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import FAST, frozen
+
+
+@njit(**FAST)
+def _dot(x, w, start):
+    total = 0.0
+    for j in range(x.size):
+        total += x[j] * w[start + j]
+    return total
+
+
+class Multiclass(NamedTuple):
+    """n examples of D features and K classes; d = K * D."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    x: np.ndarray
+    """float32 or float64, (n, D)"""
+    norms2: np.ndarray
+    """float64, (n,): ||x_i||^2"""
+    cost: np.ndarray
+    """float64, (K, K): cost[truth, prediction]"""
+
+    def scores(self, i, w, theta):
+        x = self.x[i]
+        for k in range(theta.size):
+            theta[k] = _dot(x, w, k * x.size)
+
+    def max_oracle(self, i, theta, y, scratch):
+        cost = self.cost[self.truth[i]]
+        best = 0
+        for k in range(1, theta.size):
+            if theta[k] + cost[k] > theta[best] + cost[best]:
+                best = k
+        y[0] = best
+        return cost[best]
+
+    def decode(self, i, theta, y, scratch):
+        best = 0
+        for k in range(1, theta.size):
+            if theta[k] > theta[best]:
+                best = k
+        y[0] = best
+
+    def value(self, i, theta, y):
+        return theta[y[0]]
+
+    def add(self, i, y, c, out):
+        out[y[0]] += c
+
+    def norm2(self, i, delta):
+        total = 0.0
+        for k in range(delta.size):
+            total += delta[k] * delta[k]
+        return total * self.norms2[i]
+
+    def push(self, i, c, delta, w):
+        x = self.x[i]
+        for k in range(delta.size):
+            if delta[k] != 0.0:
+                step = c * delta[k]
+                for j in range(x.size):
+                    w[k * x.size + j] += step * x[j]
+
+    def loss(self, i, y):
+        return self.cost[self.truth[i], y[0]]
+
+    def scratch(self):
+        return (np.empty(0),)
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multiclass:
+    """Multiclass problem over ``x`` (n, D) and ``labels`` (n,); `meta` gives ``classes`` and optionally ``cost`` (K, K).
+
+    Raises
+    ------
+    ValueError
+        Naming the first block whose features are not finite or whose label is not a class, or a cost matrix that is
+        not (K, K), non-negative with a zero diagonal (L_i(y_i) = 0 is needed by DESIGN 2.5).
+    """
+    x, labels, classes = np.asarray(arrays["x"]), np.asarray(arrays["labels"]), int(meta["classes"])
+    if x.ndim != 2 or labels.shape != (x.shape[0],):
+        raise ValueError(f"multiclass: x must be (n, D) and labels (n,); got {x.shape} and {labels.shape}")
+    for what, bad in (
+        ("a feature that is not finite", ~np.isfinite(x).all(axis=1)),
+        (f"a label outside 0..{classes - 1}", (labels < 0) | (labels >= classes)),
+    ):
+        if bad.any():
+            raise ValueError(f"multiclass: block {int(np.argmax(bad))} has {what}")
+    cost = np.asarray(meta.get("cost", 1.0 - np.eye(classes)), dtype=float)
+    if cost.shape != (classes, classes) or np.diag(cost).any() or not (cost >= 0).all():
+        raise ValueError(f"multiclass: cost must be ({classes}, {classes}), >= 0, with a zero diagonal")
+    n, width = x.shape
+    x = frozen(x, np.float32 if x.dtype == np.float32 else np.float64)
+    return Multiclass(
+        n=n,
+        d=classes * width,
+        local_ptr=frozen(np.arange(n + 1) * classes, np.int64),
+        label_ptr=frozen(np.arange(n + 1), np.int64),
+        truth=frozen(labels, np.uint8 if classes <= 256 else np.int16),
+        lower=frozen(np.asarray(meta.get("lower", ())), np.float64),
+        upper=frozen(np.asarray(meta.get("upper", ())), np.float64),
+        x=x,
+        norms2=frozen((x.astype(np.float64) ** 2).sum(axis=1)),
+        cost=frozen(cost),
+    )
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing needs to be stored besides the features."""
+    return {}
+
+
+def metrics(problem: Multiclass, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+    """Error rate of flat `predictions` (n,)."""
+    return {"error_rate": float(np.mean(predictions != problem.truth))}

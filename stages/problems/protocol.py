@@ -1,0 +1,153 @@
+"""What a structure must offer, and how its ordinary methods become compiled code (DESIGN 2.1, 3.1).
+
+A problem is a ``NamedTuple`` of arrays. The solver only ever calls the methods below, on local coordinates: block i's
+joint feature map is B_i m_i(y) with m_i(y) in R^{p_i}. Inside compiled code a call ``problem.scores(...)`` is forwarded to
+the class's own method by `numba.extending.overload_method`; outside it, and under ``NUMBA_DISABLE_JIT=1``, it is the plain
+Python method. Nothing else about a structure is known to the solver.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numba import types
+from numba.extending import overload_method
+
+JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+"""Options of every compiled function."""
+
+FAST: dict[str, Any] = {**JIT, "fastmath": {"reassoc", "contract", "nsz"}}
+"""Options of pure reductions. Never ``fastmath=True``: it lets the compiler assume that inf and nan do not occur."""
+
+
+class Problem(Protocol):
+    """A structured prediction problem with n blocks (training examples) and d weights.
+
+    Attributes
+    ----------
+    n, d : int
+        Number of blocks; length of the weight vector.
+    local_ptr : int64 array, shape (n + 1,)
+        Block i's local coordinates are ``local_ptr[i]:local_ptr[i + 1]`` of any flat local vector.
+    label_ptr : int64 array, shape (n + 1,)
+        Block i's labelling has ``label_ptr[i + 1] - label_ptr[i]`` entries.
+    truth : uint8 or int16 array, shape (label_ptr[-1],)
+        The true labellings, flat. Every labelling has this dtype.
+    lower, upper : float64 array, shape (d,) or (0,)
+        Box constraints on w; length 0 means none.
+    """
+
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+    @property
+    def local_ptr(self) -> np.ndarray: ...
+    @property
+    def label_ptr(self) -> np.ndarray: ...
+    @property
+    def truth(self) -> np.ndarray: ...
+    @property
+    def lower(self) -> np.ndarray: ...
+    @property
+    def upper(self) -> np.ndarray: ...
+
+    def scores(self, i: int, w: np.ndarray, theta: np.ndarray) -> None:
+        """theta <- B_i^T w; w (d,), theta (p_i,), both float64."""
+
+    def max_oracle(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Any) -> float:
+        """y <- argmax_y L_i(y) + <theta, m_i(y)>; returns L_i(y)."""
+
+    def decode(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Any) -> None:
+        """y <- argmax_y <theta, m_i(y)>."""
+
+    def value(self, i: int, theta: np.ndarray, y: np.ndarray) -> float:
+        """<theta, m_i(y)>."""
+
+    def add(self, i: int, y: np.ndarray, c: float, out: np.ndarray) -> None:
+        """out += c m_i(y)."""
+
+    def norm2(self, i: int, delta: np.ndarray) -> float:
+        """||B_i delta||^2."""
+
+    def push(self, i: int, c: float, delta: np.ndarray, w: np.ndarray) -> None:
+        """w += c B_i delta."""
+
+    def loss(self, i: int, y: np.ndarray) -> float:
+        """Task loss L_i(y) >= 0, zero at the truth."""
+
+    def scratch(self) -> Any:
+        """A tuple of arrays: the workspace of one thread."""
+
+
+def _forward(declaration: Any) -> None:
+    overload_method(types.BaseNamedTuple, declaration.__name__, jit_options=JIT)(declaration)
+
+
+# Explicit signatures: numba cannot forward *args. Each returns the class's own function, which numba then compiles.
+@_forward
+def scores(self, i, w, theta):
+    return self.instance_class.scores
+
+
+@_forward
+def max_oracle(self, i, theta, y, scratch):
+    return self.instance_class.max_oracle
+
+
+@_forward
+def decode(self, i, theta, y, scratch):
+    return self.instance_class.decode
+
+
+@_forward
+def value(self, i, theta, y):
+    return self.instance_class.value
+
+
+@_forward
+def add(self, i, y, c, out):
+    return self.instance_class.add
+
+
+@_forward
+def norm2(self, i, delta):
+    return self.instance_class.norm2
+
+
+@_forward
+def push(self, i, c, delta, w):
+    return self.instance_class.push
+
+
+@_forward
+def loss(self, i, y):
+    return self.instance_class.loss
+
+
+@_forward
+def scratch(self):
+    return self.instance_class.scratch
+
+
+def frozen(array: np.ndarray, dtype: Any = None) -> np.ndarray:
+    """A C-contiguous, read-only view or copy of `array`: the one form in which problems hold arrays.
+
+    Memory-mapped and in-memory features then have the same compiled type, and no kernel can write to the data.
+    """
+    view = np.ascontiguousarray(array, dtype=dtype).view(np.ndarray)
+    if view.flags.writeable:
+        view = view.view()
+        view.flags.writeable = False
+    return view
+
+
+def max_label_length(problem: Problem) -> int:
+    """Length of the longest labelling."""
+    return int(np.diff(problem.label_ptr).max())
+
+
+def max_local_size(problem: Problem) -> int:
+    """Largest p_i."""
+    return int(np.diff(problem.local_ptr).max())

@@ -1,0 +1,136 @@
+"""Named choices of the solver and of the path, as a user writes them; checked here, turned into flags in `loop`.
+
+Every choice is independent of the others: "BCPFW + gap sampling + cache" is a YAML preset, not a class.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """How a solve ended."""
+
+    CONVERGED = "CONVERGED"
+    PASS_LIMIT = "PASS_LIMIT"
+    ORACLE_LIMIT = "ORACLE_LIMIT"
+    TIME_LIMIT = "TIME_LIMIT"
+    INTERRUPTED = "INTERRUPTED"
+
+
+SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
+STEPS = ("fw", "pairwise", "away", "best")
+CACHES = ("none", "gap")
+AVERAGES = ("none", "weighted")
+PATHS = ("regpath", "heuristic", "grid", "single")
+RULES = ("one_sided", "paper")
+WARM_STARTS = ("none", "keep_primal", "keep_dual")
+
+
+def _check(name: str, value: Any, ok: bool, expected: str) -> None:
+    if not ok:
+        raise ValueError(f"{name}: expected {expected}, got {value!r}")
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    _check(name, value, value in choices, "one of " + ", ".join(choices))
+
+
+@dataclass
+class CacheOptions:
+    """Oracle caching (O16 3.3): a cached labelling is taken when it improves by max(F g_i, (nu / n) g)."""
+
+    kind: str = "none"
+    F: float = 0.25
+    nu: float = 0.01
+    capacity: int = 50
+    """Labellings kept per block; those with alpha > 0 are never evicted."""
+
+    def check(self) -> None:
+        _one_of("solver.cache.kind", self.kind, CACHES)
+        _check("solver.cache.F", self.F, self.F >= 0, "a number >= 0")
+        _check("solver.cache.nu", self.nu, self.nu >= 0, "a number >= 0")
+        _check("solver.cache.capacity", self.capacity, self.capacity >= 1, "an integer >= 1")
+
+
+@dataclass
+class SolverOptions:
+    """One member of the block-coordinate Frank-Wolfe family, and when it stops."""
+
+    name: str = "bcpfw_gap_cache"
+    """Name of the preset, for run directories and tables."""
+    sampler: str = "gap"
+    degree: float = 1.0
+    """Gap sampling draws block i with probability proportional to g_i ** degree; greedy is `max_gap`."""
+    step: str = "pairwise"
+    cache: CacheOptions = field(default_factory=CacheOptions)
+    refresh_every: int = 10
+    """Effective passes between exact gap passes; 0: only to confirm convergence."""
+    batch_step: bool = False
+    """One batch Frank-Wolfe step over all blocks after each exact gap pass."""
+    averaging: str = "none"
+    rebase_steps: int = 0
+    """Steps between rebase points (DESIGN 3.2); 0: ten per block."""
+    max_passes: float = math.inf
+    """Effective passes (oracle calls of steps and of gap passes / n) per value of lambda."""
+    max_oracle_calls: float = math.inf
+    """Per value of lambda."""
+    max_seconds: float = math.inf
+    """Seconds of the whole solve stage."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        _one_of("solver.sampler", self.sampler, SAMPLERS)
+        _one_of("solver.step", self.step, STEPS)
+        _one_of("solver.averaging", self.averaging, AVERAGES)
+        self.cache.check()
+        _check("solver.degree", self.degree, self.degree > 0, "a number > 0")
+        _check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
+        _check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
+        for name in ("max_passes", "max_oracle_calls", "max_seconds"):
+            _check(f"solver.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0 (or .inf)")
+
+
+@dataclass
+class PathOptions:
+    """Which values of lambda are solved, and to which tolerance."""
+
+    kind: str = "regpath"
+    rule: str = "one_sided"
+    eps: float = 0.1
+    kappa: float = 0.9
+    lambda_min: float = 0.0
+    """The path may stop here although it is not at its end; the certificate then holds from here up."""
+    lambdas: list[float] = field(default_factory=list)
+    """Of a grid, in the order they are solved."""
+    lam: float = 0.01
+    """`path.lambda`, of a single solve."""
+    tolerance: float = 0.1
+    """Duality gap at which a grid point or a single solve is done."""
+    relative: bool = False
+    """`tolerance` is on gap / dual instead."""
+    warm_start: str = "keep_dual"
+    max_breakpoints: int = 100_000
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        _one_of("path.kind", self.kind, PATHS)
+        _one_of("path.rule", self.rule, RULES)
+        _one_of("path.warm_start", self.warm_start, WARM_STARTS)
+        _check("path.eps", self.eps, 0 < self.eps < math.inf, "a number > 0")
+        _check("path.kappa", self.kappa, 0 < self.kappa < 1, "a number in (0, 1)")
+        _check("path.lambda_min", self.lambda_min, self.lambda_min >= 0, "a number >= 0")
+        _check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
+        _check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
+        _check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
+        if self.kind == "grid":
+            ok = len(self.lambdas) > 0 and all(0 < value < math.inf for value in self.lambdas)
+            _check("path.lambdas", self.lambdas, ok, "a list of numbers > 0")
+
+    @property
+    def is_path(self) -> bool:
+        """Whether breakpoints are found by a rule, and not given."""
+        return self.kind in ("regpath", "heuristic")

@@ -1,0 +1,76 @@
+"""The contract suite: every structure against brute force over all labellings (DESIGN 2.1, 3.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny import TINY, all_labels
+
+
+def local(problem, i, y):
+    m = np.zeros(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
+    problem.add(i, y, 1.0, m)
+    return m
+
+
+def feature_matrix(problem, i):
+    """B_i (d, p_i), column by column through `push`."""
+    p = int(problem.local_ptr[i + 1] - problem.local_ptr[i])
+    columns = np.zeros((p, problem.d))
+    for j in range(p):
+        problem.push(i, 1.0, np.eye(p)[j], columns[j])
+    return columns.T
+
+
+@pytest.fixture(params=sorted(TINY))
+def problem(request):
+    return TINY[request.param]()
+
+
+def draw_w(problem, rng):
+    w = rng.normal(size=problem.d)
+    return np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
+
+
+def test_contract__oracles_equal_brute_force(problem):
+    rng = np.random.default_rng(3)
+    for i in range(problem.n):
+        w = draw_w(problem, rng)
+        B = feature_matrix(problem, i)
+        theta = np.empty(B.shape[1])
+        problem.scores(i, w, theta)
+        np.testing.assert_allclose(theta, B.T @ w, rtol=1e-6, atol=1e-6)
+        labels = all_labels(problem, i)
+        values = np.array([theta @ local(problem, i, y) for y in labels])
+        losses = np.array([problem.loss(i, y) for y in labels])
+        y = np.empty_like(labels[0])
+        loss = problem.max_oracle(i, theta, y, problem.scratch())
+        assert loss == pytest.approx(problem.loss(i, y), abs=1e-12)
+        assert loss + problem.value(i, theta, y) == pytest.approx((values + losses).max(), abs=1e-9)
+        problem.decode(i, theta, y, problem.scratch())
+        assert problem.value(i, theta, y) == pytest.approx(values.max(), abs=1e-9)
+
+
+def test_contract__value_add_and_norm_agree(problem):
+    rng = np.random.default_rng(4)
+    for i in range(problem.n):
+        B = feature_matrix(problem, i)
+        theta = rng.normal(size=B.shape[1])
+        labels = all_labels(problem, i)
+        for y in labels[:: max(1, len(labels) // 8)]:
+            m = local(problem, i, y)
+            assert problem.value(i, theta, y) == pytest.approx(theta @ m, abs=1e-9)
+            delta = m - 0.3 * local(problem, i, labels[0])
+            expected = float(((B @ delta) ** 2).sum())
+            assert problem.norm2(i, delta) == pytest.approx(expected, rel=1e-5, abs=1e-9)
+            w, c = rng.normal(size=problem.d), float(rng.normal())
+            moved = w.copy()
+            problem.push(i, c, delta, moved)
+            np.testing.assert_allclose(moved, w + c * (B @ delta), rtol=1e-6, atol=1e-6)
+
+
+def test_contract__loss_is_zero_only_where_it_may_be(problem):
+    for i in range(problem.n):
+        truth = problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
+        assert problem.loss(i, truth) == 0.0
+        assert all(problem.loss(i, y) >= 0.0 for y in all_labels(problem, i))
