@@ -56,5 +56,5 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
 
 
 
-HELPERS = {"superpixels"}
+HELPERS = {"superpixels", "vision_features", "pictures", "horse_scenes"}
 """Modules of this folder that are not readers."""

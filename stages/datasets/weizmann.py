@@ -1,0 +1,193 @@
+"""Weizmann horses (Borenstein and Ullman, ECCV 2002): 328 photographs with hand-made masks.
+
+`dataset.root` holds one of: `weizmann_horses_160.npz` (decoded, longer side 160 pixels), the folders `rgb` and
+`figure_ground` (and `gray`) of the publisher, or these in one .tar file. From the originals the same pixels are made as
+the .npz holds: masks set the size, photographs are reduced by Lanczos, masks by a box filter and a threshold.
+
+The split is fixed: names in sorted order are permuted by `numpy.random.default_rng(dataset.seed).permutation`, seed
+`SPLIT_SEED` = 2004 unless given; photographs that are byte-identical (horse006 = horse018, horse240 = horse274) are
+drawn together, at the place of the first of them; the first 147 train, the other 181 test. A pair that would straddle
+the border goes to test, and the next single photograph takes its place."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets.pictures import FEATURES_VERSION, FeatureOptions, Picture, featurize_pictures
+
+SPLIT_SEED = 2004
+TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
+LONGER_SIDE = 160
+ASPECT_TOLERANCE = 0.02
+NPZ, TAR = "weizmann_horses_160.npz", "weizmann_horses_original.tar"
+
+
+@dataclass(frozen=True)
+class Weizmann:
+    """Reader; the options of the configuration are its fields and those of `FeatureOptions`."""
+
+    root: Path
+    n_train: int = 147
+    n_test: int | None = None
+    seed: int = SPLIT_SEED
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+    structure: str = "segmentation"
+
+    def source(self) -> dict[str, Any]:
+        """Files read, with their sizes in bytes."""
+        found = _find(self.root)
+        if found.is_dir():
+            files = sorted(p for folder in ("rgb", "figure_ground", "gray") for p in (found / folder).glob("*.jpg"))
+        else:
+            files = [found]
+        listed = {str(p.relative_to(self.root)): p.stat().st_size for p in files}
+        return {"files": listed, "features_version": FEATURES_VERSION}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Write the blocks of both splits; see `featurize_pictures`."""
+        found = _find(self.root)
+        if found.name == NPZ:
+            stored = _open_npz(found)
+            load, of = _whole, stored.__getitem__
+            names = sorted(stored)
+        else:
+            load, names, of = partial(_load_original, source=str(found)), _names(found), str
+        train, test = split(names, self.n_train, self.seed)
+        if len(train) < self.n_train:
+            raise DataError(f"{found}: {len(names)} images, too few for dataset.n_train={self.n_train}")
+        items = {"train": [of(name) for name in train], "test": [of(name) for name in test[: self.n_test]]}
+        meta = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report)
+        return meta | {"images": {"train": train, "test": test[: self.n_test]}}
+
+
+def open(options: Mapping[str, Any]) -> Weizmann:
+    """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed` and the fields of `FeatureOptions`."""
+    given = dict(options)
+    if not given.get("root"):
+        raise DataError(f"dataset.root: missing; give the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")
+    sizes = {f.name: given.pop(f.name) for f in fields(FeatureOptions) if given.get(f.name) is not None}
+    reader = Weizmann(
+        root=Path(given["root"]).expanduser(),
+        n_train=given.get("n_train") or 147,
+        n_test=given.get("n_test"),
+        seed=SPLIT_SEED if given.get("seed") is None else given["seed"],
+        features=FeatureOptions(**sizes),
+    )
+    _find(reader.root)
+    return reader
+
+
+def split(names: list[str], n_train: int, seed: int = SPLIT_SEED) -> tuple[list[str], list[str]]:
+    """Training and test names as the module's docstring says."""
+    twin = {b: a for a, b in TWINS if a in names and b in names}
+    groups: dict[str, list[str]] = {}
+    for name in sorted(names):
+        groups.setdefault(twin.get(name, name), []).append(name)
+    heads = sorted(groups)
+    train: list[str] = []
+    test: list[str] = []
+    for k in np.random.default_rng(seed).permutation(len(heads)):
+        group = groups[heads[k]]
+        (train if len(train) + len(group) <= n_train else test).extend(group)
+    return train, test
+
+
+def _find(root: Path) -> Path:
+    """What `root` holds: the .npz, else the folder, else the .tar."""
+    if not root.is_dir():
+        raise DataError(f"dataset.root={root}: no such folder; it should hold {NPZ}, {TAR} or rgb/ and figure_ground/")
+    if (root / NPZ).is_file():
+        return root / NPZ
+    if (root / "rgb").is_dir():
+        return root
+    if (root / TAR).is_file():
+        return root / TAR
+    raise DataError(f"dataset.root={root}: holds neither {NPZ} nor {TAR} nor the folders rgb/ and figure_ground/")
+
+
+def _open_npz(path: Path) -> dict[str, Picture]:
+    """All pictures of the .npz by name (26 MB)."""
+    expected = {"rgb", "mask", "hw", "offset", "name"}
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            missing = expected - set(file.files)
+            if missing:
+                raise DataError(f"{path}: has no array {sorted(missing)[0]!r}; expected {sorted(expected)}")
+            rgb, mask, hw, offset, names = (file[key] for key in ("rgb", "mask", "hw", "offset", "name"))
+    except (OSError, ValueError, EOFError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: cannot be read as an .npz file ({error})") from error
+    sizes = hw.astype(np.int64).prod(axis=1)
+    if len(offset) != len(names) + 1 or (np.diff(offset) != sizes).any():
+        raise DataError(f"{path}: field offset does not match field hw (height x width of each image)")
+    if rgb.shape != (offset[-1], 3) or mask.shape != (offset[-1],):
+        raise DataError(f"{path}: rgb is {rgb.shape}, mask is {mask.shape}; offset asks for {offset[-1]} pixels")
+    if mask.max() > 1:
+        raise DataError(f"{path}: field mask holds {mask.max()}; 0 (background) and 1 (horse) expected")
+    return {
+        str(name): Picture(rgb[a:b].reshape(h, w, 3), mask[a:b].reshape(h, w))
+        for name, a, b, (h, w) in zip(names, offset[:-1], offset[1:], hw, strict=True)
+    }
+
+
+def _whole(item: Picture) -> Picture:
+    """A picture that is its own item."""
+    return Picture(*item)
+
+
+def _names(found: Path) -> list[str]:
+    """Names of the images in the publisher's layout; DataError if an image has no mask or there are none."""
+    if found.is_dir():
+        listed = [f"{p.parent.name}/{p.name}" for folder in ("rgb", "figure_ground") for p in (found / folder).iterdir()]
+    else:
+        with tarfile.open(found) as tar:
+            listed = ["/".join(name.split("/")[-2:]) for name in tar.getnames()]
+    images = {name[4:-4] for name in listed if name.startswith("rgb/") and name.endswith(".jpg")}
+    masks = {name[14:-4] for name in listed if name.startswith("figure_ground/") and name.endswith(".jpg")}
+    if not images:
+        raise DataError(f"{found}: no rgb/*.jpg in it")
+    lone = sorted(images - masks)
+    if lone:
+        raise DataError(f"{found}: rgb/{lone[0]}.jpg has no mask; expected figure_ground/{lone[0]}.jpg")
+    return sorted(images)
+
+
+def _load_original(name: str, source: str) -> Picture:
+    """One image of the publisher's layout, reduced to a longer side of 160 pixels."""
+    found = Path(source)
+    folders = ("rgb", "figure_ground", "gray")
+    if found.is_dir():
+        paths = {folder: found / folder / f"{name}.jpg" for folder in folders}
+        raw = {folder: path.read_bytes() for folder, path in paths.items() if path.is_file()}
+    else:
+        with tarfile.open(found) as tar:
+            members = {"/".join(m.name.split("/")[-2:]): m for m in tar.getmembers() if m.isfile()}
+            wanted = {folder: members.get(f"{folder}/{name}.jpg") for folder in folders}
+            raw = {folder: tar.extractfile(m).read() for folder, m in wanted.items() if m is not None}  # type: ignore[union-attr]
+    try:
+        images = {folder: Image.open(io.BytesIO(data)) for folder, data in raw.items()}
+        rgb, mask = images["rgb"].convert("RGB"), images["figure_ground"].convert("L")
+        if "gray" in images and max(high for _, high in rgb.getextrema()) <= 2:  # type: ignore[misc]
+            rgb = images["gray"].convert("RGB")  # horse318: the colour file is black
+    except (UnidentifiedImageError, OSError) as error:
+        raise DataError(f"{found}: image {name} cannot be decoded ({error})") from error
+    if abs((rgb.width / rgb.height) / (mask.width / mask.height) - 1) > ASPECT_TOLERANCE:
+        raise DataError(
+            f"{found}: rgb/{name}.jpg is {rgb.width}x{rgb.height} but figure_ground/{name}.jpg is "
+            f"{mask.width}x{mask.height}: shapes differ by more than {ASPECT_TOLERANCE:.0%}"
+        )
+    scale = LONGER_SIDE / max(mask.size)
+    size = (round(mask.width * scale), round(mask.height * scale))
+    small = np.asarray(mask.resize(size, Image.Resampling.BOX)) > 127
+    return Picture(np.asarray(rgb.resize(size, Image.Resampling.LANCZOS)), small.astype(np.uint8))
