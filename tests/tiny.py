@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stages.problems import build
+from stages.problems import build, structure
+from stages.problems.chain import with_biases
 from stages.problems.protocol import Problem
 
 
@@ -26,13 +27,63 @@ def multiclass_cone(seed: int = 1) -> Problem:
     return multiclass(seed, lower=lower, upper=upper)
 
 
+def chain(seed: int = 2, lengths=(3, 1, 4, 2), width: int = 4, classes: int = 3, valued: bool = False) -> Problem:
+    """Sequences over `width` random binary attributes (present with probability 1/2), or over few of many, with values."""
+    rng = np.random.default_rng(seed)
+    arrays: dict[str, list] = {"labels": [], "ids": [], "counts": [], "values": []}
+    for length in lengths:
+        labels = rng.integers(classes, size=length)
+        rows = [np.flatnonzero(rng.random(width) < (0.2 if valued else 0.5)) for _ in labels]
+        rows = [np.union1d(row, [label]) for row, label in zip(rows, labels, strict=True)]
+        block = with_biases(rows, width + 3)
+        values = rng.normal(size=block["ids"].size) if valued else np.empty(0)
+        for name, array in {**block, "labels": labels, "values": values}.items():
+            arrays[name].append(array)
+    flat = {name: np.concatenate(parts) for name, parts in arrays.items()}
+    flat["labels_ptr"] = np.cumsum([0, *lengths])
+    return build("chain", flat, {"classes": classes, "attributes": width + 3})
+
+
+def chain_sparse() -> Problem:
+    """Two labels, few of many attributes, with values."""
+    return chain(5, lengths=(2, 4, 1, 3, 4), width=9, classes=2, valued=True)
+
+
+def segmentation(seed: int = 2, n: int = 5, d_unary: int = 3, d_pairwise: int = 2, smoothing: float = 1.0) -> Problem:
+    """Images of 1 to 6 superpixels on random graphs; one is all background, one has no edge."""
+    rng = np.random.default_rng(seed)
+    blocks = []
+    for i in range(n):
+        size = 1 + (i + 3) % 6
+        pairs = [pair for pair in itertools.combinations(range(size), 2) if rng.random() < 0.6]
+        edges = np.array(pairs, np.int32).reshape(-1, 2)
+        labels = (rng.random(size) < 0.5).astype(np.uint8) * (i != 1)
+        unary = (rng.normal(size=(size, d_unary)) + 0.5 * np.where(labels, 1, -1)[:, None]).astype(np.float32)
+        pairwise = (smoothing * rng.random((len(edges), d_pairwise))).astype(np.float32)
+        area = rng.integers(20, 60, size=size).astype(float)
+        block = {"unary": unary, "pairwise": pairwise, "edges": edges, "labels": labels, "area": area}
+        block["foreground"] = area * np.where(labels, 0.8, 0.1)
+        blocks.append(block | structure("segmentation").derived(**block))
+    return build("segmentation", ragged(blocks), {})
+
+
+def ragged(blocks: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Blocks as a feature store gives them: every array concatenated, with its ``<name>_ptr``."""
+    arrays = {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
+    ends = {name: np.cumsum([0] + [len(b[name]) for b in blocks]) for name in blocks[0]}
+    return arrays | {f"{name}_ptr": end for name, end in ends.items()}
+
+
 TINY: dict[str, Callable[[], Problem]] = {
+    "chain": chain,
+    "chain_sparse": chain_sparse,
     "multiclass": multiclass,
     "multiclass_cone": multiclass_cone,
+    "segmentation": segmentation,
 }
 """Every test of the solver runs on every one of these; a new structure adds one line."""
 
-LABELS = {"Multiclass": lambda problem, i: problem.cost.shape[0]}
+LABELS = {"Multiclass": lambda problem, i: problem.cost.shape[0], "Chain": lambda problem, i: problem.labels}
 """Number of values one entry of a labelling can take, by class name (2 where not listed)."""
 
 

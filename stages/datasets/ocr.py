@@ -1,0 +1,153 @@
+"""OCR letters of Kassel and Taskar: 6,877 handwritten words of binary 16 x 8 letters, in 10 folds (LJ13 6; O16 5.1).
+
+Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publisher's file) or ``ocr_letters.npz`` (the same in
+arrays), or one of these files; ``size`` small (one fold trains, the rest tests) or large (the other way round); ``fold`` (0).
+Every pixel that is ink is an attribute of its letter; with 128 pixels, 26 letters and the biases d = 4,082 (DESIGN 2.7).
+"""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.problems.chain import BIASES, encode_names, with_biases
+
+PIXELS = 16 * 8
+LETTERS = [chr(ord("a") + k) for k in range(26)]
+FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
+
+
+@dataclass(frozen=True)
+class Words:
+    """All words of a file: pixels (letters, 128) 0/1, letter (letters,) 0..25, start (words + 1,), fold (words,)."""
+
+    pixels: np.ndarray
+    letter: np.ndarray
+    start: np.ndarray
+    fold: np.ndarray
+
+
+@dataclass(frozen=True)
+class Ocr:
+    """Reader of the OCR letters."""
+
+    file: Path
+    size: str
+    fold: int
+    structure: str = "chain"
+
+    def source(self) -> dict[str, Any]:
+        return {"file": self.file.name, "bytes": self.file.stat().st_size}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        words = read_npz(self.file) if self.file.suffix == ".npz" else read_letter_data(self.file)
+        folds = np.unique(words.fold)
+        if self.fold not in folds:
+            there = ", ".join(str(fold) for fold in folds)
+            raise DataError(f"{self.file}: dataset.fold={self.fold} does not exist; there are folds {there}")
+        chosen = words.fold == self.fold
+        if chosen.all():
+            raise DataError(f"{self.file}: all words are in fold {self.fold}; nothing is left for the other split")
+        sink.put("", "label_names", encode_names(LETTERS))
+        counts = {}
+        for split, mask in (("train", chosen == (self.size == "small")), ("test", chosen != (self.size == "small"))):
+            members = np.flatnonzero(mask)
+            counts[split] = int(members.size)
+            for done, word in enumerate(members):
+                if done % 500 == 0:
+                    report(done, members.size, f"{split} words")
+                rows = slice(words.start[word], words.start[word + 1])
+                ink = [np.flatnonzero(pixels) for pixels in words.pixels[rows]]
+                sink.append(split, labels=words.letter[rows], **with_biases(ink, PIXELS + len(BIASES)))
+            report(members.size, members.size, f"{split} words")
+        attributes = PIXELS + len(BIASES)
+        return {
+            "classes": len(LETTERS),
+            "attributes": attributes,
+            "d": attributes * len(LETTERS) + len(LETTERS) ** 2,
+            "n_train": counts["train"],
+            "n_test": counts["test"],
+            "label_names": LETTERS,
+        }
+
+
+def open(options: Mapping[str, Any]) -> Ocr:
+    """The reader; DataError names the option that cannot be used."""
+    size, fold = str(options.get("size", "small")), options.get("fold", 0)
+    if size not in ("small", "large"):
+        raise DataError(f"dataset.size: expected small or large, got {size!r}")
+    if not options.get("root"):
+        raise DataError(f"dataset.root: missing; give the folder that holds one of {', '.join(FILES)}")
+    root = Path(options["root"])
+    candidates = [root] if root.is_file() else [root / name for name in FILES]
+    for file in candidates:
+        if file.is_file():
+            return Ocr(file, size, int(fold))
+    raise DataError(f"dataset.root: {root} holds none of {', '.join(FILES)}")
+
+
+def read_npz(file: Path) -> Words:
+    """Words of ``ocr_letters.npz``; DataError names the field and the row."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            data = {name: archive[name] for name in ("pixels", "letter", "word_start", "word_fold")}
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{file}: expected arrays pixels, letter, word_start, word_fold: {error}") from error
+    words = Words(data["pixels"], data["letter"], data["word_start"].astype(np.int64), data["word_fold"])
+    letters = words.letter.size
+    shape = words.pixels.shape
+    if shape != (letters, PIXELS):
+        raise DataError(f"{file}: pixels has shape {shape}, expected ({letters}, {PIXELS}) as there are {letters} letters")
+    if words.start.size != words.fold.size + 1 or words.start[0] != 0 or words.start[-1] != letters:
+        raise DataError(f"{file}: word_start must go from 0 to {letters} in {words.fold.size + 1} entries")
+    _refuse(file, "word_start: word", np.diff(words.start) <= 0, "has no letters")
+    _refuse(file, "pixels: row", (words.pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1")
+    _refuse(file, "letter: row", words.letter >= len(LETTERS), "is not in 0..25")
+    return words
+
+
+def read_letter_data(file: Path) -> Words:
+    """Words of the publisher's tab-separated file, gzipped or not; DataError names the line.
+
+    Columns: id, letter, next id (-1 at the end of a word), word id, position from 1, fold, 128 pixels.
+    """
+    lines = (gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()).splitlines()
+    if not lines:
+        raise DataError(f"{file}: the file is empty")
+    parts = [line.rstrip(b"\t").split(b"\t", 6) for line in lines]
+    width = 2 * PIXELS - 1
+    ragged = [len(part) != 7 or part[6].count(b"\t") != PIXELS - 1 for part in parts]
+    _refuse(file, "line", np.array(ragged), f"has not {6 + PIXELS} tab-separated columns", first=1)
+    long = [len(part[6]) != width for part in parts]
+    _refuse(file, "line", np.array(long), "has a pixel that is neither 0 nor 1", first=1)
+    text = np.frombuffer(b"".join(part[6] for part in parts), dtype=np.uint8).reshape(-1, width)
+    pixels = text[:, ::2] - ord("0")
+    _refuse(file, "line", (pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1", first=1)
+    bad_letter = [len(part[1]) != 1 or not b"a" <= part[1] <= b"z" for part in parts]
+    _refuse(file, "line", np.array(bad_letter), "has a letter outside a-z", first=1)
+    letter = np.frombuffer(b"".join(part[1] for part in parts), dtype=np.uint8) - ord("a")
+    try:
+        word, position, fold = (np.array([int(part[column]) for part in parts]) for column in (3, 4, 5))
+    except ValueError:
+        bad = [not all(part[c].lstrip(b"-").isdigit() for c in (3, 4, 5)) for part in parts]
+        _refuse(file, "line", np.array(bad), "has a word id, position or fold that is not a whole number", first=1)
+        raise
+    begins = np.concatenate([[True], word[1:] != word[:-1]])
+    start = np.flatnonzero(begins)
+    expected = np.arange(word.size) - np.repeat(start, np.diff(np.append(start, word.size))) + 1
+    _refuse(file, "line", position != expected, "is not the next letter of its word (word with no or lost letters)", first=1)
+    _refuse(file, "line", fold != np.repeat(fold[start], np.diff(np.append(start, word.size))), "changes its fold", first=1)
+    return Words(pixels, letter, np.append(start, word.size).astype(np.int64), fold[start])
+
+
+def _refuse(file: Path, where: str, bad: np.ndarray, what: str, first: int = 0) -> None:
+    """DataError at the first True of `bad`, whose rows are counted from `first`."""
+    if bad.any():
+        raise DataError(f"{file}: {where} {int(np.argmax(bad)) + first} {what}")
