@@ -1,0 +1,174 @@
+"""Minimum s-t cut with float64 capacities, for the small sparse graphs of binary segmentation.
+
+The max-oracle of a pairwise submodular binary model is one minimum cut. The method is push-relabel (Goldberg and
+Tarjan, 1988) in rounds, in the manner of Tarjan's wave algorithm (1984), its first phase only: a cut needs a maximum
+preflow and not a flow.
+
+1. Paths source -> p -> q -> sink are saturated in one sweep; in a segmentation graph that is most of the flow.
+2. A breadth-first search from the sink gives every node its exact residual distance; then one sweep over the nodes,
+   farthest first, pushes each node's excess along arcs that lead one step nearer. Again, until no excess can reach the
+   sink.
+
+The nodes that can reach the sink at the end are the smallest sink side there is: ties go to the source side.
+
+*Termination does not depend on the capacities*, so floats need no tolerance: a push either empties the node or sets the
+arc's residual to exactly 0, distances never fall, and a node left with excess after a sweep has lost all its shortest
+arcs, so its distance rises before the next one. Rounding moves the value of the cut (by about 1e-16 of the capacities),
+never the control flow. Everything is deterministic; nothing is allocated here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT
+
+
+def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The static part of many graphs at once: compressed rows of arcs, each undirected edge being two of them.
+
+    Parameters
+    ----------
+    edges : int array, shape (edge_ptr[-1], 2)
+        Ends of every edge, numbered from 0 within their graph; no loops. Parallel edges are allowed.
+    edge_ptr, node_ptr : int64 array, shape (n + 1,)
+        Graph i has the edges ``edge_ptr[i]:edge_ptr[i + 1]`` and ``node_ptr[i + 1] - node_ptr[i]`` nodes.
+
+    Returns
+    -------
+    arc_ptr : int32 array, shape (node_ptr[-1] + n,)
+        Graph i's row starts are ``arc_ptr[node_ptr[i] + i : node_ptr[i + 1] + i + 1]``, from 0 within the graph.
+    head, reverse, edge : int32 array, shape (2 * edge_ptr[-1],)
+        Of the arcs of graph i, at ``2 * edge_ptr[i]``: the node it leads to, the arc that leads back, its edge.
+    """
+    n, nodes, total = node_ptr.size - 1, int(node_ptr[-1]), int(edge_ptr[-1])
+    graph = np.repeat(np.arange(n), np.diff(edge_ptr))
+    first_node, first_edge = node_ptr[graph], edge_ptr[graph]
+    tail = np.concatenate([edges[:, 0] + first_node, edges[:, 1] + first_node])
+    head = np.concatenate([edges[:, 1], edges[:, 0]])
+    order = np.lexsort((head, tail))
+    position = np.empty(2 * total, np.int64)
+    position[order] = np.arange(2 * total)
+    back = np.concatenate([position[total:], position[:total]]) - 2 * np.tile(first_edge, 2)
+    edge = np.tile(np.arange(total) - first_edge, 2)
+    row = np.concatenate([[0], np.cumsum(np.bincount(tail, minlength=nodes))])
+    of_node = np.repeat(np.arange(n), np.diff(node_ptr) + 1)
+    arc_ptr = row[np.arange(nodes + n) - of_node] - 2 * edge_ptr[of_node]
+    return tuple(a.astype(np.int32) for a in (arc_ptr, head[order], back[order], edge[order]))
+
+
+@njit(**JIT)
+def workspace(nodes, edges):
+    """Arrays for `minimum_cut` on graphs of up to `nodes` nodes and `edges` edges."""
+    return np.empty(nodes), np.empty(2 * edges), np.empty(nodes, np.int32), np.empty(nodes, np.int32)
+
+
+@njit(**JIT)
+def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
+    """sink_side[p] <- 1 for nodes on the sink's side of the minimum cut with the fewest of them, 0 for the others.
+
+    Parameters
+    ----------
+    arc_ptr, head, reverse, edge : int32 arrays, shapes (S + 1,) and 3 x (2E,)
+        One graph of `adjacency`.
+    capacity : float64 array, shape (E,)
+        Finite; values <= 0 count as no edge.
+    sink_side : uint8 array, shape (S,)
+        The result.
+    work : tuple
+        Of `workspace`. On entry ``work[0][:S]`` holds the terminal capacities: v > 0 is an arc of capacity v from the
+        source, v < 0 one of capacity -v to the sink; finite. Destroyed.
+    """
+    nodes = sink_side.size
+    excess, residual, distance = work[0], work[1], work[2]
+    for a in range(head.size):
+        residual[a] = capacity[edge[a]]
+    alive = 0  # nodes with excess that may still reach the sink
+    for p in range(nodes):
+        if excess[p] > 0.0:
+            for a in range(arc_ptr[p], arc_ptr[p + 1]):
+                q = head[a]
+                if excess[q] < 0.0 and residual[a] > 0.0:
+                    flow = min(excess[p], residual[a], -excess[q])
+                    excess[p] -= flow
+                    excess[q] += flow
+                    residual[a] -= flow
+                    residual[reverse[a]] += flow
+                    if excess[p] == 0.0:
+                        break
+            if excess[p] > 0.0:
+                alive += 1
+    while True:
+        reached, wanted = _distances(arc_ptr, head, reverse, nodes, alive, work)
+        if wanted == 0:
+            break
+        alive = _wave(arc_ptr, head, reverse, reached, work)
+    for p in range(nodes):
+        sink_side[p] = distance[p] > 0
+
+
+@njit(**JIT)
+def _distances(arc_ptr, head, reverse, nodes, alive, work):
+    """Residual distances to the sink (0: none), by breadth-first search until all `alive` nodes with excess are found.
+
+    Returns the number of nodes in the queue, in order of distance, and how many of them have excess. If there are none,
+    the search has been exhaustive, and the distances tell the sides of the cut.
+    """
+    excess, residual, distance, queue = work[0], work[1], work[2], work[3]
+    last, found = 0, 0
+    for p in range(nodes):
+        if excess[p] < 0.0:
+            distance[p] = 1
+            queue[last] = p
+            last += 1
+        else:
+            distance[p] = 0
+    first = 0
+    while first < last:
+        p = queue[first]
+        first += 1
+        for a in range(arc_ptr[p], arc_ptr[p + 1]):
+            q = head[a]
+            if distance[q] == 0 and residual[reverse[a]] > 0.0:
+                distance[q] = distance[p] + 1
+                queue[last] = q
+                last += 1
+                if excess[q] > 0.0:
+                    found += 1
+                    if found == alive:
+                        return last, found
+    return last, found
+
+
+@njit(**JIT)
+def _wave(arc_ptr, head, reverse, reached, work):
+    """Push every excess along shortest arcs, farthest nodes first; returns how many nodes of the queue keep some.
+
+    Nodes with excess that the search did not reach never will be (what can reach the sink only shrinks): not counted.
+    """
+    excess, residual, distance, queue = work[0], work[1], work[2], work[3]
+    left = 0
+    for k in range(reached - 1, -1, -1):
+        p = queue[k]
+        x = excess[p]
+        if x > 0.0:
+            nearer = distance[p] - 1
+            for a in range(arc_ptr[p], arc_ptr[p + 1]):
+                q = head[a]
+                room = residual[a]
+                if distance[q] == nearer and room > 0.0:
+                    if x <= room:
+                        residual[a] = room - x
+                        residual[reverse[a]] += x
+                        excess[q] += x
+                        x = 0.0
+                        break
+                    residual[a] = 0.0
+                    residual[reverse[a]] += room
+                    excess[q] += room
+                    x -= room
+            excess[p] = x
+            if x > 0.0:
+                left += 1
+    return left

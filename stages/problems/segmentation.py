@@ -1,0 +1,369 @@
+"""Binary segmentation of superpixels with a max-flow oracle (HorseSeg in O16 5; features and loss: DESIGN 5).
+
+Block i is an image of S superpixels and E edges between neighbours, labels y in {0, 1}^S (1: foreground). The score is
+
+    sum_p <w_U, x_p> ([y_p = 1] - [y_p = 0])  -  sum_pq <w_P, x_pq> [y_p != y_q],      w_P >= 0,
+
+so in local coordinates m_i(y) = (2 y_p - 1 on superpixels, -[y_p != y_q] on edges) in R^{S+E}, B_i = blockdiag(X', P')
+with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area, both
+classes counting one half; where one class is absent, the other alone counts. It is a sum over superpixels, so the
+loss-augmented argmax is one cut, too. Ties of the oracles go to the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.maxflow import adjacency, minimum_cut, workspace
+from stages.problems.protocol import FAST, JIT, frozen
+
+NEGATIVE = 1e-9
+"""An edge score below -NEGATIVE times the largest is an error of the oracle; above, it counts as 0."""
+
+
+@njit(**FAST)
+def _rows_dot(x, first, rows, w, start, out, offset):
+    """out[offset + k] <- <x[first + k], w[start:]> for k < rows; four rows share every load of w."""
+    width = x.shape[1]
+    k = 0
+    while k + 4 <= rows:
+        r = first + k
+        a = b = c = d = 0.0
+        for j in range(width):
+            wj = w[start + j]
+            a += x[r, j] * wj
+            b += x[r + 1, j] * wj
+            c += x[r + 2, j] * wj
+            d += x[r + 3, j] * wj
+        out[offset + k], out[offset + k + 1], out[offset + k + 2], out[offset + k + 3] = a, b, c, d
+        k += 4
+    while k < rows:
+        a = 0.0
+        for j in range(width):
+            a += x[first + k, j] * w[start + j]
+        out[offset + k] = a
+        k += 1
+
+
+@njit(**FAST)
+def _rows_add(x, first, rows, c, delta, offset, w, start):
+    """w[start:] += c * sum_k delta[offset + k] x[first + k], zero entries skipped, four rows at a time."""
+    width = x.shape[1]
+    k = 0
+    while k < rows:
+        count = 0
+        r0 = r1 = r2 = r3 = first
+        c0 = c1 = c2 = c3 = 0.0
+        while k < rows and count < 4:
+            v = delta[offset + k]
+            if v != 0.0:
+                if count == 0:
+                    r0, c0 = first + k, c * v
+                elif count == 1:
+                    r1, c1 = first + k, c * v
+                elif count == 2:
+                    r2, c2 = first + k, c * v
+                else:
+                    r3, c3 = first + k, c * v
+                count += 1
+            k += 1
+        if count == 4:
+            for j in range(width):
+                w[start + j] += (c0 * x[r0, j] + c1 * x[r1, j]) + (c2 * x[r2, j] + c3 * x[r3, j])
+        else:
+            if count > 0:
+                for j in range(width):
+                    w[start + j] += c0 * x[r0, j]
+            if count > 1:
+                for j in range(width):
+                    w[start + j] += c1 * x[r1, j]
+            if count > 2:
+                for j in range(width):
+                    w[start + j] += c2 * x[r2, j]
+
+
+@njit(**FAST)
+def _gram_form(gram, first, size, delta):
+    """delta' G delta for the symmetric G stored flat from `first`: below the diagonal, rows of zero entries skipped."""
+    total = 0.0
+    for r in range(size):
+        v = delta[r]
+        if v != 0.0:
+            row = first + r * size
+            s = 0.0
+            for j in range(r):
+                s += gram[row + j] * delta[j]
+            total += v * (2.0 * s + gram[row + r] * v)
+    return total
+
+
+@njit(**FAST)
+def _edges_norm2(x, first, rows, delta, offset):
+    moved = np.zeros(x.shape[1])
+    _rows_add(x, first, rows, 1.0, delta, offset, moved, 0)
+    total = 0.0
+    for j in range(moved.size):
+        total += moved[j] * moved[j]
+    return total
+
+
+@njit(**FAST)
+def _value(theta, y, edges, first):
+    total = 0.0
+    for p in range(y.size):
+        total += theta[p] * (2.0 * y[p] - 1.0)
+    for e in range(theta.size - y.size):
+        if y[edges[first + e, 0]] != y[edges[first + e, 1]]:
+            total -= theta[y.size + e]
+    return total
+
+
+@njit(**JIT)
+def _terminals(theta, truth, cost, augmented, size, excess):
+    """Terminal capacities: minus the gain of labelling p foreground. Errors for scores that are not those of a cut."""
+    finite, largest, least = True, 0.0, 0.0
+    for p in range(size):
+        gain = 2.0 * theta[p]
+        if augmented:
+            gain += cost[p] * (1.0 - 2.0 * truth[p])
+        excess[p] = -gain
+        finite &= abs(gain) < np.inf
+    for e in range(size, theta.size):
+        finite &= abs(theta[e]) < np.inf
+        largest = max(largest, theta[e])
+        least = min(least, theta[e])
+    if not finite:
+        raise ValueError("segmentation: a score is not finite; look for nan or infinity in the weights")
+    if least < -NEGATIVE * largest:
+        raise ValueError("segmentation: an edge score is negative: no cut; clip the pairwise weights to >= 0")
+
+
+class Segmentation(NamedTuple):
+    """n images; d = D_U + D_P, the unary weights first."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    unary: np.ndarray
+    """float32, (label_ptr[-1], D_U)"""
+    pairwise: np.ndarray
+    """float32, (edge_ptr[-1], D_P), >= 0"""
+    edge_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    edges: np.ndarray
+    """int32, (edge_ptr[-1], 2): superpixels of the image, from 0"""
+    gram_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    gram: np.ndarray
+    """float32, (gram_ptr[-1],): X X' of every image, flat"""
+    loss_if_wrong: np.ndarray
+    """float64, (label_ptr[-1],): what a wrong label costs there"""
+    arc_ptr: np.ndarray
+    """int32, (label_ptr[-1] + n,); this and the next three are `maxflow.adjacency`"""
+    head: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    reverse: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    edge: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    most_superpixels: int
+    most_edges: int
+
+    def scores(self, i, w, theta):
+        size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
+        _rows_dot(self.unary, self.label_ptr[i], size, w, 0, theta, 0)
+        _rows_dot(self.pairwise, self.edge_ptr[i], theta.size - size, w, width, theta, size)
+
+    def max_oracle(self, i, theta, y, scratch):
+        _cut(self, i, theta, True, y, scratch)
+        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+
+    def decode(self, i, theta, y, scratch):
+        _cut(self, i, theta, False, y, scratch)
+
+    def value(self, i, theta, y):
+        return _value(theta, y, self.edges, self.edge_ptr[i])
+
+    def add(self, i, y, c, out):
+        first = self.edge_ptr[i]
+        for p in range(y.size):
+            out[p] += c * (2.0 * y[p] - 1.0)
+        for e in range(out.size - y.size):
+            if y[self.edges[first + e, 0]] != y[self.edges[first + e, 1]]:
+                out[y.size + e] -= c
+
+    def norm2(self, i, delta):
+        size = self.label_ptr[i + 1] - self.label_ptr[i]
+        unary = _gram_form(self.gram, self.gram_ptr[i], size, delta)
+        return max(unary, 0.0) + _edges_norm2(self.pairwise, self.edge_ptr[i], delta.size - size, delta, size)
+
+    def push(self, i, c, delta, w):
+        size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
+        _rows_add(self.unary, self.label_ptr[i], size, c, delta, 0, w, 0)
+        _rows_add(self.pairwise, self.edge_ptr[i], delta.size - size, c, delta, size, w, width)
+
+    def loss(self, i, y):
+        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+
+    def scratch(self):
+        return workspace(self.most_superpixels, self.most_edges)
+
+
+@njit(**JIT)
+def _loss(truth, cost, first, y):
+    total = 0.0
+    for p in range(y.size):
+        if y[p] != truth[first + p]:
+            total += cost[first + p]
+    return total
+
+
+@njit(**JIT)
+def _cut(self, i, theta, augmented, y, scratch):
+    start, stop, arcs, end = self.label_ptr[i], self.label_ptr[i + 1], 2 * self.edge_ptr[i], 2 * self.edge_ptr[i + 1]
+    size = stop - start
+    _terminals(theta, self.truth[start:stop], self.loss_if_wrong[start:stop], augmented, size, scratch[0])
+    minimum_cut(
+        self.arc_ptr[start + i : stop + i + 1],
+        self.head[arcs:end],
+        self.reverse[arcs:end],
+        self.edge[arcs:end],
+        theta[size:],
+        y,
+        scratch,
+    )
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmentation:
+    """Segmentation problem over the ragged arrays of one split (each with its ``<name>_ptr``).
+
+    Parameters
+    ----------
+    arrays : Mapping
+        Per image: ``unary`` (S, D_U) and ``pairwise`` (E, D_P) float32, ``edges`` (E, 2) int with ends a < b < S,
+        ``labels`` (S,) in {0, 1}, ``area`` (S,) in pixels, ``gram`` (S * S,) float32 as `derived` makes it.
+    meta : Mapping
+        ``checked`` true says that `check_features` has seen every block already (featurize does it through `derived`),
+        so that opening tens of gigabytes does not read them.
+
+    Raises
+    ------
+    ValueError
+        Naming the block and the field.
+    """
+    names = ("unary", "pairwise", "edges", "labels", "area", "gram")
+    ptr = {name: np.asarray(arrays[f"{name}_ptr"], np.int64) for name in names}
+    sizes, edge_counts = np.diff(ptr["unary"]), np.diff(ptr["pairwise"])
+    for name, expected in (("labels", sizes), ("area", sizes), ("gram", sizes * sizes), ("edges", edge_counts)):
+        got = np.diff(ptr[name])
+        if got.size != expected.size:
+            raise ValueError(f"segmentation: {name} has {got.size} blocks, expected {expected.size}")
+        _refuse(got != expected, lambda i, n=name, g=got, x=expected: (i, f"{n} has length {g[i]}, expected {x[i]}"))
+    n, label_ptr, edge_ptr = sizes.size, ptr["unary"], ptr["pairwise"]
+    labels, area = np.asarray(arrays["labels"]).reshape(-1), np.asarray(arrays["area"], float).reshape(-1)
+    edges = np.asarray(arrays["edges"]).reshape(-1, 2)
+    unary, pairwise = frozen(arrays["unary"], np.float32), frozen(arrays["pairwise"], np.float32)
+
+    def block(pointer: np.ndarray, k: int) -> int:
+        return int(np.searchsorted(pointer, k, side="right")) - 1
+
+    _refuse(sizes == 0, lambda i: (i, "unary has no superpixels"))
+    bad_label = (labels != 0) & (labels != 1)
+    _refuse(bad_label, lambda k: (block(label_ptr, k), f"labels holds {labels[k]}, expected 0 or 1"))
+    bad_area = ~(np.isfinite(area) & (area > 0))
+    _refuse(bad_area, lambda k: (block(label_ptr, k), f"area holds {area[k]}, expected a positive number of pixels"))
+    within = np.repeat(sizes, edge_counts)
+    bad_edge = (edges[:, 0] < 0) | (edges[:, 0] >= edges[:, 1]) | (edges[:, 1] >= within)
+    _refuse(bad_edge, lambda k: (block(edge_ptr, k), f"edges holds {edges[k].tolist()}, expected a < b < {within[k]}"))
+    if not meta.get("checked", False):
+        for i in range(n):
+            x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
+            check_features(x, edge_x, f"block {i}")
+    width = unary.shape[1] + pairwise.shape[1]
+    lower = np.concatenate([np.full(unary.shape[1], -np.inf), np.zeros(pairwise.shape[1])])
+    arc_ptr, head, reverse, edge = adjacency(edges.astype(np.int64), edge_ptr, label_ptr)
+    return Segmentation(
+        n=n,
+        d=width,
+        local_ptr=frozen(label_ptr + edge_ptr),
+        label_ptr=frozen(label_ptr),
+        truth=frozen(labels, np.uint8),
+        lower=frozen(lower),
+        upper=frozen(np.full(width, np.inf)),
+        unary=unary,
+        pairwise=pairwise,
+        edge_ptr=frozen(edge_ptr),
+        edges=frozen(edges, np.int32),
+        gram_ptr=frozen(ptr["gram"]),
+        gram=frozen(arrays["gram"], np.float32).reshape(-1),
+        loss_if_wrong=frozen(_costs(labels, area, label_ptr)),
+        arc_ptr=frozen(arc_ptr),
+        head=frozen(head),
+        reverse=frozen(reverse),
+        edge=frozen(edge),
+        most_superpixels=int(sizes.max()),
+        most_edges=int(edge_counts.max()),
+    )
+
+
+def _refuse(bad: np.ndarray, describe: Any) -> None:
+    if bad.any():
+        i, what = describe(int(np.argmax(bad)))
+        raise ValueError(f"segmentation: block {i}: {what}")
+
+
+def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
+    """What a wrong label costs: the superpixel's share of its class's area, times one half where both classes occur."""
+    image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
+    group = 2 * image + labels
+    total = np.bincount(group, area, minlength=2 * (label_ptr.size - 1))
+    classes = (total.reshape(-1, 2) > 0).sum(axis=1)
+    return area / (total[group] * classes[image])
+
+
+def check_features(unary: np.ndarray, pairwise: np.ndarray, where: str) -> None:
+    """ValueError, beginning with `where`, unless all features are finite and the pairwise ones >= 0."""
+    for name, values in (("unary", unary), ("pairwise", pairwise)):
+        if not np.isfinite(values).all():
+            row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
+            raise ValueError(f"segmentation: {where}: {name} is {values[row, column]} in row {row}, feature {column}")
+    if pairwise.size and pairwise.min() < 0:
+        row, column = (int(k) for k in np.argwhere(pairwise < 0)[0])
+        raise ValueError(
+            f"segmentation: {where}: pairwise is {pairwise[row, column]} in row {row}, feature {column}; "
+            "expected >= 0, or the max-oracle is not a cut"
+        )
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """``gram`` (S * S,) float32: X X' of one image, summed in float64. Checks the block's features first."""
+    check_features(block["unary"], block["pairwise"], "this block")
+    x = np.asarray(block["unary"], np.float64)
+    return {"gram": (x @ x.T).astype(np.float32).reshape(-1)}
+
+
+def metrics(problem: Segmentation, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+    """Pixel accuracy and foreground intersection over union, from ``area`` and ``foreground`` (pixels of a superpixel).
+
+    ``foreground_iou`` is the mean over images (1 where neither truth nor prediction has foreground);
+    ``foreground_iou_pooled`` is over the pixels of all images together.
+    """
+    area, foreground = (np.asarray(arrays[name], float).reshape(-1) for name in ("area", "foreground"))
+    chosen = predictions == 1
+    correct = np.where(chosen, foreground, area - foreground)
+    both = np.add.reduceat(np.where(chosen, foreground, 0.0), problem.label_ptr[:-1])
+    either = np.add.reduceat(np.where(chosen, area, foreground), problem.label_ptr[:-1])
+    each = np.divide(both, either, out=np.ones_like(both), where=either > 0)
+    return {
+        "pixel_accuracy": float(correct.sum() / area.sum()),
+        "foreground_iou": float(each.mean()),
+        "foreground_iou_pooled": float(both.sum() / either.sum()) if either.sum() > 0 else 1.0,
+    }
