@@ -54,7 +54,5 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
     return reader
 
 
-
-
-HELPERS = {"superpixels", "vision_features", "pictures", "horse_scenes"}
+HELPERS = {"superpixels", "vision_features", "pictures", "horse_scenes", "attributes"}
 """Modules of this folder that are not readers."""

@@ -4,7 +4,7 @@ first learns the vocabularies on training pictures, the second writes all blocks
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -52,6 +52,20 @@ class FeatureOptions:
         for name, value in vars(self).items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"dataset.{name}: must be a whole number >= 1, not {value!r}")
+
+    @classmethod
+    def taken_from(cls, options: Mapping[str, Any], also: Sequence[str]) -> dict[str, Any]:
+        """Keyword arguments of a reader: its own options (those named in `also`) and `features`. Options that are
+        None keep their default; unknown ones are a ValueError that lists those there are."""
+        own = [f.name for f in fields(cls)]
+        unknown = sorted(set(options) - {*own, *also, "name"})
+        if unknown:
+            raise ValueError(
+                f"dataset.{unknown[0]}: no such option of this reader; there are: {', '.join([*also, *own])}"
+            )
+        given = {key: value for key, value in options.items() if value is not None}
+        features = cls(**{key: given[key] for key in own if key in given})
+        return {key: given[key] for key in also if key in given} | {"features": features}
 
 
 def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from stages.datasets import DataError
 from stages.datasets.superpixels import to_lab
@@ -62,7 +62,7 @@ def dense_sift(rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rows = np.arange(SIFT_STEP // 2, grey.shape[0], SIFT_STEP)
     columns = np.arange(SIFT_STEP // 2, grey.shape[1], SIFT_STEP)
     raster = [cv2.KeyPoint(float(x), float(y), size, 0.0) for size in SIFT_SIZES for y in rows for x in columns]
-    points, descriptor = cv2.SIFT_create().compute(grey, raster)
+    points, descriptor = cv2.SIFT.create().compute(grey, raster)
     position = np.array([round(p.pt[1]) * grey.shape[1] + round(p.pt[0]) for p in points], dtype=np.int64)
     return position, descriptor.astype(np.uint8)
 
@@ -129,9 +129,7 @@ def unary_features(rgb: np.ndarray, regions: np.ndarray, edges: np.ndarray, word
     word = nearest(descriptor, words.sift)
     first, second = rings(size, edges)
     columns = [np.ones((size, 1))]
-    for of, value, bins in zip(
-        (owner, owner, owner[position]), (cell, colour, word), words.widths, strict=True
-    ):
+    for of, value, bins in zip((owner, owner, owner[position]), (cell, colour, word), words.widths, strict=True):
         own = np.bincount(of * bins + value, minlength=size * bins).reshape(size, bins).astype(np.float64)
         for counts in (own, first @ own, second @ own):  # whole numbers: exact in any order
             total = counts.sum(axis=1, keepdims=True)

@@ -4,17 +4,17 @@
 `figure_ground` (and `gray`) of the publisher, or these in one .tar file. From the originals the same pixels are made as
 the .npz holds: masks set the size, photographs are reduced by Lanczos, masks by a box filter and a threshold.
 
-The split is fixed: names in sorted order are permuted by `numpy.random.default_rng(dataset.seed).permutation`, seed
-`SPLIT_SEED` = 2004 unless given; photographs that are byte-identical (horse006 = horse018, horse240 = horse274) are
+The split is fixed: names in sorted order are permuted by `numpy.random.default_rng(2004).permutation`;
+photographs that are byte-identical (horse006 = horse018, horse240 = horse274) are
 drawn together, at the place of the first of them; the first 147 train, the other 181 test. A pair that would straddle
-the border goes to test, and the next single photograph takes its place."""
+the border goes to test, and the next single photograph takes its place. `dataset.seed` does not change the split."""
 
 from __future__ import annotations
 
 import io
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.pictures import FEATURES_VERSION, FeatureOptions, Picture, featurize_pictures
+from stages.datasets.pictures import FEATURES_VERSION, FeatureOptions, Load, Picture, featurize_pictures
 
 SPLIT_SEED = 2004
 TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
@@ -39,7 +39,7 @@ class Weizmann:
     root: Path
     n_train: int = 147
     n_test: int | None = None
-    seed: int = SPLIT_SEED
+    seed: int = 0
     features: FeatureOptions = field(default_factory=FeatureOptions)
     structure: str = "segmentation"
 
@@ -56,38 +56,29 @@ class Weizmann:
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Write the blocks of both splits; see `featurize_pictures`."""
         found = _find(self.root)
-        if found.name == NPZ:
-            stored = _open_npz(found)
-            load, of = _whole, stored.__getitem__
-            names = sorted(stored)
-        else:
-            load, names, of = partial(_load_original, source=str(found)), _names(found), str
-        train, test = split(names, self.n_train, self.seed)
+        stored = _open_npz(found) if found.name == NPZ else {}
+        names = sorted(stored) or _names(found)
+        load: Load = _whole if stored else partial(_load_original, source=str(found))
+        train, test = split(names, self.n_train)
         if len(train) < self.n_train:
             raise DataError(f"{found}: {len(names)} images, too few for dataset.n_train={self.n_train}")
-        items = {"train": [of(name) for name in train], "test": [of(name) for name in test[: self.n_test]]}
+        images = {"train": train, "test": test[: self.n_test]}
+        items = {part: [stored.get(name, name) for name in chosen] for part, chosen in images.items()}
         meta = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report)
-        return meta | {"images": {"train": train, "test": test[: self.n_test]}}
+        return meta | {"images": images}
 
 
 def open(options: Mapping[str, Any]) -> Weizmann:
     """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed` and the fields of `FeatureOptions`."""
-    given = dict(options)
+    given = FeatureOptions.taken_from(options, also=("root", "n_train", "n_test", "seed"))
     if not given.get("root"):
         raise DataError(f"dataset.root: missing; give the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")
-    sizes = {f.name: given.pop(f.name) for f in fields(FeatureOptions) if given.get(f.name) is not None}
-    reader = Weizmann(
-        root=Path(given["root"]).expanduser(),
-        n_train=given.get("n_train") or 147,
-        n_test=given.get("n_test"),
-        seed=SPLIT_SEED if given.get("seed") is None else given["seed"],
-        features=FeatureOptions(**sizes),
-    )
+    reader = Weizmann(**given | {"root": Path(given["root"]).expanduser()})
     _find(reader.root)
     return reader
 
 
-def split(names: list[str], n_train: int, seed: int = SPLIT_SEED) -> tuple[list[str], list[str]]:
+def split(names: list[str], n_train: int) -> tuple[list[str], list[str]]:
     """Training and test names as the module's docstring says."""
     twin = {b: a for a, b in TWINS if a in names and b in names}
     groups: dict[str, list[str]] = {}
@@ -96,7 +87,7 @@ def split(names: list[str], n_train: int, seed: int = SPLIT_SEED) -> tuple[list[
     heads = sorted(groups)
     train: list[str] = []
     test: list[str] = []
-    for k in np.random.default_rng(seed).permutation(len(heads)):
+    for k in np.random.default_rng(SPLIT_SEED).permutation(len(heads)):
         group = groups[heads[k]]
         (train if len(train) + len(group) <= n_train else test).extend(group)
     return train, test
@@ -149,7 +140,9 @@ def _whole(item: Picture) -> Picture:
 def _names(found: Path) -> list[str]:
     """Names of the images in the publisher's layout; DataError if an image has no mask or there are none."""
     if found.is_dir():
-        listed = [f"{p.parent.name}/{p.name}" for folder in ("rgb", "figure_ground") for p in (found / folder).iterdir()]
+        listed = [
+            f"{p.parent.name}/{p.name}" for folder in ("rgb", "figure_ground") for p in (found / folder).iterdir()
+        ]
     else:
         with tarfile.open(found) as tar:
             listed = ["/".join(name.split("/")[-2:]) for name in tar.getnames()]

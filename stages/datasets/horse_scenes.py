@@ -1,0 +1,166 @@
+"""Scenes with a horse, composed from the pictures inside scikit-image's wheel: the silhouette posed anew, coats and
+backgrounds from photographs and textures, distractors that wear coats, light, blur and noise. A scene is a function of
+(seed, split, number) alone. Colour and texture of a superpixel are ambiguous on purpose; that neighbours belong
+together is what the pairwise part of a model can learn."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import cv2
+import numpy as np
+import skimage
+from PIL import Image
+
+from stages.datasets import DataError
+from stages.datasets.pictures import Picture
+
+HEIGHT, WIDTH = 120, 160
+
+PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg", "camera.png")
+TEXTURES = ("grass.png", "gravel.png", "brick.png", "moon.png", "coins.png", "ihc.png")
+FUR = ("chelsea.png", (60, 20, 150, 110))
+"""A file and the box (left, top, right, bottom) in it that shows nothing but fur."""
+SILHOUETTE = "horse.png"
+FILES = tuple(sorted({*PHOTOGRAPHS, *TEXTURES, FUR[0], SILHOUETTE}))
+
+COATS = np.array([[120, 78, 48], [150, 92, 52], [96, 70, 52], [58, 48, 42], [128, 120, 112], [176, 148, 108]])
+"""Bay, chestnut, dark bay, black, grey, palomino: RGB."""
+GROUNDS = np.array([[96, 110, 60], [130, 118, 90], [112, 84, 58], [140, 136, 128], [84, 84, 70], [160, 150, 124]])
+"""Tints of grey textures behind the horse: grass, sand, earth, stone, shade, straw."""
+
+
+def folder() -> Path:
+    """Where scikit-image keeps the pictures it ships."""
+    return Path(skimage.__file__).parent / "data"
+
+
+@lru_cache(maxsize=len(FILES))
+def shipped(name: str) -> np.ndarray:
+    """One shipped picture as float32 (h, w, 3) RGB in 0..255 (never downloads; DataError if it is not there)."""
+    path = folder() / name
+    if not path.is_file():
+        raise DataError(f"{path}: missing; the installed scikit-image does not ship it")
+    return np.asarray(Image.open(path).convert("RGB"), dtype=np.float32)
+
+
+@lru_cache(maxsize=1)
+def silhouette() -> np.ndarray:
+    """The horse, cut to its bounding box: float32 (h, w), 1 inside."""
+    inside = shipped(SILHOUETTE)[..., 0] < 128
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    return inside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float32)
+
+
+def smooth_noise(rng: np.random.Generator, cell: float, *, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
+    """Noise that varies over about `cell` pixels: float32 (height, width), mean about 0, deviation about 1."""
+    grid = rng.normal(size=(max(2, round(height / cell) + 1), max(2, round(width / cell) + 1))).astype(np.float32)
+    return cv2.resize(grid, (width, height), interpolation=cv2.INTER_CUBIC) * np.float32(1.3)
+
+
+def patch(rng: np.random.Generator, picture: np.ndarray) -> np.ndarray:
+    """A random window of a picture at a random scale, perhaps mirrored: float32 (HEIGHT, WIDTH, 3)."""
+    limit = min(picture.shape[0] / HEIGHT, picture.shape[1] / WIDTH)
+    scale = limit * rng.uniform(0.45, 0.95)
+    h, w = int(HEIGHT * scale), int(WIDTH * scale)
+    top, left = int(rng.integers(picture.shape[0] - h + 1)), int(rng.integers(picture.shape[1] - w + 1))
+    window = picture[top : top + h, left : left + w]
+    if rng.random() < 0.5:
+        window = window[:, ::-1]
+    return cv2.resize(np.ascontiguousarray(window), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+
+
+def ground(rng: np.random.Generator) -> np.ndarray:
+    """Something to stand before: a photograph, or a texture in an earthy tint; float32 (HEIGHT, WIDTH, 3)."""
+    if rng.random() < 0.25:
+        return patch(rng, shipped(PHOTOGRAPHS[rng.integers(len(PHOTOGRAPHS))]))
+    grey = patch(rng, shipped(TEXTURES[rng.integers(len(TEXTURES))])).mean(axis=2)
+    return tinted(rng, grey, GROUNDS)
+
+
+def tinted(rng: np.random.Generator, grey: np.ndarray, tints: np.ndarray) -> np.ndarray:
+    """Grey texture of random contrast around one of the tints, itself varied: float32 (HEIGHT, WIDTH, 3)."""
+    tint = tints[rng.integers(len(tints))] * rng.uniform(0.75, 1.25) + rng.normal(scale=8.0, size=3)
+    relief = (grey - grey.mean()) / (grey.std() + 1e-3) * rng.uniform(0.05, 0.16)
+    return (tint * (1.0 + relief[..., None])).astype(np.float32)
+
+
+def coat(rng: np.random.Generator) -> np.ndarray:
+    """What horses and distractors wear: cat's fur, hair drawn from noise, or a ground's texture in a coat's colour;
+    float32 (HEIGHT, WIDTH, 3)."""
+    kind = rng.random()
+    if kind < 0.4:
+        left, top, right, bottom = FUR[1]
+        grey = patch(rng, shipped(FUR[0])[top:bottom, left:right]).mean(axis=2)
+    elif kind < 0.8:
+        long, short = (float(s) for s in (rng.uniform(2.5, 5.0), rng.uniform(0.4, 0.8)))
+        sigma = (long, short) if rng.random() < 0.5 else (short, long)
+        hair = rng.normal(size=(HEIGHT, WIDTH)).astype(np.float32)
+        grey = cv2.GaussianBlur(hair, (0, 0), sigmaX=sigma[0], sigmaY=sigma[1])
+    else:
+        grey = patch(rng, shipped(TEXTURES[rng.integers(len(TEXTURES))])).mean(axis=2)
+    return tinted(rng, grey, COATS) * (1.0 + 0.06 * smooth_noise(rng, 30.0))[..., None]
+
+
+def posed_horse(rng: np.random.Generator) -> np.ndarray:
+    """The silhouette scaled, mirrored, rotated, sheared, with legs and neck moved and all of it warped smoothly:
+    bool (HEIGHT, WIDTH)."""
+    horse = silhouette()
+    height, width = horse.shape
+    length = WIDTH * rng.uniform(0.45, 0.9)
+    tall = length * height / width * rng.uniform(0.8, 1.1)
+    centre = WIDTH * rng.uniform(0.36, 0.64), HEIGHT * rng.uniform(0.42, 0.6)
+    angle, shear = np.deg2rad(rng.uniform(-18.0, 18.0)), rng.uniform(-0.25, 0.25)
+    y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.float64)
+    x, y = x - centre[0], y - centre[1]
+    x, y = np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
+    u, v = (x + shear * y) / length, y / tall  # -0.5..0.5 over the horse
+    if rng.random() < 0.5:
+        u = -u
+    u = u + 0.035 * smooth_noise(rng, 28.0)
+    v = v + 0.035 * smooth_noise(rng, 28.0)
+    stride, phase = rng.uniform(0.0, 0.5), rng.uniform(0.0, 2.0 * np.pi)
+    u = u + stride * np.maximum(v - 0.05, 0.0) * np.sin(7.0 * u + phase)
+    v = v + rng.uniform(-0.9, 0.35) * np.maximum(u - 0.22, 0.0)
+    columns, rows = ((u + 0.5) * width).astype(np.float32), ((v + 0.5) * height).astype(np.float32)
+    return cv2.remap(horse, columns, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT, borderValue=0) > 0.5
+
+
+def blob(rng: np.random.Generator) -> np.ndarray:
+    """A rounded shape with a wavy outline somewhere in the picture: bool (HEIGHT, WIDTH)."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.float64)
+    x, y = x - rng.uniform(0, WIDTH), y - rng.uniform(0, HEIGHT)
+    angle = rng.uniform(0, np.pi)
+    x, y = np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
+    radius = rng.uniform(7.0, 20.0)
+    turn = np.arctan2(y, x)
+    wave = sum(rng.normal(scale=0.25 / k) * np.cos(k * turn + rng.uniform(0, 2 * np.pi)) for k in range(2, 6))
+    return np.hypot(x / rng.uniform(1.0, 2.0), y) < radius * (1.0 + wave)
+
+
+def compose(seed: int, split: int, number: int) -> Picture:
+    """Scene `number` of a split (0 train, 1 test)."""
+    rng = np.random.default_rng([seed, split, number])
+    horse = posed_horse(rng)
+    down = np.linspace(-1.2, 1.2, HEIGHT, dtype=np.float32)[:, None]
+    layers = [ground(rng) for _ in range(3)]
+    fields = np.stack([smooth_noise(rng, 45.0) + slope * down for slope in (-1.5, 0.0, 1.5)])
+    behind = np.choose(fields.argmax(axis=0)[..., None], layers)
+    wears = coat(rng)
+    scene = behind.copy()
+    for _ in range(int(rng.integers(2, 5))):
+        inside = blob(rng)
+        scene[inside] = coat(rng)[inside]
+    scene[horse] = wears[horse]
+    return Picture(developed(rng, scene), horse.astype(np.uint8))
+
+
+def developed(rng: np.random.Generator, scene: np.ndarray) -> np.ndarray:
+    """The scene under uneven light, slightly blurred, with noise: uint8 (HEIGHT, WIDTH, 3)."""
+    light = rng.uniform(0.75, 1.25) * (1.0 + 0.08 * smooth_noise(rng, 40.0))
+    cast = 1.0 + rng.normal(scale=0.05, size=3)
+    lit = (scene * light[..., None] * cast).astype(np.float32)
+    blurred = cv2.GaussianBlur(lit, (0, 0), sigmaX=float(rng.uniform(0.4, 1.1)))
+    noisy = blurred + rng.normal(scale=rng.uniform(3.0, 12.0), size=blurred.shape)
+    return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)

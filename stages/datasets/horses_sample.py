@@ -1,0 +1,45 @@
+"""The default data: 147 training and 60 test scenes composed by `horse_scenes` from pictures that scikit-image ships.
+Needs no download and no network. Scene i of a split does not depend on how many scenes are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stages.datasets import MapBlocks, Report, Sink
+from stages.datasets.horse_scenes import FILES, compose, folder
+from stages.datasets.pictures import FEATURES_VERSION, FeatureOptions, Picture, featurize_pictures
+
+
+@dataclass(frozen=True)
+class HorsesSample:
+    """Reader; the options of the configuration are its fields and those of `FeatureOptions`."""
+
+    n_train: int = 147
+    n_test: int = 60
+    seed: int = 0
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+    structure: str = "segmentation"
+
+    def source(self) -> dict[str, Any]:
+        """Shipped pictures used, with their sizes in bytes."""
+        sizes = {name: (folder() / name).stat().st_size for name in FILES if (folder() / name).is_file()}
+        return {"files": sizes, "features_version": FEATURES_VERSION}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Write the blocks of both splits; see `featurize_pictures`."""
+        items = {
+            "train": [(self.seed, 0, number) for number in range(self.n_train)],
+            "test": [(self.seed, 1, number) for number in range(self.n_test)],
+        }
+        return featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report)
+
+
+def open(options: Mapping[str, Any]) -> HorsesSample:
+    """Reader for the options `n_train`, `n_test`, `seed` and the fields of `FeatureOptions`."""
+    return HorsesSample(**FeatureOptions.taken_from(options, also=("n_train", "n_test", "seed")))
+
+
+def _scene(item: tuple[int, int, int]) -> Picture:
+    return compose(*item)
