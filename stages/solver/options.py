@@ -124,6 +124,9 @@ class PathOptions:
         _check("path.kappa", self.kappa, 0 < self.kappa < 1, "a number in (0, 1)")
         _check("path.lambda_min", self.lambda_min, self.lambda_min >= 0, "a number >= 0")
         _check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
+        decreasing = all(a >= b for a, b in zip(self.lambdas, self.lambdas[1:], strict=False))
+        if self.kind == "grid" and self.warm_start == "keep_primal":
+            _check("path.lambdas", self.lambdas, decreasing, "decreasing values, for warm_start=keep_primal")
         _check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
         _check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
         if self.kind == "grid":

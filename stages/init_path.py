@@ -1,0 +1,94 @@
+"""Where the path begins: the dual point of w = 0 and the largest lambda worth solving (O16 Alg. 6, l. 1-6; DESIGN 2.5)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT, Problem
+from stages.solver.compiled import driver
+from stages.solver.gaps import exact_gaps
+from stages.solver.objective import require_cone, squared_norm
+from stages.solver.options import PathOptions
+from stages.solver.path import PathStart
+
+
+@driver
+def start_driver(fingerprint: str):
+    """`mean_psi(P, labels, psi)`: psi += (1/n) sum_i B_i (m_i(y_i) - m_i(labels_i)); labels (n, longest)."""
+
+    @njit(cache=True, **JIT)
+    def mean_psi(P, labels, psi):
+        fingerprint  # noqa: B018
+        n = P.label_ptr.size - 1
+        delta_all = np.zeros(P.local_ptr[n])
+        for i in range(n):
+            delta = delta_all[P.local_ptr[i] : P.local_ptr[i + 1]]
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            P.add(i, P.truth[first:last], 1.0, delta)
+            P.add(i, labels[i, : last - first], -1.0, delta)
+            P.push(i, 1.0 / n, delta, psi)
+
+    return mean_psi
+
+
+@driver
+def decode_driver(fingerprint: str):
+    """`excess(P, w, out)`: out_i <- max_y <theta_i, m_i(y)> - <theta_i, m_i(y_i)>."""
+
+    @njit(cache=True, **JIT)
+    def excess(P, w, out):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        theta_all = np.empty(P.local_ptr[out.size])
+        for i in range(out.size):
+            theta = theta_all[P.local_ptr[i] : P.local_ptr[i + 1]]
+            P.scores(i, w, theta)
+            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            y = np.empty_like(truth)
+            P.decode(i, theta, y, scratch)
+            out[i] = P.value(i, theta, y) - P.value(i, theta, truth)
+
+    return excess
+
+
+def init_path(problem: Problem, path: PathOptions) -> PathStart:
+    """The path's start: n oracle calls for `rule=one_sided`, 2 n for `rule=paper`.
+
+    - *paper*: lambda_inf = (||psi~||^2 + mean_i max_y <-psi~, psi_i(y)>) / (kappa eps), psi~ clipped to the cone.
+    - *one_sided*: w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that.
+
+    Raises
+    ------
+    ValueError
+        If a bound is neither 0 nor infinite.
+    """
+    require_cone(problem)
+    n = problem.n
+    nothing = np.zeros(int(problem.local_ptr[-1]))
+    found = exact_gaps(problem, np.zeros(problem.d), nothing, np.zeros(n))
+    psi = np.zeros(problem.d)
+    start_driver(problem)(problem, found.corner, psi)
+    if problem.lower.size:
+        psi = np.clip(psi, problem.lower, problem.upper)
+    psi_norm2 = squared_norm(psi)
+    calls = n
+    if path.rule == "paper":
+        excess = np.empty(n)
+        decode_driver(problem)(problem, psi, excess)
+        calls += n
+        top = lam = (psi_norm2 + float(np.sum(excess)) / n) / (path.kappa * path.eps)
+    else:
+        top, lam = psi_norm2 / (2.0 * path.eps), psi_norm2 / (16.0 * path.eps)
+    if lam == 0.0:  # the labellings of w = 0 score as the truth does everywhere: any lambda is the first
+        top = lam = 1.0
+    mask = np.arange(found.corner.shape[1]) < np.diff(problem.label_ptr)[:, None]
+    return PathStart(
+        lam=lam,
+        lam_top=top,
+        hinge_at_zero=float(np.sum(found.loss)) / n,
+        psi_norm2=psi_norm2,
+        labels=found.corner[mask],
+        losses=found.loss,
+        oracle_calls=calls,
+    )

@@ -1,0 +1,87 @@
+"""Frank-Wolfe, pairwise and away moves: a direction delta in local coordinates and a largest step (DESIGN 2.2).
+
+All of them share one line search. With scale = 1 / (lambda n) a move of gamma along delta with slope
+s = d(ell) + <theta, delta> changes n D by gamma s - gamma^2 scale ||B delta||^2 / 2 (exactly without a box, at least that
+much with one, because clipping does not expand distances).
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from stages.problems.protocol import FAST, JIT
+
+FW, PAIRWISE, AWAY, BEST = range(4)
+"""Codes of `options.STEPS`, in its order; the first three are also the kinds of a single move."""
+
+
+@njit(**FAST)
+def dot(a, b):
+    """<a, b>."""
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@njit(**JIT)
+def line_search(slope, norm2, scale, gamma_max):
+    """argmax over [0, gamma_max] of gamma * slope - gamma^2 * scale * norm2 / 2; no curvature takes gamma_max."""
+    if slope <= 0.0:
+        return 0.0
+    curvature = scale * norm2
+    if curvature * gamma_max <= slope:
+        return gamma_max
+    return slope / curvature
+
+
+@njit(**JIT)
+def gain(gamma, slope, norm2, scale):
+    """n times what the move adds to the dual objective."""
+    return gamma * slope - 0.5 * gamma * gamma * scale * norm2
+
+
+@njit(**JIT)
+def write_direction(P, i, kind, mu, y, y_away, delta):
+    """delta <- m(y) - mu (FW), m(y) - m(y_away) (pairwise), mu - m(y_away) (away)."""
+    if kind == FW:
+        for j in range(delta.size):
+            delta[j] = -mu[j]
+        P.add(i, y, 1.0, delta)
+    elif kind == PAIRWISE:
+        delta[:] = 0.0
+        P.add(i, y, 1.0, delta)
+        P.add(i, y_away, -1.0, delta)
+    else:
+        for j in range(delta.size):
+            delta[j] = mu[j]
+        P.add(i, y_away, -1.0, delta)
+
+
+@njit(**JIT)
+def largest_step(kind, alpha_away):
+    """gamma_max of a kind of move."""
+    if kind == FW:
+        return 1.0
+    if kind == PAIRWISE:
+        return alpha_away
+    return alpha_away / (1.0 - alpha_away)
+
+
+@njit(**JIT)
+def update_weights(pool, i, kind, target, away, gamma, gamma_max):
+    """Move the alphas of block i; a full step away from a corner sets its alpha to exactly zero."""
+    full = gamma >= gamma_max
+    if kind == PAIRWISE:
+        pool.alpha[target] += gamma
+        pool.alpha[away] = 0.0 if full else pool.alpha[away] - gamma
+        return
+    factor = 1.0 - gamma if kind == FW else 1.0 + gamma
+    s = pool.head[i]
+    while s >= 0:
+        pool.alpha[s] *= factor
+        s = pool.next[s]
+    if kind == FW:
+        pool.alpha[target] = 1.0 if full else pool.alpha[target] + gamma
+    else:
+        pool.alpha[away] = 0.0 if full else max(pool.alpha[away] - gamma, 0.0)

@@ -1,0 +1,350 @@
+"""Solving at one lambda: steps, refreshes, rebase points, stopping (O16 Alg. 2, 5; DESIGN 2.3, 3.2).
+
+The loop of `Solver.solve`: rebase; offer the state for a commit; if an exact pass is due, make it and perhaps stop; then
+take steps until the stale gap sum falls below 0.8 of the tolerance, `refresh_every` effective passes are over, or
+`rebase_steps` steps were made. Everything but the decision which rebase points are written depends on counts only.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stages.problems.protocol import Problem
+from stages.solver.gaps import (
+    ExactGaps,
+    MapRanges,
+    batch_driver,
+    cached_driver,
+    exact_gaps,
+    keep_corners,
+    serial,
+    truth_driver,
+)
+from stages.solver.loop import (
+    AVERAGED,
+    DONE,
+    ORACLE_CALLS,
+    POOL_FULL,
+    Flags,
+    State,
+    steps_driver,
+)
+from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.objective import Certificate, dual_value, squared_norm
+from stages.solver.options import SAMPLERS, STEPS, SolverOptions, Status
+from stages.solver.sampling import MAX_GAP, PERMUTATION, tree_rebuild
+from stages.solver.state import derive, normalise, truth_pool
+from stages.solver.supports import grown
+
+EARLY = 0.8
+"""Share of the tolerance at which the stale gap sum calls for an exact pass (the authors' choice)."""
+
+NEVER = np.iinfo(np.int64).max
+
+
+@dataclass
+class Counts:
+    """The scalars of the committed state besides the arrays; all of them plain numbers."""
+
+    lam: float = math.nan
+    breakpoint: int = 0
+    exact_due: bool = True
+    exact_total: float = 1.0
+    """Last exact sum of gaps at this lambda; the authors use 1 before there is one."""
+    dual: float = math.nan
+    """Dual objective at the last exact pass."""
+    gap_passes: int = 0
+    calls_before: int = 0
+    """Oracle calls before this lambda."""
+    next_refresh: int = 0
+    """Oracle calls in steps at which the next exact pass is due."""
+    seconds: float = 0.0
+    """Seconds of solving since the beginning, commits excluded."""
+    seconds_before: float = 0.0
+    initial_calls: int = 0
+    """Oracle calls made before the first lambda (init_path)."""
+
+
+TRACE = ("breakpoint", "lambda", "passes", "oracle_calls", "steps", "seconds", "timestamp_ms", "gap", "dual", "primal")
+"""Columns of the trace: one row for each certificate."""
+
+Boundary = Callable[["Solver"], Status | None]
+"""Called at every rebase point; may commit. Returns INTERRUPTED or TIME_LIMIT to stop here, to go on later."""
+
+
+@dataclass
+class Solver:
+    """A problem, the chosen member of the family, and its running state."""
+
+    problem: Problem
+    options: SolverOptions
+    state: State
+    rng: np.random.Generator
+    seed: int
+    at: Counts = field(default_factory=Counts)
+    trace: list[tuple[float, ...]] = field(default_factory=list)
+    map_ranges: MapRanges = serial
+    fresh: bool = False
+    """Just restored: the state is at a rebase point already."""
+    weights: np.ndarray = field(default_factory=lambda: np.empty(0))
+    """The primal point of the last certificate: the derived w, or the averaged one."""
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+    @property
+    def scale(self) -> float:
+        """1 / (lambda n)."""
+        return 1.0 / (self.at.lam * self.problem.n)
+
+    @property
+    def oracle_calls(self) -> int:
+        """All oracle calls so far: of the path's start, of steps and of exact passes."""
+        steps = int(self.state.counters[ORACLE_CALLS])
+        return self.at.initial_calls + steps + self.at.gap_passes * self.problem.n
+
+    @property
+    def passes_here(self) -> float:
+        """Effective passes at this lambda."""
+        return (self.oracle_calls - self.at.calls_before) / self.problem.n
+
+    @property
+    def caching(self) -> bool:
+        """Whether labellings without weight are kept."""
+        return self.options.cache.kind != "none"
+
+    @property
+    def capacity(self) -> int:
+        """Labellings kept a block, as the pool reads it."""
+        return self.options.cache.capacity if self.caching else NEVER
+
+    def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
+        """The certificate of the present point; without `hinge` it follows from the gap (cone bounds only)."""
+        P, S, lam = self.problem, self.state, self.at.lam
+        ell, norm2 = float(S.z_ell[1]), squared_norm(S.w)
+        if hinge is None:
+            hinge = gap + ell - lam * norm2
+        dual = dual_value(ell, S.u, S.w, lam, P.lower, P.upper)
+        return Certificate(lam, gap, hinge, ell, norm2, dual)
+
+    # -- the parts of the loop ----------------------------------------------------------------------------------------
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda with the dual point that the pool holds; gaps not known are inf."""
+        at = self.at
+        at.lam, at.breakpoint, at.exact_due = lam, breakpoint, exact_due
+        total = float(np.sum(self.state.gap))
+        at.exact_total = total if np.isfinite(total) else 1.0
+        at.calls_before, at.seconds_before = self.oracle_calls, at.seconds
+        at.next_refresh = self._refresh_at()
+        self.state.counters[AVERAGED] = 0
+        self.state.z[:] = 0.0
+        self.state.z_ell[0] = 0.0
+
+    def rebase(self) -> None:
+        """Replace the running mu, ell, u, w by those derived from the normalised pool, and the tree by a fresh one."""
+        if self.fresh:
+            self.fresh = False
+        else:
+            normalise(self.state.pool)
+        derive(self.problem, self.state, self.scale)
+        self.rebuild_tree()
+
+    def rebuild_tree(self) -> None:
+        """The sampling tree of the present gaps."""
+        sampler = SAMPLERS.index(self.options.sampler)
+        degree = self.options.degree if sampler >= 2 else 1.0
+        tree_rebuild(self.state.tree, sampler == MAX_GAP, degree, self.state.gap)
+
+    def exact_pass(self) -> tuple[Certificate, ExactGaps]:
+        """One oracle call a block at the derived point: certificate, fresh gaps, corners into the cache."""
+        P, S, at = self.problem, self.state, self.at
+        found = exact_gaps(P, S.w, S.mu, S.ell, self.map_ranges)
+        S.gap[:] = found.gap
+        at.gap_passes += 1
+        at.exact_due = False
+        at.exact_total = float(np.sum(found.gap))
+        point = self.certificate(at.exact_total, float(np.sum(found.hinge)) / P.n)
+        at.dual = point.dual
+        self.weights = S.w
+        if self.options.averaging != "none":
+            point = self._better_average(point)
+        if self.caching:
+            self.make_room(P.n)
+            keep_corners(P.label_ptr, self.state.pool, found.corner, found.loss, S.counters[STEP_COUNT], self.capacity)
+        self.rebuild_tree()
+        at.next_refresh = self._refresh_at()
+        return point, found
+
+    def _better_average(self, point: Certificate) -> Certificate:
+        """The certificate of the averaged iterate as the primal point, where it is the better one (LJ13 3.4)."""
+        P, S = self.problem, self.state
+        steps = int(S.counters[AVERAGED])
+        if steps == 0:
+            return point
+        w = S.u - (2.0 / (steps * (steps + 1.0))) * S.z
+        if P.lower.size:
+            w = np.clip(w, P.lower, P.upper)
+        hinge = float(np.sum(exact_gaps(P, w, S.mu, S.ell, self.map_ranges).hinge)) / P.n
+        self.at.gap_passes += 1
+        norm2 = squared_norm(w)
+        gap = 0.5 * point.lam * norm2 + hinge - point.dual
+        if gap >= point.gap:
+            return point
+        self.weights = w
+        return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
+
+    def batch_step(self, found: ExactGaps) -> None:
+        """One batch Frank-Wolfe step towards the corners of an exact pass at the present point."""
+        P = self.problem
+        self.make_room(P.n)
+        corners = found.corner, found.loss, found.gap
+        batch_driver(P)(P, self.state, self.scale, *corners, np.zeros(P.d), self.capacity)
+
+    def _refresh_at(self) -> int:
+        every = self.options.refresh_every
+        return int(self.state.counters[ORACLE_CALLS]) + every * self.problem.n if every else NEVER
+
+    def make_room(self, slots: int) -> None:
+        """See to it that the pool has at least this many free slots."""
+        while self.state.pool.free[1] < slots:
+            self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
+
+    def take_steps(self, threshold: float) -> None:
+        """Steps until the next rebase point; sets `exact_due` when the stale sum or the count calls for it."""
+        P, at, options = self.problem, self.at, self.options
+        n = P.n
+        counters = self.state.counters
+        sampler = SAMPLERS.index(options.sampler)
+        summed = sampler != MAX_GAP and (sampler < 2 or options.degree == 1.0)
+        steps = options.rebase_steps or 10 * n
+        order = np.empty(0, np.int64)
+        if sampler == PERMUTATION:
+            epoch, position = divmod(int(counters[STEP_COUNT]), n)
+            order = np.random.default_rng([self.seed, epoch]).permutation(n)[position:]
+            steps = min(steps, order.size)
+        elif not summed:
+            steps = min(steps, n)
+        calls = counters[ORACLE_CALLS]
+        calls_left = min(options.max_oracle_calls, options.max_passes * n) - (self.oracle_calls - at.calls_before)
+        stop_calls = int(min(float(at.next_refresh), calls + max(calls_left, 1.0)))
+        flags = Flags(
+            sampler=sampler,
+            step=STEPS.index(options.step),
+            cache=self.caching,
+            F=options.cache.F,
+            nu=options.cache.nu,
+            capacity=self.capacity,
+            degree=options.degree,
+            average=options.averaging != "none",
+            scale=self.scale,
+            exact_total=at.exact_total,
+            stop_sum=threshold if summed else -1.0,
+            stop_calls=stop_calls,
+        )
+        run = steps_driver(P)
+        while True:
+            made, why = run(P, self.state, flags, self.rng, order, steps)
+            if why != POOL_FULL:
+                break
+            self.make_room(1)
+            steps, order = steps - made, order[made:]
+        stale = float(np.sum(self.state.gap))
+        at.exact_due = why != DONE or stale <= threshold or counters[ORACLE_CALLS] >= stop_calls
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+    def solve(
+        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
+    ) -> tuple[Status, Certificate | None]:
+        """Down to the tolerance at the present lambda.
+
+        Parameters
+        ----------
+        tolerance : float
+            On the duality gap, or on gap / dual if `relative`.
+        boundary : callable
+            Called at every rebase point; returning True stops there with `INTERRUPTED`, to go on from there.
+        exact : bool
+            False (heuristic paths): the stale gap sum decides, and no exact pass is made.
+
+        Returns
+        -------
+        Status, Certificate
+            The certificate belongs to the derived point; None when interrupted.
+        """
+        while True:
+            started = time.perf_counter()
+            self.rebase()
+            self.at.seconds += time.perf_counter() - started
+            stop = boundary(self)
+            if stop:
+                self.fresh = True
+                return stop, None
+            started = time.perf_counter()
+            try:
+                bound = tolerance * (max(self.at.dual, 0.0) if relative else 1.0)
+                if self.at.exact_due:
+                    stale = float(np.sum(np.maximum(self.state.gap, 0.0)))
+                    found = None
+                    if exact or not stale <= bound:
+                        point, found = self.exact_pass()
+                    else:
+                        point = self.certificate(stale)
+                        self.weights = self.state.w
+                    self._record(point, started)
+                    bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
+                    if point.gap <= bound:
+                        return Status.CONVERGED, point
+                    limit = self._limit()
+                    if limit:
+                        return limit, point
+                    if found and self.options.batch_step:
+                        self.batch_step(found)
+                self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
+            finally:
+                self.at.seconds += time.perf_counter() - started
+
+    def _record(self, point: Certificate, started: float) -> None:
+        at, n = self.at, self.problem.n
+        seconds = at.seconds + time.perf_counter() - started
+        calls, steps = self.oracle_calls, int(self.state.counters[STEP_COUNT])
+        stamp = float(round(time.time() * 1000))
+        self.trace.append(
+            (at.breakpoint, at.lam, calls / n, calls, steps, seconds, stamp, point.gap, point.dual, point.primal)
+        )
+
+    def _limit(self) -> Status | None:
+        options = self.options
+        if self.passes_here >= options.max_passes:
+            return Status.PASS_LIMIT
+        if self.oracle_calls - self.at.calls_before >= options.max_oracle_calls:
+            return Status.ORACLE_LIMIT
+        return None
+
+    # -- from one lambda to the next ----------------------------------------------------------------------------------
+    def keep_primal(self, lam: float, breakpoint: int) -> None:
+        """Move to a smaller lambda with the same w; block gaps follow exactly (O16 section 4)."""
+        rho = lam / self.at.lam
+        if not rho <= 1.0:
+            raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {self.at.lam:g}")
+        self.make_room(self.problem.n)
+        truth_driver(self.problem)(self.problem, self.state, rho, self.capacity)
+        self.start_lambda(lam, breakpoint)
+
+    def keep_dual(self, lam: float, breakpoint: int) -> None:
+        """Move to another lambda with the same alpha; gaps refilled from cached labellings, without an oracle call."""
+        self.at.lam = lam
+        derive(self.problem, self.state, self.scale)
+        if self.caching:
+            cached_driver(self.problem)(self.problem, self.state)
+        else:
+            self.state.gap[:] = np.inf
+        self.start_lambda(lam, breakpoint)
+
+    def restart(self, lam: float, breakpoint: int) -> None:
+        """Start another lambda at w = 0."""
+        self.state = self.state._replace(pool=truth_pool(self.problem))
+        self.state.gap[:] = np.inf
+        self.start_lambda(lam, breakpoint)

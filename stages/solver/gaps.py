@@ -1,0 +1,208 @@
+"""Block gaps: the exact pass with the max-oracle, and what is known of them without it (DESIGN 2.1, 2.3, 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT, Problem, max_label_length
+from stages.solver.compiled import driver
+from stages.solver.directions import FW, dot, line_search, update_weights, write_direction
+from stages.solver.loop import clip_into, corner_gap
+from stages.solver.supports import find, insert
+
+MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[Any]]
+"""map_ranges(fn, ranges): fn(start, stop) of every range, in order, wherever the computation runs."""
+
+RANGES = 16
+"""Block ranges of a pass: fixed, so that no result depends on the number of workers."""
+
+
+class ExactGaps(NamedTuple):
+    """What one exact pass at a fixed w found; arrays over blocks."""
+
+    gap: np.ndarray
+    """float64, (n,): g_i"""
+    hinge: np.ndarray
+    """float64, (n,): max_y L_i(y) - <theta_i, m_i(y_i) - m_i(y)> >= 0"""
+    loss: np.ndarray
+    """float64, (n,): L_i of the corners"""
+    corner: np.ndarray
+    """truth's dtype, (n, longest): the corners' labels"""
+
+
+def serial(fn: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
+    """The plainest `MapRanges`."""
+    return [fn(start, stop) for start, stop in ranges]
+
+
+def block_ranges(n: int, pieces: int = RANGES) -> list[tuple[int, int]]:
+    """At most `pieces` ranges that cover 0..n."""
+    edges = np.linspace(0, n, min(n, pieces) + 1).astype(int)
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+@driver
+def gaps_driver(fingerprint: str) -> Any:
+    """`exact(P, w, mu, ell, start, stop, gap, hinge, loss, corner)`: one oracle call for each block of a range."""
+
+    @njit(cache=True, **JIT)
+    def exact(P, w, mu, ell, start, stop, gap, hinge, loss, corner):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        widest = 0
+        for i in range(start, stop):
+            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        theta_all = np.empty(widest)
+        for i in range(start, stop):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            theta = theta_all[: hi - lo]
+            P.scores(i, w, theta)
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            y = corner[i, : last - first]
+            loss[i] = P.max_oracle(i, theta, y, scratch)
+            h = loss[i] + P.value(i, theta, y)
+            gap[i] = (h - ell[i] - dot(theta, mu[lo:hi])) / ell.size
+            hinge[i] = h - P.value(i, theta, P.truth[first:last])
+
+    return exact
+
+
+def exact_gaps(
+    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, map_ranges: MapRanges = serial
+) -> ExactGaps:
+    """One exact pass at w (d,) with block states mu (flat local) and ell (n,).
+
+    Raises
+    ------
+    ValueError
+        If an oracle's value is below the truth's: its labelling is no maximiser. Names the block.
+    """
+    n = problem.n
+    corner = np.zeros((n, max_label_length(problem)), problem.truth.dtype)
+    found = ExactGaps(np.empty(n), np.empty(n), np.empty(n), corner)
+    kernel = gaps_driver(problem)
+
+    def part(start: int, stop: int) -> None:
+        kernel(problem, w, mu, ell, start, stop, found.gap, found.hinge, found.loss, found.corner)
+
+    map_ranges(part, block_ranges(n))
+    wrong = ~(found.hinge >= -1e-9 * (1.0 + np.abs(found.loss)))
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise ValueError(
+            f"max-oracle: block {i}: its labelling scores {-found.hinge[i]:.3g} below the truth (loss included); "
+            "an exact max-oracle never does. Check max_oracle, value and loss of this structure."
+        )
+    return found
+
+
+@driver
+def cached_driver(fingerprint: str) -> Any:
+    """`cached(P, S)`: gaps from the cached labellings only, a lower bound of the true ones; no oracle call."""
+
+    @njit(cache=True, **JIT)
+    def cached(P, S):
+        fingerprint  # noqa: B018
+        theta_all = np.empty(S.mu.size)
+        for i in range(S.ell.size):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            theta = theta_all[: hi - lo]
+            P.scores(i, S.w, theta)
+            length = P.label_ptr[i + 1] - P.label_ptr[i]
+            most = 0.0
+            s = S.pool.head[i]
+            while s >= 0:
+                y = S.pool.labels[s, :length]
+                most = max(most, corner_gap(P, i, theta, S.mu[lo:hi], S.ell[i], y, S.pool.losses[s]))
+                s = S.pool.next[s]
+            S.gap[i] = most / S.ell.size
+
+    return cached
+
+
+@driver
+def truth_driver(fingerprint: str) -> Any:
+    """`towards_truth(P, S, rho, capacity)`: the dual of lambda becomes that of rho lambda with the same w (DESIGN 2.5).
+
+    alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps follow exactly, without an oracle call. mu, ell and u are
+    left to the next rebase. A slot a block must be free.
+    """
+
+    @njit(cache=True, **JIT)
+    def towards_truth(P, S, rho, capacity):
+        fingerprint  # noqa: B018
+        n = S.ell.size
+        theta_all = np.empty(S.mu.size)
+        for i in range(n):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            theta = theta_all[: hi - lo]
+            P.scores(i, S.w, theta)
+            y = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            S.gap[i] += (1.0 - rho) / n * (S.ell[i] + dot(theta, S.mu[lo:hi]) - P.value(i, theta, y))
+            s = S.pool.head[i]
+            while s >= 0:
+                S.pool.alpha[s] *= rho
+                s = S.pool.next[s]
+            s = find(S.pool, i, y, 0.0)
+            if s < 0:
+                s = insert(S.pool, i, y, 0.0, capacity)
+            S.pool.alpha[s] += 1.0 - rho
+
+    return towards_truth
+
+
+@njit(**JIT)
+def keep_corners(label_ptr, pool, corner, loss, used, capacity):
+    """Put the corners of an exact pass into the cache; a slot a block must be free."""
+    for i in range(loss.size):
+        y = corner[i, : label_ptr[i + 1] - label_ptr[i]]
+        s = find(pool, i, y, loss[i])
+        if s < 0:
+            s = insert(pool, i, y, loss[i], capacity)
+        pool.used[s] = used
+
+
+@driver
+def batch_driver(fingerprint: str) -> Any:
+    """`batch(P, S, scale, corner, loss, gap, direction, capacity)`: one Frank-Wolfe step of all blocks together.
+
+    All blocks move by the same gamma towards the corners of an exact pass at the current w (batch Frank-Wolfe, LJ13
+    Alg. 2). `direction` (d,) is zeroed workspace; a slot a block must be free. Returns gamma.
+    """
+
+    @njit(cache=True, **JIT)
+    def batch(P, S, scale, corner, loss, gap, direction, capacity):
+        fingerprint  # noqa: B018
+        n = S.ell.size
+        delta_all = np.empty(S.mu.size)
+        slope = 0.0
+        for i in range(n):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
+            delta = delta_all[lo:hi]
+            write_direction(P, i, FW, S.mu[lo:hi], y, y, delta)
+            P.push(i, 1.0, delta, direction)
+            slope += gap[i] * n
+        gamma = line_search(slope, dot(direction, direction), scale, 1.0)
+        if gamma > 0.0:
+            for i in range(n):
+                lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+                y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
+                target = find(S.pool, i, y, loss[i])
+                if target < 0:
+                    target = insert(S.pool, i, y, loss[i], capacity)
+                for j in range(lo, hi):
+                    S.mu[j] += gamma * delta_all[j]
+                S.ell[i] += gamma * (loss[i] - S.ell[i])
+                update_weights(S.pool, i, FW, target, -1, gamma, 1.0)
+            for j in range(S.u.size):
+                S.u[j] -= gamma * scale * direction[j]
+            if P.lower.size > 0:
+                clip_into(S.u, P.lower, P.upper, S.w)
+        return gamma
+
+    return batch

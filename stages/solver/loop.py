@@ -1,0 +1,227 @@
+"""The compiled steps: one loop for every structure and every member of the family (DESIGN 2.1-2.4, 2.8).
+
+A step draws a block, takes a corner (a cached labelling if that promises enough, else the max-oracle's), moves the block
+along the best direction of the chosen kind with exact line search, and pushes B_i delta into u. The loop knows lambda only
+through ``scale`` = 1 / ((lambda + kappa) n), so that a proximal-point wrapper is another choice of u and scale and not
+another loop; plain methods have kappa = 0 and u = v. All choices are flags read at run time: one compiled variant for each
+structure.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT
+from stages.solver.compiled import driver
+from stages.solver.directions import (
+    AWAY,
+    BEST,
+    FW,
+    PAIRWISE,
+    dot,
+    gain,
+    largest_step,
+    line_search,
+    update_weights,
+    write_direction,
+)
+from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw, tree_set, weight_of
+from stages.solver.supports import Pool, drop_inactive, find, insert
+
+STEPS, ORACLE_CALLS, CACHED_STEPS, AVERAGED, N_COUNTERS = range(5)
+"""Slots of `State.counters`: steps, oracle calls in steps, steps from the cache, steps in the average (since lambda)."""
+
+DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED = range(4)
+"""Why `run_steps` came back: all steps made, no free slot, stale gap sum at its bound, oracle calls used up."""
+
+
+class State(NamedTuple):
+    """The running solver: everything below but the pool, gaps and counters is derived from the pool at a rebase."""
+
+    mu: np.ndarray
+    """float64, flat local vectors: mu_i = sum_y alpha_i(y) m_i(y)"""
+    ell: np.ndarray
+    """float64, (n,): sum_y alpha_i(y) L_i(y)"""
+    u: np.ndarray
+    """float64, (d,): scale * sum_i B_i (m_i(y_i) - mu_i), plus the proximal centre's share if kappa > 0"""
+    w: np.ndarray
+    """float64, (d,): clip(u); the same array as u when there is no box"""
+    gap: np.ndarray
+    """float64, (n,): last known block gaps; inf where never computed"""
+    tree: np.ndarray
+    """float64: `sampling`'s tree over the gaps"""
+    pool: Pool
+    z: np.ndarray
+    """float64, (d,) or (0,) without averaging: running sum of DESIGN 2.4"""
+    z_ell: np.ndarray
+    """float64, (2,): the same for (1/n) sum ell_i, and its current value"""
+    counters: np.ndarray
+    """int64, (N_COUNTERS,)"""
+
+
+class Flags(NamedTuple):
+    """The choices of `options.SolverOptions` as compiled code reads them."""
+
+    sampler: int
+    step: int
+    cache: bool
+    F: float
+    nu: float
+    capacity: int
+    degree: float
+    average: bool
+    scale: float
+    """1 / ((lambda + kappa) n)"""
+    exact_total: float
+    """last exact sum of block gaps; 1 before there is one"""
+    stop_sum: float
+    """come back when the tree's sum of stale gaps is at or below this; < 0: never"""
+    stop_calls: int
+    """come back when this many oracle calls have been made in steps"""
+
+
+@njit(**JIT)
+def clip_into(u, lower, upper, w):
+    """w <- clip(u)."""
+    for j in range(u.size):
+        w[j] = min(max(u[j], lower[j]), upper[j])
+
+
+@njit(**JIT)
+def corner_gap(P, i, theta, mu, ell, y, loss):
+    """n times the gap of block i towards the corner y, given its scores."""
+    return loss + P.value(i, theta, y) - ell - dot(theta, mu)
+
+
+@driver
+def steps_driver(fingerprint: str) -> Any:
+    """`run_steps(P, S, flags, rng, order, steps) -> (steps made, why it came back)` for the structure of a problem."""
+
+    @njit(cache=True, **JIT)
+    def run_steps(P, S, flags, rng, order, steps):
+        fingerprint  # noqa: B018  a closure cell, so that it enters numba's cache key
+        n = S.ell.size
+        pool = S.pool
+        scratch = P.scratch()
+        widest = 0
+        longest = pool.labels.shape[1]
+        for i in range(n):
+            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        theta_all, delta_all, y_all = np.empty(widest), np.empty(widest), np.empty(longest, P.truth.dtype)
+        greedy = flags.sampler == MAX_GAP
+        boxed = P.lower.size > 0
+        for k in range(steps):
+            if pool.free[1] < 1:
+                return k, POOL_FULL
+            if S.counters[ORACLE_CALLS] >= flags.stop_calls:
+                return k, CALLS_REACHED
+            if not greedy and S.tree[1] <= flags.stop_sum:
+                return k, SUM_REACHED
+            if flags.sampler == UNIFORM:
+                i = int(rng.random() * n)
+            elif flags.sampler == PERMUTATION:
+                i = order[k]
+            else:
+                i = tree_draw(S.tree, greedy, rng)
+                if i < 0:
+                    return k, SUM_REACHED
+            S.counters[STEPS] += 1
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
+            length = P.label_ptr[i + 1] - P.label_ptr[i]
+            y = y_all[:length]
+            P.scores(i, S.w, theta)
+            base = S.ell[i] + dot(theta, mu)
+
+            # the best cached and the worst active corner
+            best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
+            if flags.cache or flags.step != FW:
+                s = pool.head[i]
+                while s >= 0:
+                    h = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
+                    if h > h_best:
+                        best, h_best = s, h
+                    if pool.alpha[s] > 0.0:
+                        active += 1
+                        if h < h_away:
+                            away, h_away = s, h
+                    s = pool.next[s]
+
+            # the corner: from the cache if that improves enough (O16 3.3), else from the max-oracle
+            known = flags.cache and best >= 0 and h_best > base and S.gap[i] < np.inf
+            if known and h_best - base >= max(flags.F * n * S.gap[i], flags.nu * flags.exact_total):
+                target, h, loss = best, h_best, pool.losses[best]
+                S.counters[CACHED_STEPS] += 1
+            else:
+                loss = P.max_oracle(i, theta, y, scratch)
+                h = loss + P.value(i, theta, y)
+                S.counters[ORACLE_CALLS] += 1
+                S.gap[i] = max(h - base, 0.0) / n
+                weight = S.gap[i] if flags.sampler < 2 else weight_of(S.gap[i], flags.degree)
+                tree_set(S.tree, greedy, i, weight)
+                target = find(pool, i, y, loss)
+                if target < 0 and h > base:
+                    target = insert(pool, i, y, loss, flags.capacity)
+            if target >= 0:
+                pool.used[target] = S.counters[STEPS]
+
+            # the direction: a move of one kind, and a step along it
+            kind = flags.step
+            if kind == AWAY:
+                kind = AWAY if active > 1 and base - h_away > h - base else FW
+            gamma, gamma_max = 0.0, 0.0
+            if target >= 0 or kind == AWAY:
+                first, last = (FW, AWAY) if kind == BEST else (kind, kind)
+                most = 0.0
+                for candidate in range(first, last + 1):
+                    if candidate == AWAY and active < 2:
+                        continue
+                    if candidate == FW:
+                        slope = h - base
+                    elif candidate == PAIRWISE:
+                        slope = h - h_away
+                    else:
+                        slope = base - h_away
+                    if slope <= 0.0:
+                        continue
+                    y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+                    write_direction(P, i, candidate, mu, y_to, y_from, delta)
+                    top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
+                    norm2 = P.norm2(i, delta)
+                    step = line_search(slope, norm2, flags.scale, top)
+                    improvement = gain(step, slope, norm2, flags.scale)
+                    if improvement > most:
+                        most, kind, gamma, gamma_max = improvement, candidate, step, top
+                if first != last and gamma > 0.0 and kind != AWAY:
+                    y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+                    write_direction(P, i, kind, mu, y_to, y_from, delta)
+
+            if gamma > 0.0:
+                if kind == FW:
+                    dl = loss - S.ell[i]
+                elif kind == PAIRWISE:
+                    dl = loss - pool.losses[away]
+                else:
+                    dl = S.ell[i] - pool.losses[away]
+                for j in range(mu.size):
+                    mu[j] += gamma * delta[j]
+                S.ell[i] += gamma * dl
+                update_weights(pool, i, kind, target, away, gamma, gamma_max)
+                P.push(i, -gamma * flags.scale, delta, S.u)
+                if boxed:
+                    clip_into(S.u, P.lower, P.upper, S.w)
+                S.z_ell[1] += gamma * dl / n
+                if flags.average:
+                    t = float(S.counters[AVERAGED] + 1)
+                    late = 0.5 * t * (t - 1.0)
+                    P.push(i, -gamma * flags.scale * late, delta, S.z)
+                    S.z_ell[0] += late * gamma * dl / n
+            S.counters[AVERAGED] += 1
+            if not flags.cache:
+                drop_inactive(pool, i)
+        return steps, DONE
+
+    return run_steps

@@ -1,0 +1,56 @@
+"""Primal and dual objectives, and the certificate of a solved lambda (DESIGN 2.1, 2.5)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from stages.problems.protocol import Problem
+
+
+class Certificate(NamedTuple):
+    """A solved lambda in six numbers; every certificate of its neighbourhood follows from them by arithmetic."""
+
+    lam: float
+    gap: float
+    """sum of the block gaps"""
+    hinge: float
+    """R: mean structured hinge loss at w"""
+    ell: float
+    """mean of the ell_i"""
+    norm2: float
+    """N = ||w||^2"""
+    dual: float
+
+    @property
+    def primal(self) -> float:
+        """lambda N / 2 + R."""
+        return 0.5 * self.lam * self.norm2 + self.hinge
+
+
+def squared_norm(w: np.ndarray) -> float:
+    """||w||^2, summed pairwise: the same bits wherever the array lies in memory (BLAS does not promise that)."""
+    return float(np.sum(w * w))
+
+
+def dual_value(ell: float, v: np.ndarray, w: np.ndarray, lam: float, lower: np.ndarray, upper: np.ndarray) -> float:
+    """D = ell - lambda/2 ||w||^2 - lambda (<[v - u]_+, u> - <[l - v]_+, l>) with w = clip(v, l, u)."""
+    value = ell - 0.5 * lam * squared_norm(w)
+    if lower.size:
+        over, under = np.isfinite(upper) & (v > upper), np.isfinite(lower) & (v < lower)
+        excess = np.sum((v[over] - upper[over]) * upper[over]) - np.sum((lower[under] - v[under]) * lower[under])
+        value -= lam * float(excess)
+    return float(value)
+
+
+def require_cone(problem: Problem) -> None:
+    """Raises ValueError, naming a weight, unless every bound is 0 or infinite."""
+    for name, bound in (("lower", problem.lower), ("upper", problem.upper)):
+        bad = ~((bound == 0) | np.isinf(bound))
+        if bad.any():
+            j = int(np.argmax(bad))
+            raise ValueError(
+                f"path: bounds must be 0 or +-inf for a regularization path; feature {j} has {name}={bound[j]:g}. "
+                "Use path=grid or path=single."
+            )

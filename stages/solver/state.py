@@ -1,0 +1,124 @@
+"""The state of a solve: what is committed, and what is derived from it by one function in a fixed order (DESIGN 3.2).
+
+Committed: the pool of labellings, gaps, counters, the averages. Derived: mu, ell, u, w and the sampling tree. At a rebase
+point the running solver replaces its own derived quantities by those that `derive` makes, so that going on, resuming and
+never having committed are the same computation to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT, Problem, max_label_length
+from stages.solver.compiled import driver
+from stages.solver.loop import N_COUNTERS, State, clip_into
+from stages.solver.sampling import tree_size
+from stages.solver.supports import Pool, Supports, empty_pool, insert, unpack
+
+
+@driver
+def derive_driver(fingerprint: str) -> Any:
+    """`derive(P, pool, scale, mu, ell, u)`: block states and u from the pool alone, blocks and atoms in order.
+
+    u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller sets u to zero (or the proximal centre's share) before.
+    """
+
+    @njit(cache=True, **JIT)
+    def derive(P, pool, scale, mu, ell, u):
+        fingerprint  # noqa: B018
+        delta_all = np.empty(mu.size)
+        for i in range(ell.size):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            mu[lo:hi] = 0.0
+            ell[i] = 0.0
+            s = pool.head[i]
+            while s >= 0:
+                if pool.alpha[s] > 0.0:
+                    P.add(i, pool.labels[s, : last - first], pool.alpha[s], mu[lo:hi])
+                    ell[i] += pool.alpha[s] * pool.losses[s]
+                s = pool.next[s]
+            delta = delta_all[lo:hi]
+            for j in range(hi - lo):
+                delta[j] = -mu[lo + j]
+            P.add(i, P.truth[first:last], 1.0, delta)
+            P.push(i, scale, delta, u)
+
+    return derive
+
+
+@njit(**JIT)
+def normalise(pool):
+    """Divide the alphas of each block by their sum, which rounding has moved off 1; once a rebase."""
+    for i in range(pool.head.size):
+        total = 0.0
+        s = pool.head[i]
+        while s >= 0:
+            total += pool.alpha[s]
+            s = pool.next[s]
+        s = pool.head[i]
+        while s >= 0:
+            pool.alpha[s] /= total
+            s = pool.next[s]
+
+
+@njit(**JIT)
+def _insert_all(label_ptr, pool, labels, losses):
+    for i in range(losses.size):
+        s = insert(pool, i, labels[label_ptr[i] : label_ptr[i + 1]], losses[i], 1)
+        pool.alpha[s] = 1.0
+
+
+def corners_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> Pool:
+    """The pool of a dual point with one corner a block: `labels` flat like truth, `losses` (n,)."""
+    pool = empty_pool(problem.n, 4 * problem.n + 64, max_label_length(problem), problem.truth.dtype)
+    _insert_all(problem.label_ptr, pool, labels, losses)
+    return pool
+
+
+def truth_pool(problem: Problem) -> Pool:
+    """The pool of the dual point w = 0: every block on its true labelling."""
+    return corners_pool(problem, problem.truth, np.zeros(problem.n))
+
+
+def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
+    """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf)."""
+    u = np.zeros(problem.d)
+    return State(
+        mu=np.zeros(int(problem.local_ptr[-1])),
+        ell=np.zeros(problem.n),
+        u=u,
+        w=np.zeros(problem.d) if problem.lower.size else u,
+        gap=np.full(problem.n, np.inf),
+        tree=np.zeros(tree_size(problem.n)),
+        pool=pool,
+        z=np.zeros(problem.d if average else 0),
+        z_ell=np.zeros(2),
+        counters=np.zeros(N_COUNTERS, np.int64),
+    )
+
+
+def restored_state(problem: Problem, supports: Supports, average: bool = False) -> State:
+    """A state around committed supports."""
+    length = max_label_length(problem)
+    return new_state(problem, unpack(supports, length, 2 * supports.alpha.size + 4 * problem.n + 64), average)
+
+
+def derive(problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None) -> None:
+    """Fill mu, ell, u, w and the current mean loss from the pool.
+
+    Parameters
+    ----------
+    scale : float
+        1 / ((lambda + kappa) n).
+    centre_share : (d,) array, optional
+        kappa y / (lambda + kappa) of a proximal subproblem (DESIGN 2.8).
+    """
+    state.u[:] = 0.0 if centre_share is None else centre_share
+    derive_driver(problem)(problem, state.pool, scale, state.mu, state.ell, state.u)
+    if problem.lower.size:
+        clip_into(state.u, problem.lower, problem.upper, state.w)
+    state.z_ell[1] = np.sum(state.ell) / problem.n

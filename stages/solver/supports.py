@@ -1,0 +1,204 @@
+"""The pool of labellings: which corners each block holds, with which weight (DESIGN 2.2, 2.3, 3.1).
+
+One pool for all blocks. An atom is a labelling y of a block with its task loss, its weight alpha (zero: only cached) and
+when it was last used; the atoms of a block form a linked list from ``head[i]``, free slots another one. Only the order
+within a list matters to the solver, never the slot numbers, so a pool packed and loaded again behaves the same.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT
+
+
+class Pool(NamedTuple):
+    """Atoms of all blocks; capacity c slots, labellings up to length t."""
+
+    labels: np.ndarray
+    """truth's dtype, (c, t)"""
+    alpha: np.ndarray
+    """float64, (c,)"""
+    losses: np.ndarray
+    """float64, (c,)"""
+    used: np.ndarray
+    """int64, (c,): step count when last chosen"""
+    next: np.ndarray
+    """int64, (c,): next atom of the same list, -1 at its end"""
+    head: np.ndarray
+    """int64, (n,)"""
+    count: np.ndarray
+    """int64, (n,): atoms of each block"""
+    free: np.ndarray
+    """int64, (2,): head of the free list, number of free slots"""
+
+
+class Supports(NamedTuple):
+    """A packed pool: the atoms of all blocks in list order, CSR twice over."""
+
+    offset: np.ndarray
+    """int64, (n + 1,): atoms of block i"""
+    alpha: np.ndarray
+    """float64, (atoms,)"""
+    losses: np.ndarray
+    """float64, (atoms,)"""
+    used: np.ndarray
+    """int64, (atoms,)"""
+    label: np.ndarray
+    """truth's dtype, flat"""
+    label_offset: np.ndarray
+    """int64, (atoms + 1,)"""
+
+
+def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
+    """A pool without atoms."""
+    chain = np.arange(1, capacity + 1, dtype=np.int64)
+    chain[-1:] = -1
+    return Pool(
+        labels=np.zeros((capacity, length), dtype),
+        alpha=np.zeros(capacity),
+        losses=np.zeros(capacity),
+        used=np.zeros(capacity, np.int64),
+        next=chain,
+        head=np.full(n, -1, np.int64),
+        count=np.zeros(n, np.int64),
+        free=np.array([0 if capacity else -1, capacity], np.int64),
+    )
+
+
+@njit(**JIT)
+def find(pool, i, y, loss):
+    """Slot of labelling y among the atoms of block i, -1 if it is not there."""
+    s = pool.head[i]
+    while s >= 0:
+        if pool.losses[s] == loss:
+            row = pool.labels[s]
+            same = True
+            for t in range(y.size):
+                if row[t] != y[t]:
+                    same = False
+                    break
+            if same:
+                return s
+        s = pool.next[s]
+    return -1
+
+
+@njit(**JIT)
+def insert(pool, i, y, loss, capacity):
+    """Slot of a new atom of block i with weight zero, at the front of its list.
+
+    At `capacity` atoms the least recently used one without weight makes room. The caller sees to it that a slot is free.
+    """
+    if pool.count[i] >= capacity:
+        evict(pool, i)
+    s = pool.free[0]
+    pool.free[0] = pool.next[s]
+    pool.free[1] -= 1
+    for t in range(y.size):
+        pool.labels[s, t] = y[t]
+    pool.alpha[s] = 0.0
+    pool.losses[s] = loss
+    pool.used[s] = 0
+    pool.next[s] = pool.head[i]
+    pool.head[i] = s
+    pool.count[i] += 1
+    return s
+
+
+@njit(**JIT)
+def evict(pool, i):
+    """Drop the least recently used atom of block i that has no weight, if there is one."""
+    oldest = -1
+    s = pool.head[i]
+    while s >= 0:
+        if pool.alpha[s] == 0.0 and (oldest < 0 or pool.used[s] < pool.used[oldest]):
+            oldest = s
+        s = pool.next[s]
+    if oldest >= 0:
+        remove(pool, i, oldest)
+
+
+@njit(**JIT)
+def remove(pool, i, slot):
+    """Take an atom out of block i's list."""
+    before = -1
+    s = pool.head[i]
+    while s != slot:
+        before = s
+        s = pool.next[s]
+    if before < 0:
+        pool.head[i] = pool.next[slot]
+    else:
+        pool.next[before] = pool.next[slot]
+    pool.next[slot] = pool.free[0]
+    pool.free[0] = slot
+    pool.free[1] += 1
+    pool.count[i] -= 1
+
+
+@njit(**JIT)
+def drop_inactive(pool, i):
+    """Drop all atoms of block i without weight."""
+    s = pool.head[i]
+    while s >= 0:
+        following = pool.next[s]
+        if pool.alpha[s] == 0.0:
+            remove(pool, i, s)
+        s = following
+
+
+@njit(**JIT)
+def _flatten(pool, order):
+    k = 0
+    for i in range(pool.head.size):
+        s = pool.head[i]
+        while s >= 0:
+            order[k] = s
+            k += 1
+            s = pool.next[s]
+
+
+def pack(pool: Pool, label_ptr: np.ndarray, active_only: bool = False) -> Supports:
+    """The atoms in list order; with `active_only` those with alpha > 0."""
+    order = np.empty(int(pool.count.sum()), np.int64)
+    _flatten(pool, order)
+    block = np.repeat(np.arange(pool.head.size), pool.count)
+    if active_only:
+        keep = pool.alpha[order] > 0
+        order, block = order[keep], block[keep]
+    length = np.diff(label_ptr)[block]
+    offset = np.zeros(pool.head.size + 1, np.int64)
+    np.cumsum(np.bincount(block, minlength=pool.head.size), out=offset[1:])
+    label_offset = np.zeros(order.size + 1, np.int64)
+    np.cumsum(length, out=label_offset[1:])
+    mask = np.arange(pool.labels.shape[1]) < length[:, None]
+    return Supports(
+        offset, pool.alpha[order], pool.losses[order], pool.used[order], pool.labels[order][mask], label_offset
+    )
+
+
+def unpack(supports: Supports, length: int, capacity: int) -> Pool:
+    """The pool of packed supports, lists in the same order; `capacity` slots (at least as many as atoms)."""
+    atoms, n = supports.alpha.size, supports.offset.size - 1
+    pool = empty_pool(n, max(capacity, atoms + 1), length, supports.label.dtype)
+    mask = np.arange(length) < np.diff(supports.label_offset)[:, None]
+    rows = np.zeros((atoms, length), supports.label.dtype)
+    rows[mask] = supports.label
+    pool.labels[:atoms] = rows
+    pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = supports.alpha, supports.losses, supports.used
+    pool.next[: max(atoms, 0)] = np.arange(1, atoms + 1)
+    pool.count[:] = np.diff(supports.offset)
+    pool.head[:] = np.where(pool.count > 0, supports.offset[:-1], -1)
+    last = supports.offset[1:][pool.count > 0] - 1
+    pool.next[last] = -1
+    pool.free[:] = atoms, pool.alpha.size - atoms
+    return pool
+
+
+def grown(pool: Pool, label_ptr: np.ndarray) -> Pool:
+    """The same pool with twice the slots."""
+    return unpack(pack(pool, label_ptr), pool.labels.shape[1], 2 * pool.alpha.size)
