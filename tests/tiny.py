@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from stages.problems import build, structure
-from stages.problems.chain import with_biases
+from stages.problems.chain_features import with_biases
 from stages.problems.protocol import Problem
 
 
@@ -28,14 +28,15 @@ def multiclass_cone(seed: int = 1) -> Problem:
 
 
 def chain(seed: int = 2, lengths=(3, 1, 4, 2), width: int = 4, classes: int = 3, valued: bool = False) -> Problem:
-    """Sequences over `width` random binary attributes (present with probability 1/2), or over few of many, with values."""
+    """Sequences over `width` random binary attributes (each with probability 1/2), or few of many, valued."""
     rng = np.random.default_rng(seed)
     arrays: dict[str, list] = {"labels": [], "ids": [], "counts": [], "values": []}
     for length in lengths:
         labels = rng.integers(classes, size=length)
         rows = [np.flatnonzero(rng.random(width) < (0.2 if valued else 0.5)) for _ in labels]
         rows = [np.union1d(row, [label]) for row, label in zip(rows, labels, strict=True)]
-        block = with_biases(rows, width + 3)
+        counts = np.array([row.size for row in rows])
+        block = with_biases(np.concatenate(rows), counts, np.array([0, length]), width + 3)
         values = rng.normal(size=block["ids"].size) if valued else np.empty(0)
         for name, array in {**block, "labels": labels, "values": values}.items():
             arrays[name].append(array)

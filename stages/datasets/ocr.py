@@ -1,8 +1,9 @@
 """OCR letters of Kassel and Taskar: 6,877 handwritten words of binary 16 x 8 letters, in 10 folds (LJ13 6; O16 5.1).
 
-Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publisher's file) or ``ocr_letters.npz`` (the same in
-arrays), or one of these files; ``size`` small (one fold trains, the rest tests) or large (the other way round); ``fold`` (0).
-Every pixel that is ink is an attribute of its letter; with 128 pixels, 26 letters and the biases d = 4,082 (DESIGN 2.7).
+Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publisher's file) or ``ocr_letters.npz``
+(the same in arrays), or one of these files; ``size`` small (one fold trains, the rest tests) or large (the other way
+round); ``fold`` (0). Every pixel that is ink is an attribute of its letter; with 128 pixels, 26 letters and the
+biases d = 4,082 (DESIGN 2.7).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.problems.chain import BIASES, encode_names, with_biases
+from stages.datasets.attributes import Rows, write_blocks
+from stages.problems.chain_features import BIASES
+from stages.problems.chain_metrics import encode_names
 
 PIXELS = 16 * 8
 LETTERS = [chr(ord("a") + k) for k in range(26)]
@@ -56,24 +59,21 @@ class Ocr:
         if chosen.all():
             raise DataError(f"{self.file}: all words are in fold {self.fold}; nothing is left for the other split")
         sink.put("", "label_names", encode_names(LETTERS))
-        counts = {}
-        for split, mask in (("train", chosen == (self.size == "small")), ("test", chosen != (self.size == "small"))):
-            members = np.flatnonzero(mask)
-            counts[split] = int(members.size)
-            for done, word in enumerate(members):
-                if done % 500 == 0:
-                    report(done, members.size, f"{split} words")
-                rows = slice(words.start[word], words.start[word + 1])
-                ink = [np.flatnonzero(pixels) for pixels in words.pixels[rows]]
-                sink.append(split, labels=words.letter[rows], **with_biases(ink, PIXELS + len(BIASES)))
-            report(members.size, members.size, f"{split} words")
         attributes = PIXELS + len(BIASES)
+        count = {}
+        for split, mask in (("train", chosen == (self.size == "small")), ("test", chosen != (self.size == "small"))):
+            letters = np.repeat(mask, np.diff(words.start))
+            start = np.concatenate([[0], np.cumsum(np.diff(words.start)[mask])])
+            ink = words.pixels[letters] > 0
+            rows = Rows(ink.sum(axis=1), np.nonzero(ink)[1])
+            write_blocks(sink, report, split, start, words.letter[letters], rows, attributes)
+            count[split] = int(mask.sum())
         return {
             "classes": len(LETTERS),
             "attributes": attributes,
             "d": attributes * len(LETTERS) + len(LETTERS) ** 2,
-            "n_train": counts["train"],
-            "n_test": counts["test"],
+            "n_train": count["train"],
+            "n_test": count["test"],
             "label_names": LETTERS,
         }
 
@@ -104,7 +104,7 @@ def read_npz(file: Path) -> Words:
     letters = words.letter.size
     shape = words.pixels.shape
     if shape != (letters, PIXELS):
-        raise DataError(f"{file}: pixels has shape {shape}, expected ({letters}, {PIXELS}) as there are {letters} letters")
+        raise DataError(f"{file}: pixels has shape {shape}, expected ({letters}, {PIXELS})")
     if words.start.size != words.fold.size + 1 or words.start[0] != 0 or words.start[-1] != letters:
         raise DataError(f"{file}: word_start must go from 0 to {letters} in {words.fold.size + 1} entries")
     _refuse(file, "word_start: word", np.diff(words.start) <= 0, "has no letters")
@@ -141,13 +141,14 @@ def read_letter_data(file: Path) -> Words:
         raise
     begins = np.concatenate([[True], word[1:] != word[:-1]])
     start = np.flatnonzero(begins)
-    expected = np.arange(word.size) - np.repeat(start, np.diff(np.append(start, word.size))) + 1
-    _refuse(file, "line", position != expected, "is not the next letter of its word (word with no or lost letters)", first=1)
-    _refuse(file, "line", fold != np.repeat(fold[start], np.diff(np.append(start, word.size))), "changes its fold", first=1)
+    lengths = np.diff(np.append(start, word.size))
+    expected = np.arange(word.size) - np.repeat(start, lengths) + 1
+    _refuse(file, "line", position != expected, "is not the next letter of its word", first=1)
+    _refuse(file, "line", fold != np.repeat(fold[start], lengths), "changes its fold", first=1)
     return Words(pixels, letter, np.append(start, word.size).astype(np.int64), fold[start])
 
 
-def _refuse(file: Path, where: str, bad: np.ndarray, what: str, first: int = 0) -> None:
+def _refuse(file: Path, where: str, bad: Any, what: str, first: int = 0) -> None:
     """DataError at the first True of `bad`, whose rows are counted from `first`."""
     if bad.any():
         raise DataError(f"{file}: {where} {int(np.argmax(bad)) + first} {what}")

@@ -1,0 +1,76 @@
+"""CoNLL-2000 text chunking with the feature map of O16: 74,658 attributes, 22 labels, d = 1,643,026 (DESIGN 5).
+
+Options: ``root``, a folder with the publisher's ``train.txt`` and ``test.txt`` (or ``.gz``): word, part of speech and
+chunk label a line; ``min_count`` (3), how often a value must occur in training to be an attribute. Words are
+lower-cased; one symbol stands for everything before a sentence and one for everything after. Test tokens lose the
+attributes that training does not have; a label that occurs in test only is never predicted and so counts as an error
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets.attributes import Table, Template, expand, read_table, write_splits
+
+WORD, TAG = 0, 1
+WINDOWS = {
+    WORD: ((-2,), (-1,), (0,), (1,), (2,), (-1, 0), (0, 1)),
+    TAG: ((-2,), (-1,), (0,), (1,), (2,), (-2, -1), (-1, 0), (0, 1), (1, 2), (-2, -1, 0), (-1, 0, 1), (0, 1, 2)),
+}
+TEMPLATES = [
+    Template(f"U{column}{offsets}", tuple((offset, column) for offset in offsets))
+    for column, windows in WINDOWS.items()
+    for offsets in windows
+]
+"""The 19 templates."""
+
+
+@dataclass(frozen=True)
+class Conll:
+    """Reader of the chunking task."""
+
+    train: Path
+    test: Path
+    min_count: int
+    structure: str = "chain"
+
+    def source(self) -> dict[str, Any]:
+        return {file.name: file.stat().st_size for file in (self.train, self.test)}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        train, test = read(self.train), read(self.test)
+        rows = train.rows + test.rows
+        columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
+        *parts, kept = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)
+        labels = [row[2] for row in train.rows], [row[2] for row in test.rows]
+        return write_splits(sink, report, train, test, labels, (parts[0], parts[1]), kept, unseen="count")
+
+
+def read(file: Path) -> Table:
+    """Tokens of one file; DataError names the line if they are not word, part of speech and chunk label."""
+    table = read_table(file)
+    if len(table.rows[0]) != 3:
+        raise DataError(f"{file}: line 1: {len(table.rows[0])} columns, expected 3 (word, part of speech, chunk label)")
+    return table
+
+
+def open(options: Mapping[str, Any]) -> Conll:
+    """The reader; DataError names the option that cannot be used."""
+    min_count = int(options.get("min_count") or 3)
+    if min_count < 1:
+        raise DataError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
+    if not options.get("root"):
+        raise DataError("dataset.root: missing; give the folder that holds train.txt and test.txt (or .gz)")
+    root = Path(options["root"])
+    files = []
+    for name in ("train.txt", "test.txt"):
+        found = [file for file in (root / f"{name}.gz", root / name) if file.is_file()]
+        if not found:
+            raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
+        files.append(found[0])
+    return Conll(files[0], files[1], min_count)

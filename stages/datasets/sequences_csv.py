@@ -1,0 +1,145 @@
+"""A user's own sequences: columns with a CRF++ template file, or CRFsuite's attribute lines.
+
+Options: ``file`` and ``test_file``, one token a line and an empty line after each sequence; ``template``, a CRF++
+template file: then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at
+column 0 of the token before and column 1 of this one; ``B`` alone is allowed, transitions are always there). Without
+``template`` the lines are CRFsuite's: ``label<TAB>attribute<TAB>attribute:value...``, with ``\\:`` and ``\\\\`` for a
+colon and a backslash in names. ``min_count`` (1): attributes met less often in training are dropped, like those that
+only test has. ``unseen_labels``: a label that training never has is an ``error`` (default), or is ``count``-ed as a
+wrong prediction.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets.attributes import Rows, Table, Template, expand, number_rows, read_lines, read_table, write_splits
+
+MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
+LAST_COLON = re.compile(r"(?<!\\)(?:\\\\)*:(?=[^:]*$)")
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Reader of a user's own sequences."""
+
+    file: Path
+    test_file: Path
+    template: Path | None
+    min_count: int
+    unseen_labels: str
+    structure: str = "chain"
+
+    def source(self) -> dict[str, Any]:
+        files = [file for file in (self.file, self.test_file, self.template) if file is not None]
+        return {str(k): [file.name, file.stat().st_size] for k, file in enumerate(files)}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        form: dict[str, Any] = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
+        train, test = read_table(self.file, **form), read_table(self.test_file, **form)
+        if self.template is None:
+            labels = [row[0] for row in train.rows], [row[0] for row in test.rows]
+            *parts, kept = number_attributes(train, test, self.min_count)
+        else:
+            width = same_width(train, test)
+            templates = read_template(self.template, width - 1)
+            rows = train.rows + test.rows
+            columns = [[row[column] for row in rows] for column in range(width - 1)]
+            *parts, kept = expand(train, test, columns, templates, min_count=self.min_count, one_pad=False)
+            labels = [row[-1] for row in train.rows], [row[-1] for row in test.rows]
+        return write_splits(sink, report, train, test, labels, (parts[0], parts[1]), kept, unseen=self.unseen_labels)
+
+
+def same_width(train: Table, test: Table) -> int:
+    """Number of columns of both files; DataError if it is not one number, or leaves no column besides the label."""
+    width = len(train.rows[0])
+    if width < 2:
+        raise DataError(f"{train.file}: line {train.line[0]}: one column only; expected features and then the label")
+    if len(test.rows[0]) != width:
+        raise DataError(
+            f"{test.file}: line {test.line[0]}: {len(test.rows[0])} columns, but {width} in {train.file}"
+        )
+    return width
+
+
+def read_template(file: Path, columns: int) -> list[Template]:
+    """Unigram templates of a CRF++ template file over `columns` feature columns; DataError names the line."""
+    templates = []
+    for number, line in enumerate(read_lines(file), 1):
+        text = line.split("#", 1)[0].strip() if line.lstrip().startswith("#") else line.strip()
+        macros = tuple((int(offset), int(column)) for offset, column in MACRO.findall(text))
+        if not text or text == "B":
+            continue
+        where = f"{file}: line {number}: {text!r}"
+        if text.startswith("B"):
+            raise DataError(f"{where}: transitions cannot look at the input; use B alone, or U templates")
+        if not text.startswith("U") or "%" in MACRO.sub("", text):
+            raise DataError(f"{where}: expected U<name>:%x[row,column]..., B, or a comment starting with #")
+        for _, column in macros:
+            if column >= columns:
+                raise DataError(f"{where}: there is no column {column}; feature columns are 0..{columns - 1}")
+        templates.append(Template(MACRO.sub("%x", text), macros))
+    if not templates:
+        raise DataError(f"{file}: no U template")
+    return templates
+
+
+def number_attributes(train: Table, test: Table, min_count: int) -> tuple[Rows, Rows, int]:
+    """Attribute rows of CRFsuite lines, and the number of attributes; DataError names file and line."""
+    vocabulary: dict[str, int] = {}
+    ids: list[int] = []
+    values: list[float] = []
+    counts: list[int] = []
+    for table in (train, test):
+        for row, line in zip(table.rows, table.line, strict=True):
+            if not row[0]:
+                raise DataError(f"{table.file}: line {line}: no label before the first tab")
+            fields = [field for field in row[1:] if field]
+            for field in fields:
+                name, value = parse_attribute(field, table.file, int(line))
+                ids.append(vocabulary.setdefault(name, len(vocabulary)))
+                values.append(value)
+            counts.append(len(fields))
+    return number_rows(
+        np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64), len(train.rows), min_count, np.array(values)
+    )
+
+
+def parse_attribute(field: str, file: Path, line: int) -> tuple[str, float]:
+    """Name and value (1 where none is written) of ``name`` or ``name:value``."""
+    colon = LAST_COLON.search(field)
+    name, text = (field[: colon.end() - 1], field[colon.end() :]) if colon else (field, "1")
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        raise DataError(f"{file}: line {line}: {field!r}: expected a finite number after the colon")
+    return re.sub(r"\\(.)", r"\1", name), value
+
+
+def open(options: Mapping[str, Any]) -> Sequences:
+    """The reader; DataError names the option that cannot be used."""
+    files: dict[str, Path | None] = {}
+    for name in ("file", "test_file", "template"):
+        given = options.get(name)
+        if not given and name != "template":
+            raise DataError(f"dataset.{name}: missing; give a file of sequences, one token a line")
+        files[name] = Path(given) if given else None
+        if given and not Path(given).is_file():
+            raise DataError(f"dataset.{name}: there is no file {given}")
+    min_count, unseen = int(options.get("min_count") or 1), str(options.get("unseen_labels") or "error")
+    if min_count < 1:
+        raise DataError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
+    if unseen not in ("error", "count"):
+        raise DataError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
+    assert files["file"] is not None
+    assert files["test_file"] is not None
+    return Sequences(files["file"], files["test_file"], files["template"], min_count, unseen)

@@ -1,0 +1,56 @@
+"""Arrays of chains that are made when features are: biases as attributes, Gram matrices of tokens. Layouts as in
+`chain`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+BIASES = ("bias", "bias:first", "bias:last")
+"""The last three attributes of every chain problem."""
+
+
+def with_biases(
+    ids: np.ndarray, counts: np.ndarray, start: np.ndarray, attributes: int, values: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
+    """Rows of tokens with the ids of the biases appended.
+
+    Parameters
+    ----------
+    ids, counts
+        Attribute ids (sum of counts,), each < attributes - 3, and how many of them each token has (tokens,).
+    start
+        First token of each block, and the end: (n + 1,).
+    attributes
+        Number of attributes p, biases included.
+    values
+        float32 like ids, or None where all are 1.
+
+    Returns
+    -------
+    dict
+        ``ids`` int32, ``counts`` int32, and ``values`` float32 if there are any.
+    """
+    tokens = np.arange(counts.size)
+    token = np.concatenate([np.repeat(tokens, counts), tokens, start[:-1], start[1:] - 1])
+    tails = [np.full(size, attributes - 3 + k) for k, size in enumerate((tokens.size, start.size - 1, start.size - 1))]
+    order = np.argsort(token, kind="stable")
+    result: dict[str, np.ndarray] = {
+        "ids": np.concatenate([ids, *tails]).astype(np.int32)[order],
+        "counts": np.bincount(token, minlength=tokens.size).astype(np.int32),
+    }
+    if values is not None:
+        result["values"] = np.concatenate([values, np.ones(token.size - ids.size)]).astype(np.float32)[order]
+    return result
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """``gram`` (T * T,) float32 of one block's ``ids``, ``counts`` and optional ``values``; exact for binary
+    attributes."""
+    ids, counts = block["ids"], block["counts"]
+    values = block.get("values", ids[:0])
+    known, column = np.unique(ids, return_inverse=True)
+    cell = np.repeat(np.arange(counts.size), counts) * known.size + column.reshape(-1)
+    weights = np.asarray(values, dtype=np.float64) if values.size else None
+    rows = np.bincount(cell, weights=weights, minlength=counts.size * known.size)
+    rows = rows.reshape(counts.size, -1).astype(np.float64)
+    return {"gram": (rows @ rows.T).astype(np.float32).reshape(-1)}
