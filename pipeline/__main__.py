@@ -1,0 +1,40 @@
+"""Entry point: `python -m pipeline +experiment=regpath_horseseg`. Hydra composes; `pipeline.run` does the rest."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import hydra
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.compute import pin_threads
+from pipeline.config import CONF, explain
+from pipeline.run import INTERRUPTED, run
+
+_codes: list[int] = []
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+def _job(cfg: DictConfig) -> None:
+    if not any(code >= INTERRUPTED for code in _codes):  # an interrupted sweep starts no more jobs
+        _codes.append(run(cfg))
+
+
+def main() -> int:
+    """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
+    pin_threads()
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, to be said in one line
+    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))  # wherever it was written
+    try:
+        _job()
+    except (HydraException, OmegaConfBaseException) as error:
+        print(f"error: {explain(error)}", file=sys.stderr)
+        return 2
+    return max(_codes, default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,145 @@
+"""Where blocks are computed: serial | threads | processes (DESIGN 4), as two plain callables for the stages.
+
+`map_blocks` maps over items that a reader works through (images, sentences), in order and in bounded windows, by
+dask's scheduler of the chosen kind. `map_ranges` spreads a gap pass: few calls of compiled code that releases the
+GIL, several times a second, for which one shared pool of threads costs a tenth of a task graph. Ranges are the
+caller's and do not depend on the number of workers, and results come in order, so neither do the sums.
+"""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from types import TracebackType
+from typing import TypeVar
+
+from pipeline.config import ComputeOptions, default_workers
+from pipeline.interrupt import Stop
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WINDOW = 8
+"""Items a worker in one window of `map_blocks`: what is in memory at a time."""
+
+
+class Compute:
+    """Context manager; pools start at first use and are gone at exit.
+
+    Parameters
+    ----------
+    options : ComputeOptions
+    stop : Stop, optional
+        Looked at between windows: `map_blocks` raises Interrupted.
+    """
+
+    def __init__(self, options: ComputeOptions, stop: Stop | None = None) -> None:
+        self.kind = options.kind
+        self.workers = 1 if options.kind == "serial" else (options.workers or default_workers())
+        self._stop = stop
+        self._threads: ThreadPoolExecutor | None = None
+        self._processes: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Compute:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for pool in (self._threads, self._processes):
+            if pool is not None:
+                pool.shutdown(wait=error is None, cancel_futures=True)
+        self._threads = self._processes = None
+
+    def map_blocks(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+        """fn(item) for every item, in order; at most `WINDOW` results a worker exist at a time.
+
+        `fn` and the items must pickle. Under `processes` a window whose worker died is tried once more in fresh
+        processes (fn must not mind being called twice); RuntimeError if that dies as well.
+        """
+        left = iter(items)
+        while window := list(itertools.islice(left, WINDOW * self.workers)):
+            if self._stop is not None:
+                self._stop.check()
+            if self.kind == "serial":
+                for item in window:
+                    yield fn(item)
+            else:
+                yield from self._window(fn, window)
+
+    def map_ranges(self, fn: Callable[[int, int], R], ranges: Sequence[tuple[int, int]]) -> list[R]:
+        """fn(start, stop) for every range, in order.
+
+        `fn` may close over arrays in memory; it should spend its time without the GIL. Under `processes` gap passes
+        run on threads of the main process too: the arrays are there, and compiled oracles need no more. An oracle
+        in Python would want its problem opened once a worker: that belongs here, behind this signature.
+        """
+        if self.workers == 1 or len(ranges) < 2:
+            return [fn(start, stop) for start, stop in ranges]
+        pool = self._thread_pool()
+        futures = [pool.submit(fn, start, stop) for start, stop in ranges]
+        return [future.result() for future in futures]
+
+    def _window(self, fn: Callable[[T], R], window: list[T]) -> list[R]:
+        for attempt in (1, 2):
+            try:
+                return self._compute(fn, window)
+            except BrokenProcessPool:
+                self._processes = None
+                if attempt == 2:
+                    raise RuntimeError(
+                        f"compute: workers died twice on the same {len(window)} items (out of memory?); "
+                        "try fewer with compute.workers=, or compute=serial to see the error"
+                    ) from None
+        raise AssertionError
+
+    def _compute(self, fn: Callable[[T], R], window: list[T]) -> list[R]:
+        import dask
+
+        pool: Executor = self._thread_pool() if self.kind == "threads" else self._process_pool()
+        task = dask.delayed(fn, pure=False, traverse=False)
+        calls = [task(dask.delayed(item, traverse=False, pure=False)) for item in window]
+        return list(dask.compute(*calls, scheduler=self.kind, pool=pool, num_workers=self.workers, chunksize=1))
+
+    def _thread_pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.workers, thread_name_prefix="gapwise")
+        return self._threads
+
+    def _process_pool(self) -> ProcessPoolExecutor:
+        if self._processes is None:
+            context = multiprocessing.get_context("spawn")
+            self._processes = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_start_worker)
+        return self._processes
+
+
+def pin_threads() -> None:
+    """One thread for BLAS, OpenMP, OpenCV and numba, here and in processes started from here; call before numpy loads.
+
+    Blocks are the unit of parallelism, and sums then do not depend on the number of cores.
+    """
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = "1"
+    os.environ["OPENCV_FOR_THREADS_NUM"] = "1"
+
+
+def _start_worker() -> None:
+    """A worker process ends with the main process, and only then.
+
+    Ctrl-C reaches the whole process group and is the main process's business. A main process that was killed cannot
+    shut its pool down, and idle workers hold each other's pipe open: so a thread waits for it and ends them.
+    """
+    pin_threads()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

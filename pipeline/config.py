@@ -1,0 +1,251 @@
+"""The typed configuration: composed YAML in, checked dataclasses out, and errors that name the key.
+
+Names are those of DESIGN 3.4. Two of them cannot be, or are not, names of fields and are translated here:
+`path.lambda` and `solver.sampling`. The science part alone (`Settings.science`) makes the key of a run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from stages.solver.options import PathOptions, SolverOptions
+
+KEY_FORMAT = 1
+"""Part of every key: raise it when what a stage writes changes its meaning."""
+STAGES = ("featurize", "init_path", "solve", "verify", "evaluate", "figures")
+CONF = Path(__file__).resolve().parents[1] / "conf"
+ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run: one line that names the key and what was expected. Exit code 2."""
+
+
+@dataclass
+class DatasetOptions:
+    """What every data set has; each reader's YAML adds keys of its own."""
+
+    name: str = "horses_sample"
+    root: str | None = None
+    size: str | None = None
+    seed: int = 0
+
+    def check(self) -> None:
+        _expect("dataset.name", self.name, bool(self.name), "the name of a reader")
+        _expect("dataset.seed", self.seed, self.seed >= 0, "an integer >= 0")
+
+
+@dataclass
+class ComputeOptions:
+    """Where blocks are computed; never part of a key."""
+
+    kind: str = "threads"
+    workers: int | None = None
+
+    def check(self) -> None:
+        _one_of("compute.kind", self.kind, ("serial", "threads", "processes"))
+        _expect("compute.workers", self.workers, self.workers is None or self.workers >= 1, "an integer >= 1, or null")
+
+
+@dataclass
+class TrackingOptions:
+    """Where a run is also shown; never part of a key."""
+
+    kind: str = "mlflow"
+    uri: str | None = None
+
+    def check(self) -> None:
+        _one_of("tracking.kind", self.kind, ("mlflow", "none"))
+
+
+@dataclass
+class CheckpointOptions:
+    """How often the state is written."""
+
+    every_seconds: float = 30.0
+
+    def check(self) -> None:
+        _expect("checkpoint.every_seconds", self.every_seconds, 0 <= self.every_seconds < math.inf, "seconds >= 0")
+
+
+@dataclass
+class RunOptions:
+    """Where the run lies, and which part of it is done now."""
+
+    root: str = "runs"
+    stage: str | None = None
+
+    def check(self) -> None:
+        _expect("run.root", self.root, bool(self.root), "a directory")
+        if self.stage is not None:
+            _one_of("run.stage", self.stage, STAGES)
+
+
+@dataclass
+class SeedOptions:
+    """The one key that is in no group."""
+
+    seed: int = 0
+
+    def check(self) -> None:
+        _expect("seed", self.seed, self.seed >= 0, "an integer >= 0")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything one run needs to know, checked."""
+
+    dataset: dict[str, Any]
+    solver: SolverOptions
+    path: PathOptions
+    compute: ComputeOptions
+    tracking: TrackingOptions
+    checkpoint: CheckpointOptions
+    run: RunOptions
+    seed: int
+    experiment: str | None = None
+    overrides: tuple[str, ...] = field(default=())
+
+    @property
+    def science(self) -> dict[str, Any]:
+        """What decides the numbers: data set, solver, path, seed. Not the preset's name, not a time limit."""
+        solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
+        del solver["name"], solver["max_seconds"]
+        return {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
+
+    def features_key(self, source: Mapping[str, Any]) -> str:
+        """Key of the featurize stage: shared by all solvers of one data set."""
+        return fingerprint({"format": KEY_FORMAT, "dataset": self.dataset, "source": source})
+
+    def run_key(self, source: Mapping[str, Any]) -> str:
+        """Key of the run: its science and the data it is about."""
+        return fingerprint({"format": KEY_FORMAT, **self.science, "source": source})
+
+
+def fingerprint(value: Any) -> str:
+    """Hash of JSON-able data, 64 hexadecimal digits; the order of keys does not matter."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
+    """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
+    sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "run")
+    _known("", cfg, (*sections, "seed"))
+    for name in sections:
+        if not isinstance(cfg.get(name), DictConfig):
+            raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
+    return Settings(
+        dataset=_dataset(cfg.dataset),
+        solver=_typed("solver", cfg.solver, SolverOptions()),
+        path=_typed("path", cfg.path, PathOptions()),
+        compute=_typed("compute", cfg.compute, ComputeOptions()),
+        tracking=_typed("tracking", cfg.tracking, TrackingOptions()),
+        checkpoint=_typed("checkpoint", cfg.checkpoint, CheckpointOptions()),
+        run=_typed("run", cfg.run, RunOptions()),
+        seed=_typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
+        experiment=experiment,
+        overrides=tuple(overrides),
+    )
+
+
+def explain(error: Exception) -> str:
+    """An error of Hydra or OmegaConf in one line, with what there is instead of what was asked for."""
+    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+    if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
+        there = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
+        return f"{cause.full_key}: unknown key; there are: {', '.join(there)}"
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
+    text = " ".join(lines)
+    if "Could not find 'experiment/" in text:
+        wanted = text.split("Could not find 'experiment/", 1)[1].split("'", 1)[0]
+        there = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+        return f"experiment: there is no {wanted!r}; there are: {', '.join(there)}"
+    return text
+
+
+def _by_user_name(section: str, options: Any) -> dict[str, Any]:
+    named = {field: name for name, field in ALIASES.get(section, {}).items()}
+    return {named.get(name, name): value for name, value in dataclasses.asdict(options).items()}
+
+
+def _dataset(cfg: DictConfig) -> dict[str, Any]:
+    """The group as a plain dict: common keys typed, the others only those of the data set's own YAML."""
+    own = CONF / "dataset" / f"{cfg.get('name')}.yaml"
+    if own.is_file():
+        _known("dataset", cfg, [str(key) for key in OmegaConf.load(own)])
+    common = [f.name for f in dataclasses.fields(DatasetOptions)]
+    typed = _typed("dataset", OmegaConf.masked_copy(cfg, [key for key in common if key in cfg]), DatasetOptions())
+    return {**_plain("dataset", cfg), **dataclasses.asdict(typed)}
+
+
+def _typed(section: str, cfg: DictConfig, schema: Any) -> Any:
+    """`cfg` in the shape of dataclass `schema`, checked."""
+    values = _plain(section, cfg)
+    aliases = ALIASES.get(section, {})
+    given = {aliases.get(name, name): value for name, value in values.items() if name not in aliases.values()}
+    named = {field: name for name, field in aliases.items()}
+    names = {f.name: named.get(f.name, f.name) for f in dataclasses.fields(schema)}
+    _known(section, values, names.values())
+    try:
+        options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given))
+        options.check()
+    except OmegaConfBaseException as error:
+        key = str(error.full_key or "")
+        head, _, rest = key.partition(".")
+        key = ".".join(part for part in (section, names.get(head, head), rest) if part)
+        message = str(error).splitlines()[0]
+        raise ConfigError(f"{key}: {'unknown key' if message.startswith('Key ') else message}") from None
+    except ValueError as error:
+        message = str(error)
+        for inner, outer in named.items():
+            message = message.replace(f"{section}.{inner}:", f"{section}.{outer}:")
+        raise ConfigError(message) from None
+    return options
+
+
+def _plain(section: str, cfg: DictConfig) -> dict[str, Any]:
+    """`cfg` with interpolations resolved; ConfigError for one that must be given and is not."""
+    try:
+        values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        key = ".".join(part for part in (section, str(error.full_key).removeprefix(f"{section}.")) if part)
+        raise ConfigError(f"{key}: must be given, as in {key}=...") from None
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{section}: {str(error).splitlines()[0]}") from None
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items()}
+
+
+def _known(section: str, given: Iterable[Any], known: Iterable[str]) -> None:
+    known = list(known)
+    for name in given:
+        if name not in known:
+            key = f"{section}.{name}" if section else str(name)
+            raise ConfigError(f"{key}: unknown key; there are: {', '.join(sorted(known))}")
+
+
+def _expect(name: str, value: Any, ok: bool, expected: str) -> None:
+    if not ok:
+        raise ConfigError(f"{name}: expected {expected}, got {value!r}")
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    _expect(name, value, value in choices, "one of " + ", ".join(choices))
+
+
+def default_workers() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -1,0 +1,55 @@
+"""Signals as a flag: the solver looks at it between steps and commits; a second Ctrl-C does not wait for that."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interrupted(Exception):
+    """A stage ended because a stop was asked for; what was committed is kept."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"interrupted by {signal.Signals(number).name}")
+        self.signal = number
+
+
+class Stop:
+    """Context manager that turns SIGINT and SIGTERM into `stop() -> True`. Outside the main thread: only the flag."""
+
+    def __init__(self) -> None:
+        self.signal = signal.SIGINT.value
+        self._flag = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._caught)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def __call__(self) -> bool:
+        """Whether a stop was asked for."""
+        return self._flag
+
+    def check(self) -> None:
+        """Raise Interrupted if a stop was asked for."""
+        if self._flag:
+            raise Interrupted(self.signal)
+
+    def request(self, number: int = signal.SIGINT.value) -> None:
+        """Ask for a stop, as signal `number` would."""
+        self._flag, self.signal = True, number
+
+    def _caught(self, number: int, frame: FrameType | None) -> None:
+        if self._flag and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.request(number)
+        print("\nstopping at the next point that can be committed (Ctrl-C again: at once)", file=sys.stderr, flush=True)

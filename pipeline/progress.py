@@ -1,0 +1,116 @@
+"""How far a stage is: a bar when stderr is a terminal, else a line every few seconds (DESIGN 4), and a log file.
+
+λ 12/≈40 2.1e-3 · pass 14 · gap 1.2e-3 (tol 9e-2) · 48k oracle calls · 00:42
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    import rich.progress
+
+log = logging.getLogger("gapwise")
+
+
+class Progress:
+    """Context manager around the stages of one attempt.
+
+    Parameters
+    ----------
+    path : Path
+        The attempt's log file: everything the screen gets, with times, and tracebacks.
+    every : float
+        Seconds between two lines.
+    stream : TextIO, optional
+        Default stderr.
+    """
+
+    def __init__(self, path: Path, every: float = 5.0, stream: TextIO | None = None) -> None:
+        self.path = path
+        self._every = every
+        self._stream = stream or sys.stderr
+        self._stage = ""
+        self._start = time.monotonic()
+        self._last = -every
+        self._bar: rich.progress.Progress | None = None
+        self._task: rich.progress.TaskID | None = None
+        self._handlers: list[logging.Handler] = []
+
+    def __enter__(self) -> Progress:
+        file = logging.FileHandler(self.path, encoding="utf-8")
+        file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        file.setLevel(logging.DEBUG)
+        screen: logging.Handler = logging.StreamHandler(self._stream)
+        screen.setLevel(logging.INFO)
+        if self._stream.isatty():
+            from rich.console import Console
+            from rich.logging import RichHandler
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+            from rich.progress import Progress as Bar
+
+            console = Console(file=self._stream)
+            screen = RichHandler(logging.WARNING, console, show_time=False, show_path=False, markup=False)
+            self._bar = Bar(
+                TextColumn("{task.fields[stage]:>9}"), BarColumn(bar_width=24), TextColumn("{task.description}"),
+                TimeElapsedColumn(), console=console, transient=True, refresh_per_second=4,
+            )  # fmt: skip
+            self._bar.start()
+        self._handlers = [file, screen]
+        for handler in self._handlers:
+            log.addHandler(handler)
+        log.setLevel(logging.DEBUG)
+        log.propagate = False
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+        for handler in self._handlers:
+            log.removeHandler(handler)
+            handler.close()
+        log.propagate = True
+
+    def stage(self, name: str) -> None:
+        """The next stage begins; its clock starts."""
+        self._stage, self._start, self._last = name, time.monotonic(), -self._every
+        if self._bar is not None:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task("", total=None, stage=name)
+        log.debug("stage %s", name)
+
+    def report(self, done: int, total: int, what: str) -> None:
+        """Where the stage is: `done` of about `total` (0: unknown), in words `what`; cheap to call often."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=done, total=total or None, description=describe(done, total, what))
+        now = time.monotonic()
+        if now - self._last >= self._every:
+            self._last = now
+            line = f"{describe(done, total, what)} · {clock(now - self._start)}"
+            line = line if line.startswith("λ") else f"{self._stage} {line}"
+            log.log(logging.DEBUG if self._bar is not None else logging.INFO, "%s", line)
+
+    def close(self) -> None:
+        """Take the bar away, so that what is printed next stands alone."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def describe(done: int, total: int, what: str) -> str:
+    """`what` with its count in front; a solver's line (it begins with λ) has its own."""
+    if what.startswith("λ") or not (done or total):
+        return what
+    return f"{done:,}/{total:,} {what}" if total else f"{done:,} {what}"
+
+
+def clock(seconds: float) -> str:
+    """42 s as 00:42, an hour as 1:00:00."""
+    minutes, second = divmod(int(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute:02d}:{second:02d}"

@@ -1,0 +1,166 @@
+"""One run, resumed wherever it stood, and its exit code.
+
+Nothing is written before the configuration is known to be good; result.json is written last and marks a run complete.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline import result
+from pipeline.compute import Compute
+from pipeline.config import ConfigError, Settings, read
+from pipeline.graph import GRAPH, Job, figures
+from pipeline.interrupt import Interrupted, Stop
+from pipeline.progress import Progress
+from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json
+from pipeline.tracking import open_tracker
+
+DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
+log = logging.getLogger("gapwise")
+
+
+def run(cfg: DictConfig) -> int:
+    """Do what the composed `cfg` says; the exit code (0 done, 1 failed, 2 bad configuration, 130/143 interrupted)."""
+    from stages.datasets import DataError, open_dataset
+
+    try:
+        settings = read(cfg, experiment=_experiment())
+        source = open_dataset(settings.dataset["name"], settings.dataset).source()
+    except DataError as error:
+        return _refuse(error, FAILED)
+    except (ConfigError, ValueError) as error:
+        return _refuse(error, BAD_CONFIGURATION)
+    except OSError as error:
+        return _refuse(error, FAILED)
+    root = Path(settings.run.root).expanduser().resolve()
+    name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
+    directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
+    tracker = open_tracker(settings.tracking, directory)
+    try:
+        if settings.run.stage is None and (found := _complete(directory, settings)):
+            tracker.mend()
+            return _say(found, directory)
+        with locked(directory.path / "lock"):
+            directory.prepare(settings, source)
+            attempt = directory.attempt(_hydra_files(cfg))
+            with (
+                Stop() as stop,
+                Progress(attempt / "pipeline.log") as progress,
+                Compute(settings.compute, stop) as pool,
+            ):
+                features = root / "features" / f"{name}-{features_key[:8]}"
+                job = Job(settings, directory, features, features_key, pool, progress, stop, tracker)
+                return _guarded(job)
+    except (LockedError, ValueError, OSError) as error:
+        return _refuse(error, FAILED)
+
+
+def _guarded(job: Job) -> int:
+    """The stages, with every way they can end turned into an exit code."""
+    try:
+        found = _stages(job)
+    except (Interrupted, KeyboardInterrupt) as end:
+        signal = end.signal if isinstance(end, Interrupted) else 2
+        log.warning("interrupted: what was committed is kept; the same command goes on from there")
+        job.tracker.finish("KILLED")
+        return INTERRUPTED + signal
+    except Exception as error:
+        log.debug("%s", traceback.format_exc())
+        job.progress.close()
+        if isinstance(error, (ValueError, OSError)) or type(error).__name__ == "CertificateError":
+            _refuse(error, FAILED)
+        else:
+            traceback.print_exc()
+        print(f"log: {job.progress.path}", file=sys.stderr)
+        job.tracker.finish("FAILED")
+        return FAILED
+    job.progress.close()
+    if found is None:
+        print(f"run: {job.dir.path}")
+        return DONE
+    job.tracker.finish("FINISHED")
+    return _say(found, job.dir)
+
+
+def _stages(job: Job) -> dict[str, Any] | None:
+    """Every stage that is still to be done; result.json's content once all are."""
+    only, done = job.settings.run.stage, job.dir.manifest["stages"]
+    if only == "figures":
+        figures(job)
+        return None
+    for name, stage in GRAPH.items():
+        if only is not None and name != only:
+            if name not in done and list(GRAPH).index(name) < list(GRAPH).index(only):
+                raise ValueError(f"run.stage={only}: stage {name} has to be done first (run.stage={name})")
+            continue
+        if name != "featurize" and name in done and not _more_time(done[name], job.settings):
+            continue
+        (job.dir.path / "result.json").unlink(missing_ok=True)
+        start = time.monotonic()
+        job.progress.stage(name)
+        facts = stage(job)
+        if name != "featurize" or name not in done:
+            job.dir.record(name, seconds=round(time.monotonic() - start, 3), **facts)
+            done = job.dir.manifest["stages"]
+        job.stop.check()
+    if set(GRAPH) - set(done):
+        return None
+    if found := _complete(job.dir, job.settings):
+        return found
+    found = result.build(job.settings, job.dir, job.features.meta)
+    write_json(job.dir.path / "result.json", found)
+    return found
+
+
+def _complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
+    """result.json of a run with nothing left to do."""
+    found = read_json(directory.path / "result.json")
+    if found is None or found.get("key") != directory.key or found.get("format_version") != result.FORMAT_VERSION:
+        return None
+    manifest = read_json(directory.path / "manifest.json") or {"stages": {}}
+    return None if _more_time(manifest["stages"].get("solve", {}), settings) else found
+
+
+def _more_time(solved: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether a solve that ran out of time has been given more."""
+    return solved.get("status") == "TIME_LIMIT" and settings.solver.max_seconds > float(solved["max_seconds"])
+
+
+def _say(found: Mapping[str, Any], directory: RunDir) -> int:
+    print(result.summary(found, directory.path, width=min(shutil.get_terminal_size().columns, 120)))
+    print(f"run: {directory.path}", flush=True)
+    return DONE
+
+
+def _refuse(error: Exception, code: int) -> int:
+    text = " ".join(str(error).split()) or type(error).__name__
+    print(f"error: {text}", file=sys.stderr)
+    return code
+
+
+def _experiment() -> str | None:
+    from hydra.core.hydra_config import HydraConfig
+
+    return HydraConfig.get().runtime.choices.get("experiment") if HydraConfig.initialized() else None
+
+
+def _hydra_files(cfg: DictConfig) -> dict[str, str]:
+    """What Hydra would have written into the run directory, had it known which one that is."""
+    from hydra.core.hydra_config import HydraConfig
+
+    files = {"config.yaml": OmegaConf.to_yaml(cfg)}
+    if HydraConfig.initialized():
+        hydra = HydraConfig.get()
+        files["overrides.yaml"] = OmegaConf.to_yaml(hydra.overrides.task)
+        files["hydra.yaml"] = OmegaConf.to_yaml(OmegaConf.create({"hydra": hydra}))
+    return files

@@ -1,0 +1,182 @@
+"""The run directory: its lock, its manifest, its records of attempts (DESIGN 3.3).
+
+Everything written here is small JSON, written aside and renamed, so that a reader never sees half a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.config import KEY_FORMAT, STAGES, Settings
+
+VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
+
+
+class LockedError(RuntimeError):
+    """Another process holds the directory; names its pid and host."""
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write `value` to `path` atomically: aside, fsync, rename, fsync of the directory. Infinity becomes "inf"."""
+    aside = path.with_name(f".tmp-{path.name}.{os.getpid()}")
+    with aside.open("w", encoding="utf-8") as file:
+        json.dump(_finite(value), file, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def read_json(path: Path) -> Any:
+    """What `path` holds, or None if there is no such file. Raises ValueError naming a damaged one."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path}: not valid JSON ({error}); remove it to have it made again") from None
+
+
+@contextlib.contextmanager
+def locked(path: Path, waiting: Callable[[str], None] | None = None, seconds: float = 0.5) -> Iterator[None]:
+    """Hold the lock file `path`. If another process does: LockedError, or, with `waiting`, tell it who and wait."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                file.seek(0)
+                holder = file.read().strip() or "another process"
+                if waiting is None:
+                    raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or stop it first") from None
+                waiting(holder)
+                time.sleep(seconds)
+        file.seek(0)
+        file.truncate()
+        now = time.strftime("%Y-%m-%d %H:%M:%S")
+        file.write(f"process {os.getpid()} on host {socket.gethostname()} (since {now})\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            file.truncate(0)
+
+
+class RunDir:
+    """Paths and records of one run.
+
+    Parameters
+    ----------
+    path : Path
+        The directory; made by `prepare`, not before.
+    key : str
+        Fingerprint of the science; must be that of the manifest, if there is one.
+    """
+
+    def __init__(self, path: Path, key: str) -> None:
+        self.path = path
+        self.key = key
+        self.manifest: dict[str, Any] = {}
+
+    def prepare(self, settings: Settings, source: Mapping[str, Any]) -> None:
+        """Make the directory and its manifest, or check the one there is: ValueError lists the keys that differ."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        science = _finite(json.loads(json.dumps(settings.science, default=str)))
+        found = read_json(self.path / "manifest.json")
+        if found is None:
+            self.manifest = {
+                "format_version": KEY_FORMAT,
+                "key": self.key,
+                "name": self.path.name,
+                "experiment": settings.experiment,
+                "solver": settings.solver.name,
+                "science": science,
+                "source": dict(source),
+                "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+                "command": " ".join(sys.orig_argv),
+                "host": socket.gethostname(),
+                "python": platform.python_version(),
+                "versions": _versions(),
+                "stages": {},
+            }
+            self.save()
+            return
+        if found.get("format_version") != KEY_FORMAT or found.get("key") != self.key:
+            mine = {"format_version": KEY_FORMAT, "key": self.key, **_flat(science)}
+            theirs = {name: found.get(name) for name in ("format_version", "key")} | _flat(found.get("science", {}))
+            differ = [
+                f"{name} ({theirs.get(name)!r} there, {mine.get(name)!r} here)"
+                for name in sorted(mine.keys() | theirs.keys())
+                if mine.get(name) != theirs.get(name)
+            ]
+            raise ValueError(f"{self.path}/manifest.json belongs to another run: {', '.join(differ)}")
+        self.manifest = found
+
+    def save(self) -> None:
+        write_json(self.path / "manifest.json", self.manifest)
+
+    def record(self, stage: str, **facts: Any) -> None:
+        """Note that `stage` is done; what follows it is to be done again."""
+        later = STAGES[STAGES.index(stage) + 1 :]
+        stages = {name: entry for name, entry in self.manifest["stages"].items() if name not in later}
+        self.manifest["stages"] = {**stages, stage: facts}
+        self.save()
+
+    def attempt(self, hydra: Mapping[str, str]) -> Path:
+        """A fresh directory attempts/<time>/ with `hydra`'s files (name to text) in its .hydra/."""
+        stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
+        for number in range(1000):
+            path = self.path / "attempts" / (f"{stamp}-{number}" if number else stamp)
+            with contextlib.suppress(FileExistsError):
+                path.mkdir(parents=True)
+                break
+        (path / ".hydra").mkdir()
+        for name, text in hydra.items():
+            (path / ".hydra" / name).write_text(text, encoding="utf-8")
+        return path
+
+
+def _finite(value: Any) -> Any:
+    """`value` with infinities and NaN as text: JSON has no numbers for them."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(name): _finite(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return _finite(value.tolist()) if type(value).__module__ == "numpy" else value
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name, item in value.items():
+        out.update(_flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
+    return out
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in VERSIONS:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

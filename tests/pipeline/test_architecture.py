@@ -1,0 +1,100 @@
+"""Who may enter which room (DESIGN 3): the import direction, read off the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("pipeline", "stages", "storage")
+PIPELINE_ONLY = ("hydra", "omegaconf", "dask", "distributed", "mlflow", "dvc")
+
+
+def sources() -> list[Path]:
+    return sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[tuple[str, bool]]:
+    """(module, inside a function) of every import; one under TYPE_CHECKING counts like any other."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = {
+        id(node)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for node in ast.walk(function)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield name.name, id(node) in inside
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: imports are absolute here"
+            for name in node.names:
+                yield f"{node.module}.{name.name}", id(node) in inside
+
+
+def within(module: str, *packages: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+def allowed(path: Path) -> tuple[str, ...]:
+    """Packages of the project that `path` may import."""
+    parts = path.relative_to(ROOT).parts
+    if parts[0] == "storage":
+        return ("storage",)
+    if parts[0] == "pipeline":
+        return ROOMS
+    if parts[1] == "datasets":
+        return ("stages.datasets", "stages.problems")
+    if parts[1] == "problems":
+        return ("stages.problems",)
+    if parts[1] == "solver":
+        return ("stages.solver", "stages.problems.protocol")
+    return ("stages", "storage")
+
+
+def breaks(path: Path) -> list[str]:
+    """Imports of `path` that its room does not allow."""
+    found = []
+    for module, inside in imports(path):
+        if within(module, *ROOMS) and not within(module, *allowed(path)):
+            found.append(module)
+        if within(module, *PIPELINE_ONLY) and path.relative_to(ROOT).parts[0] != "pipeline":
+            found.append(module)
+        if within(module, "mlflow") and not inside:
+            found.append(f"{module} outside a function")
+    return found
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports__go_down_the_floors(path: Path) -> None:
+    assert breaks(path) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "line", "wrong"),
+    [
+        ("storage/x.py", "from stages.solver import loop", True),
+        ("stages/problems/x.py", "import stages.solver.options", True),
+        ("stages/datasets/x.py", "from stages import solver", True),
+        ("stages/datasets/x.py", "from storage.features import FeatureWriter", True),
+        ("stages/problems/x.py", "from stages.problems import protocol", False),
+        ("stages/solver/x.py", "from stages.problems import chain", True),
+        ("stages/solver/x.py", "from stages.problems.protocol import JIT", False),
+        ("stages/x.py", "import pipeline.run", True),
+        ("stages/x.py", "def f():\n    import mlflow", True),
+        ("pipeline/x.py", "import mlflow", True),
+        ("pipeline/x.py", "def f():\n    from mlflow import MlflowClient", False),
+    ],
+)
+def test_rule__sees_a_break(
+    where: str, line: str, wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / where
+    file.parent.mkdir(parents=True)
+    file.write_text(line)
+    monkeypatch.setitem(breaks.__globals__, "ROOT", tmp_path)
+    assert bool(breaks(file)) is wrong

@@ -1,0 +1,143 @@
+"""The configuration: every file in conf/ composes and is good, and what is wrong is named in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.config import CONF, ConfigError, Settings, read
+
+EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+ROOT = CONF.parent
+
+
+def composed(*overrides: str) -> DictConfig:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        return compose("config", list(overrides))
+
+
+def with_data(*overrides: str) -> Settings:
+    """Read, giving the data set a root or a file where it asks for one."""
+    cfg = composed(*overrides)
+    missing = [key for key in ("root", "file") if key in cfg.dataset and OmegaConf.is_missing(cfg.dataset, key)]
+    for key in missing:
+        with pytest.raises(ConfigError, match=rf"dataset\.{key}: must be given"):
+            read(cfg)
+        cfg.dataset[key] = "somewhere"
+    return read(cfg)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_experiment__composes_and_validates(experiment: str) -> None:
+    settings = with_data(f"+experiment={experiment}")
+    assert settings.dataset["name"]
+    assert settings.path.kappa < 1
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        f"{group}={path.stem}"
+        for group in ("dataset", "solver", "path", "compute", "tracking")
+        for path in sorted((CONF / group).glob("*.yaml"))
+    ],
+)
+def test_group__every_file_validates(choice: str) -> None:
+    group, name = choice.split("=")
+    more = ("path.lambda=0.1",) if name == "single" else ()
+    settings = with_data(choice, *more)
+    chosen = {
+        "dataset": settings.dataset["name"], "solver": settings.solver.name, "path": settings.path.kind,
+        "compute": settings.compute.kind, "tracking": settings.tracking.kind,
+    }  # fmt: skip
+    assert chosen[group] == name
+
+
+def test_names__reach_their_fields() -> None:
+    settings = read(composed("path=single", "path.lambda=0.25", "solver.sampling=uniform", "solver.cache.nu=0.5"))
+    assert settings.path.lam == 0.25
+    assert settings.solver.sampler == "uniform"
+    assert settings.solver.cache.nu == 0.5
+
+
+@pytest.mark.parametrize(
+    ("override", "key", "says"),
+    [
+        ("path.eps=-1", "path.eps", "> 0"),
+        ("path.eps=0", "path.eps", "> 0"),
+        ("path.kappa=1", "path.kappa", "(0, 1)"),
+        ("path.eps=soon", "path.eps", "'soon'"),
+        ("path.lambda=0", "path.lambda", "> 0"),
+        ("solver.sampling=gaps", "solver.sampling", "permutation"),
+        ("solver.cache.F=x", "solver.cache.F", "'x'"),
+        ("+solver.cache.G=1", "solver.cache.G", "unknown key"),
+        ("+solver.sampler=gap", "solver.sampler", "sampling"),
+        ("+path.lam=1", "path.lam", "lambda"),
+        ("+dataset.shape=1", "dataset.shape", "there are: name"),
+        ("dataset.seed=x", "dataset.seed", "'x'"),
+        ("seed=-1", "seed", ">= 0"),
+        ("seed=1.5", "seed", "1.5"),
+        ("compute.workers=0", "compute.workers", ">= 1"),
+        ("run.stage=solv", "run.stage", "solve"),
+        ("checkpoint.every_seconds=-1", "checkpoint.every_seconds", ">= 0"),
+        ("path=grid path.lambdas=[]", "path.lambdas", "a list"),
+        ("dataset=weizmann", "dataset.root", "must be given"),
+    ],
+)
+def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(composed(*override.split()))
+    text = str(caught.value)
+    assert text.startswith(f"{key}:")
+    assert says in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("override", "says"),
+    [
+        ("+experiment=nonsense", "experiment: there is no 'nonsense'; there are: " + ", ".join(EXPERIMENTS)),
+        ("path.epsilon=1", "path.epsilon: unknown key; there are: eps, kappa"),
+        ("dataset.epsilon=1", "dataset.epsilon: unknown key; there are: name"),
+        ("solver=sgd", "bcpfw_gap_cache"),
+        ("path.eps=-1", "path.eps: expected a number > 0"),
+    ],
+)
+def test_command__bad_configuration_is_one_line_and_exit_code_2(tmp_path: Path, override: str, says: str) -> None:
+    command = [sys.executable, "-m", "pipeline", override]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_key__ignores_where_and_how_long_but_not_what() -> None:
+    key = read(composed()).run_key({})
+    same = (
+        "compute=serial",
+        "tracking=none",
+        "checkpoint.every_seconds=1",
+        "run.root=elsewhere",
+        "solver.max_seconds=9",
+    )
+    for override in same:
+        assert read(composed(override)).run_key({}) == key, override
+    for override in ("seed=1", "path.eps=0.2", "solver=bcfw", "dataset.seed=1"):
+        assert read(composed(override)).run_key({}) != key, override
+    assert read(composed()).run_key({"files": 2}) != key
+
+
+def test_features_key__is_shared_by_solvers() -> None:
+    key = read(composed()).features_key({})
+    assert read(composed("solver=bcfw", "path.eps=0.2", "seed=1")).features_key({}) == key
+    assert read(composed("dataset.seed=1")).features_key({}) != key
