@@ -252,7 +252,7 @@ class Solver:
             self.make_room(1)
             steps, order = steps - made, order[made:]
         stale = float(np.sum(self.state.gap))
-        at.exact_due = why != DONE or stale <= threshold or counters[ORACLE_CALLS] >= stop_calls
+        at.exact_due = bool(why != DONE or stale <= threshold or counters[ORACLE_CALLS] >= stop_calls)
 
     # -- the loop -----------------------------------------------------------------------------------------------------
     def solve(

@@ -1,0 +1,117 @@
+"""Evaluate: task loss and the structure's own measures at every lambda, on training and test blocks (DESIGN 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.problems import build, structure
+from stages.problems.protocol import JIT, Problem
+from stages.solver.compiled import driver
+from stages.solver.gaps import MapRanges, serial
+from storage.features import open_features
+from storage.files import aside, publish, write_json
+from storage.results import add_losses, read_path
+
+SPLITS = ("train", "test")
+
+
+@driver
+def predict_driver(fingerprint: str) -> Any:
+    """`predict(P, w, labels, losses)`: decoded labels, flat, and their task losses (n,)."""
+
+    @njit(cache=True, **JIT)
+    def predict(P, w, labels, losses):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        for i in range(losses.size):
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            y = labels[P.label_ptr[i] : P.label_ptr[i + 1]]
+            P.decode(i, theta, y, scratch)
+            losses[i] = P.loss(i, y)
+
+    return predict
+
+
+def predict(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Decoded labels (flat, like truth) and task losses (n,) at weights w (d,)."""
+    labels, losses = np.empty_like(problem.truth), np.empty(problem.n)
+    predict_driver(problem)(problem, w, labels, losses)
+    return labels, losses
+
+
+def evaluate(
+    features: Path,
+    run_dir: Path,
+    *,
+    map_ranges: MapRanges = serial,
+    report: Callable[[int, int, str], None] = lambda done, total, what: None,
+) -> dict[str, Any]:
+    """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``.
+
+    Returns
+    -------
+    dict
+        The `evaluate` part of ``result.json``: best_lambda (least test loss, the larger lambda on ties), its losses, and
+        the structure's measures there; also the loss of labelling everything 0.
+    """
+    store = open_features(features)
+    name = store.meta["structure"]
+    arrays = {split: store.arrays(split) for split in SPLITS}
+    problems = {split: build(name, arrays[split], store.meta) for split in SPLITS}
+    measure = structure(name).metrics
+    path, _ = read_path(run_dir / "path.zarr", ("lambda", "weights"))
+    total = path["lambda"].size
+    rows: list[dict[str, float]] = [{} for _ in range(total)]
+
+    def part(start: int, stop: int) -> None:
+        for b in range(start, stop):
+            for split in SPLITS:
+                labels, losses = predict(problems[split], path["weights"][b])
+                rows[b][f"{split}_loss"] = float(np.mean(losses))
+                for key, value in measure(problems[split], arrays[split], labels).items():
+                    rows[b][f"{split}_{key}"] = value
+            report(b + 1, total, "evaluate")
+
+    map_ranges(part, [(b, b + 1) for b in range(total)])
+    columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    add_losses(run_dir / "path.zarr", columns)
+    best = int(np.argmin(columns["test_loss"]))
+    labels, _ = predict(problems["test"], path["weights"][best])
+    predictions = run_dir / "predictions.npz"
+    with aside(predictions).open("wb") as file:
+        np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)
+    publish(predictions)
+    result = {
+        "best_lambda": float(path["lambda"][best]),
+        "best_breakpoint": best,
+        **{key: float(values[best]) for key, values in columns.items()},
+        "all_zero_test_loss": _constant_loss(problems["test"]),
+    }
+    write_json(run_dir / "metrics.json", result)
+    return result
+
+
+@driver
+def loss_driver(fingerprint: str) -> Any:
+    """`losses(P, labels, out)`: task losses of given flat labels."""
+
+    @njit(cache=True, **JIT)
+    def losses(P, labels, out):
+        fingerprint  # noqa: B018
+        for i in range(out.size):
+            out[i] = P.loss(i, labels[P.label_ptr[i] : P.label_ptr[i + 1]])
+
+    return losses
+
+
+def _constant_loss(problem: Problem) -> float:
+    """Mean task loss of labelling everything 0 (background, the first class ...)."""
+    out = np.empty(problem.n)
+    loss_driver(problem)(problem, np.zeros_like(problem.truth), out)
+    return float(np.mean(out))

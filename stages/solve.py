@@ -1,0 +1,256 @@
+"""Solve: the path or grid from where it was last committed to its end (DESIGN 3.2).
+
+Interrupted at any moment and called again, it goes on from the last committed rebase point and ends with the same bits
+as if nothing had happened: everything that decides about the trajectory is in the commit, and no clock is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.init_path import init_path
+from stages.problems.protocol import Problem
+from stages.solver.fixed_lambda import TRACE, Counts, Solver
+from stages.solver.gaps import MapRanges, serial
+from stages.solver.options import PathOptions, SolverOptions, Status
+from stages.solver.path import Breakpoint, PathStart, begin, check_choices, walk
+from stages.solver.state import restored_state
+from stages.solver.supports import Supports, pack
+from storage.commits import Commit, CommitStore
+from storage.files import remove_leftovers
+from storage.layout import FORMAT_VERSION
+from storage.results import read_path, stack, write_path, write_trace
+
+log = logging.getLogger("gapwise.solve")
+
+MAX_BUFFERED_BYTES = 64 << 20
+"""Finished breakpoints held in memory before a commit is made for their sake."""
+
+Report = Callable[[Mapping[str, Any]], None]
+"""report(progress): lambda, breakpoint, passes, gap, tolerance, oracle_calls of the moment; called often, must be cheap."""
+
+
+def solve(
+    problem: Problem,
+    solver_options: SolverOptions,
+    path: PathOptions,
+    run_dir: Path,
+    *,
+    key: str,
+    seed: int,
+    science: Mapping[str, Any] | None = None,
+    map_ranges: MapRanges = serial,
+    report: Report = lambda progress: None,
+    stop: Callable[[], bool] = lambda: False,
+    every_seconds: float = 30.0,
+    observe: Callable[[np.ndarray], None] = lambda trace: None,
+) -> Status:
+    """Solve, committing to ``run_dir/state``; leaves ``path.zarr`` and ``trace.zarr`` at the end.
+
+    Parameters
+    ----------
+    science : mapping, optional
+        Flat resolved configuration, so that a state of another one is refused with the keys that differ.
+    stop : callable
+        Asked at every rebase point; True commits and returns `INTERRUPTED`.
+    every_seconds : float
+        Least time between commits, in seconds. Which rebase points are written has no influence on the result.
+    observe : callable
+        Given the trace (rows as `TRACE`) after each commit.
+
+    Returns
+    -------
+    Status
+        CONVERGED, or why the path ends early; INTERRUPTED when it did not end. After TIME_LIMIT a later call goes on.
+    """
+    check_choices(problem, solver_options, path)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(run_dir)
+    target = run_dir / "path.zarr"
+    if target.is_dir():
+        status = Status(read_path(target, ())[1]["status"])
+        if status is not Status.TIME_LIMIT:
+            return status
+    store = CommitStore(run_dir / "state", {"key": key, **(science or {})})
+    attempt = _Attempt(problem, path, store, stop, every_seconds, solver_options.max_seconds, report, observe)
+    committed = store.load()
+    if committed is None:
+        start = init_path(problem, path) if path.is_path else None
+        solver = begin(problem, solver_options, path, start, seed, map_ranges=map_ranges)
+    else:
+        solver, start = _restored(problem, solver_options, committed, seed)
+        solver.map_ranges = map_ranges
+        log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
+    attempt.start = start
+    status = walk(solver, path, start, attempt.boundary, attempt.finished.append)
+    if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+        attempt.commit(solver)
+    if status is Status.INTERRUPTED:
+        return status
+    attrs = {
+        "format_version": FORMAT_VERSION,
+        "key": key,
+        "status": status.value,
+        "status_meanings": [s.value for s in Status],
+        "kind": path.kind,
+        "rule": path.rule if path.is_path else "given",
+        "eps": path.eps if path.is_path else path.tolerance,
+        "kappa": path.kappa,
+        "lambda_min": path.lambda_min,
+        "certified": path.kind != "heuristic",
+        "averaging": solver_options.averaging,
+        "n": problem.n,
+        "d": problem.d,
+        **({} if start is None else _scalars(start)),
+    }
+    segments = [store.folder / s["name"] for s in store.segments]
+    if attempt.finished or segments:
+        write_path(target, segments, stack([_record(b) for b in attempt.finished]) if attempt.finished else None, attrs)
+    write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
+    observe(trace_rows(solver))
+    return status
+
+
+@dataclasses.dataclass
+class _Attempt:
+    """One process's share of a solve: what it finished since the last commit, and when to commit again."""
+
+    problem: Problem
+    path: PathOptions
+    store: CommitStore
+    stop: Callable[[], bool]
+    every_seconds: float
+    max_seconds: float
+    report: Report
+    observe: Callable[[np.ndarray], None]
+    start: PathStart | None = None
+    finished: list[Breakpoint] = dataclasses.field(default_factory=list)
+    began: float = dataclasses.field(default_factory=time.monotonic)
+    last_commit: float = dataclasses.field(default_factory=time.monotonic)
+
+    def boundary(self, solver: Solver) -> Status | None:
+        """At a rebase point: report, perhaps commit, perhaps stop."""
+        now = time.monotonic()
+        at = solver.at
+        self.report(
+            {
+                "lambda": at.lam,
+                "breakpoint": at.breakpoint,
+                "passes": solver.passes_here,
+                "gap": float(np.sum(solver.state.gap)),
+                "tolerance": self.path.kappa * self.path.eps if self.path.is_path else self.path.tolerance,
+                "oracle_calls": solver.oracle_calls,
+                "seconds": at.seconds,
+            }
+        )
+        if self.stop():
+            return Status.INTERRUPTED
+        if now - self.began >= self.max_seconds:
+            return Status.TIME_LIMIT
+        buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished)
+        if now - self.last_commit >= self.every_seconds or buffered > MAX_BUFFERED_BYTES:
+            self.commit(solver)
+        return None
+
+    def commit(self, solver: Solver) -> None:
+        """Commit the state; the solver stands at a rebase point."""
+        supports = pack(solver.state.pool, self.problem.label_ptr)
+        arrays = {
+            "support_offset": supports.offset,
+            "support_alpha": supports.alpha,
+            "support_loss": supports.losses,
+            "support_used": supports.used,
+            "support_label": supports.label,
+            "label_offset": supports.label_offset,
+            "block_gap": solver.state.gap,
+            "average": solver.state.z,
+            "average_ell": solver.state.z_ell,
+            "counters": solver.state.counters,
+            "trace": trace_rows(solver),
+        }
+        attrs = {
+            "format_version": FORMAT_VERSION,
+            "trace_columns": list(TRACE),
+            "counts": dataclasses.asdict(solver.at),
+            "rng": solver.rng.bit_generator.state,
+            "start": None if self.start is None else _scalars(self.start),
+        }
+        segment = None
+        if self.finished:
+            segment = {"arrays": stack([_record(b) for b in self.finished]), "attrs": {"format_version": FORMAT_VERSION}}
+        self.store.commit(arrays, _json_safe(attrs), segment)
+        self.finished.clear()
+        self.last_commit = time.monotonic()
+        self.observe(arrays["trace"])
+
+
+def trace_rows(solver: Solver) -> np.ndarray:
+    """The trace as an array, (rows, len(TRACE))."""
+    return np.array(solver.trace, dtype=float).reshape(-1, len(TRACE))
+
+
+def _restored(
+    problem: Problem, options: SolverOptions, commit: Commit, seed: int
+) -> tuple[Solver, PathStart | None]:
+    """The solver at a committed rebase point."""
+    a, attrs = commit.arrays, commit.attrs
+    supports = Supports(
+        a["support_offset"], a["support_alpha"], a["support_loss"], a["support_used"], a["support_label"], a["label_offset"]
+    )
+    state = restored_state(problem, supports, options.averaging != "none")
+    state.gap[:], state.z[:], state.z_ell[:] = a["block_gap"], a["average"], a["average_ell"]
+    state.counters[:] = a["counters"]
+    rng = np.random.default_rng(0)
+    rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
+    solver = Solver(problem, options, state, rng, seed, fresh=True)
+    solver.at = Counts(**attrs["counts"])
+    solver.trace = [tuple(row) for row in a["trace"].tolist()]
+    start = None
+    if attrs["start"] is not None:
+        nothing = np.empty(0)
+        start = PathStart(labels=nothing, losses=nothing, **attrs["start"])
+    return solver, start
+
+
+def _scalars(start: PathStart) -> dict[str, Any]:
+    return {f.name: getattr(start, f.name) for f in dataclasses.fields(start) if f.name not in ("labels", "losses")}
+
+
+def _json_safe(attrs: dict[str, Any]) -> dict[str, Any]:
+    """PCG64's state is two 128-bit integers, which JSON readers may round: kept as text."""
+    rng = dict(attrs["rng"])
+    rng["state"] = {k: str(v) for k, v in rng["state"].items()}
+    return {**attrs, "rng": rng}
+
+
+def _record(b: Breakpoint) -> dict[str, Any]:
+    """A breakpoint under the names of `storage.layout.PATH`."""
+    point = b.point
+    return {
+        "lambda": point.lam,
+        "lambda_low": b.lambda_low,
+        "gap": point.gap,
+        "primal": point.primal,
+        "dual": point.dual,
+        "hinge": point.hinge,
+        "loss_dual": point.ell,
+        "norm2": point.norm2,
+        "effective_passes": b.effective_passes,
+        "oracle_calls": b.oracle_calls,
+        "seconds": b.seconds,
+        "status": list(Status).index(b.status),
+        "weights": b.weights,
+        "block_gap": b.block_gap,
+        "support_offset": b.supports.offset,
+        "support_alpha": b.supports.alpha,
+        "support_loss": b.supports.losses,
+        "support_label": b.supports.label,
+        "label_offset": b.supports.label_offset,
+    }

@@ -1,0 +1,188 @@
+"""Committed generations of a solve's state: nothing that was committed is ever lost (DESIGN 3.2).
+
+``state/`` holds generations ``g000045.zarr`` with a sidecar ``g000045.json`` (checksum, key, format version, segments) and
+``HEAD.json``, a copy of the newest sidecar. Breakpoints that are done go into segments ``s000007.zarr``, written once and
+never touched again; a sidecar lists those that belong to its generation. A commit writes everything aside, fsyncs, renames,
+and only then moves HEAD; of older generations it keeps one, to fall back on should the newest prove damaged.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
+from storage.layout import FORMAT_VERSION, PATH, STATE, read_group, write_group
+
+log = logging.getLogger("gapwise.storage")
+
+
+class StateError(RuntimeError):
+    """Committed state that cannot be used; says which file, why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A generation as it was committed."""
+
+    arrays: dict[str, np.ndarray]
+    attrs: dict[str, Any]
+    segments: list[Path]
+
+
+class CommitStore:
+    """The ``state/`` directory of one run.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if absent.
+    identity : mapping
+        The resolved science configuration, flat; a state with another one is an error that lists the differing keys.
+    """
+
+    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.identity = {str(k): _plain(v) for k, v in identity.items()}
+        self.generation = 0
+        self.segments: list[dict[str, str]] = []
+
+    def load(self) -> Commit | None:
+        """The newest committed generation, or None; leftovers of a killed commit are removed.
+
+        Raises
+        ------
+        StateError
+            If the state is of another format version or configuration, or if no generation is intact.
+        """
+        if not self.folder.is_dir():
+            return None
+        remove_leftovers(self.folder)
+        candidates = self._candidates()
+        if not candidates:
+            return None
+        problems = []
+        for sidecar in candidates:
+            self._check_identity(sidecar)
+            damage = self._damage(sidecar)
+            if damage is None:
+                return self._open(sidecar, fell_back=bool(problems), problems=problems)
+            problems.append(damage)
+        raise StateError(
+            f"{self.folder}: no committed generation is intact ({'; '.join(problems)}). "
+            "Restore the directory from a copy, or delete it to solve again from the beginning."
+        )
+
+    def commit(self, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], segment: Mapping[str, Any] | None) -> None:
+        """Commit a state and, if there are any, the breakpoints that were finished since the last commit.
+
+        Raises
+        ------
+        OSError
+            A full disk, a read-only directory ...: the generation before is still the committed one.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        number = self.generation + 1
+        segments = list(self.segments)
+        if segment is not None:
+            path = self.folder / f"s{number:06d}.zarr"
+            write_group(aside(path), PATH, segment["arrays"], segment["attrs"])
+            segments.append({"name": path.name, "checksum": tree_checksum(aside(path))})
+            publish(path)
+        path = self._path(number)
+        write_group(aside(path), STATE, arrays, attrs)
+        sidecar = {
+            "format_version": FORMAT_VERSION,
+            "generation": number,
+            "checksum": tree_checksum(aside(path)),
+            "segments": segments,
+            "identity": self.identity,
+        }
+        publish(path)
+        write_json(path.with_suffix(".json"), sidecar)
+        write_json(self.folder / "HEAD.json", sidecar)
+        self.generation, self.segments = number, segments
+        self._prune(keep_from=number - 1)
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+    def _path(self, number: int) -> Path:
+        return self.folder / f"g{number:06d}.zarr"
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        """Sidecars, the best first: HEAD, then older ones. Generations past an intact HEAD were never committed."""
+        sidecars: dict[int, dict[str, Any]] = {}
+        for file in sorted(self.folder.glob("g*.json")):
+            try:
+                sidecar = read_json(file)
+                sidecars[int(sidecar["generation"])] = sidecar
+            except (ValueError, KeyError, TypeError) as error:
+                log.warning("%s: damaged (%s); ignored", file, error)
+        head_file = self.folder / "HEAD.json"
+        try:
+            head = read_json(head_file)
+            newest = int(head["generation"])
+            sidecars[newest] = head
+        except FileNotFoundError:
+            if sidecars:
+                log.warning("%s is missing; falling back on the newest generation that is intact", head_file)
+            newest = max(sidecars, default=0)
+        except (ValueError, KeyError, TypeError) as error:
+            log.warning("%s: damaged (%s); falling back on the newest generation that is intact", head_file, error)
+            newest = max(sidecars, default=0)
+        return [sidecars[number] for number in sorted(sidecars, reverse=True) if number <= newest]
+
+    def _check_identity(self, sidecar: Mapping[str, Any]) -> None:
+        version = sidecar.get("format_version")
+        if version != FORMAT_VERSION:
+            raise StateError(
+                f"{self.folder}: the state has format version {version}, this program writes {FORMAT_VERSION}. "
+                "Finish the run with the program that began it, or move the directory away to start anew."
+            )
+        other = sidecar.get("identity", {})
+        keys = sorted(k for k in {*other, *self.identity} if other.get(k) != self.identity.get(k))
+        if keys:
+            pairs = ", ".join(f"{k}: {other.get(k)!r} there, {self.identity.get(k)!r} here" for k in keys)
+            raise StateError(f"{self.folder}: the state belongs to another configuration ({pairs})")
+
+    def _damage(self, sidecar: Mapping[str, Any]) -> str | None:
+        parts = [(f"g{sidecar['generation']:06d}.zarr", sidecar["checksum"])]
+        parts += [(segment["name"], segment["checksum"]) for segment in sidecar["segments"]]
+        for name, checksum in parts:
+            if not (self.folder / name).is_dir():
+                return f"{name} is missing"
+            if tree_checksum(self.folder / name) != checksum:
+                return f"{name} does not match its checksum"
+        return None
+
+    def _open(self, sidecar: Mapping[str, Any], fell_back: bool, problems: list[str]) -> Commit:
+        if fell_back:
+            log.warning("%s: %s; going on from generation %d", self.folder, "; ".join(problems), sidecar["generation"])
+        self.generation, self.segments = int(sidecar["generation"]), list(sidecar["segments"])
+        self._drop_after(self.generation)
+        arrays, attrs = read_group(self._path(self.generation))
+        return Commit(arrays, attrs, [self.folder / segment["name"] for segment in self.segments])
+
+    def _drop_after(self, number: int) -> None:
+        """Remove generations and segments past `number`: never committed, or damaged."""
+        listed = {segment["name"] for segment in self.segments}
+        for path in self.folder.glob("[gs]??????.*"):
+            if int(path.name[1:7]) > number and path.name not in listed:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _prune(self, keep_from: int) -> None:
+        for path in self.folder.glob("g??????.*"):
+            if int(path.name[1:7]) < keep_from:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _plain(value: Any) -> Any:
+    """What a value looks like after a round trip through JSON."""
+    if isinstance(value, tuple | list):
+        return [_plain(v) for v in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,130 @@
+"""The feature store: what featurize made, opened memory-mapped (DESIGN 5).
+
+One ``.npy`` file an array under ``<split>/`` (``shared/`` for both), written in one go from start to end, so that 30 GB
+need not fit in memory on either side; ``meta.json`` is written last. The store is made aside and renamed: it is complete
+or not there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import numpy as np
+
+from storage.files import aside, publish, read_json, write_json
+from storage.layout import FORMAT_VERSION
+
+_HEADER = 128
+"""Bytes kept free for the header of a growing .npy file."""
+
+
+class _Growing:
+    """One .npy file that grows along its first axis; its header is written at the end."""
+
+    def __init__(self, path: Path, first: np.ndarray) -> None:
+        self.file: IO[bytes] = path.open("wb")
+        self.file.write(b"\0" * _HEADER)
+        self.dtype, self.tail, self.rows = first.dtype, first.shape[1:], 0
+
+    def append(self, name: str, array: np.ndarray) -> None:
+        if array.dtype != self.dtype or array.shape[1:] != self.tail:
+            raise ValueError(
+                f"features: {name}: expected {self.dtype}(*, {self.tail}) as before, got {array.dtype}{array.shape}"
+            )
+        self.file.write(np.ascontiguousarray(array).tobytes())
+        self.rows += array.shape[0]
+
+    def close(self) -> None:
+        header = np.lib.format.header_data_from_array_1_0(np.empty((0, *self.tail), self.dtype))
+        header["shape"] = (self.rows, *self.tail)
+        text = str(header).encode("latin1")
+        room = _HEADER - 10
+        if len(text) >= room:
+            raise ValueError(f"features: a header of {len(text)} bytes does not fit")
+        self.file.seek(0)
+        self.file.write(b"\x93NUMPY\x01\x00" + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n")
+        self.file.close()
+
+
+class FeatureWriter:
+    """Writes a feature store aside; leaving the ``with`` block without an error gives it its name."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+        self.folder = aside(target)
+        self._growing: dict[tuple[str, str], _Growing] = {}
+        self._offsets: dict[tuple[str, str], list[int]] = {}
+        self.meta: dict[str, Any] | None = None
+
+    def __enter__(self) -> FeatureWriter:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        return self
+
+    def _file(self, split: str, name: str) -> Path:
+        folder = self.folder / (split or "shared")
+        folder.mkdir(exist_ok=True)
+        return folder / f"{name}.npy"
+
+    def append(self, split: str, **arrays: np.ndarray) -> None:
+        """One block: every array is added along its first axis, the offsets become ``<name>_ptr`` (int64)."""
+        for name, array in arrays.items():
+            array = np.asarray(array)
+            at = (split, name)
+            if at not in self._growing:
+                self._growing[at] = _Growing(self._file(split, name), array)
+                self._offsets[at] = [0]
+            self._growing[at].append(name, array)
+            self._offsets[at].append(self._growing[at].rows)
+
+    def put(self, split: str, name: str, array: np.ndarray) -> None:
+        """A whole array; split "" means shared by all."""
+        np.save(self._file(split, name), np.ascontiguousarray(array), allow_pickle=False)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for growing in self._growing.values():
+            growing.close()
+        if kind is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        for (split, name), offsets in self._offsets.items():
+            self.put(split, f"{name}_ptr", np.array(offsets, np.int64))
+        write_json(self.folder / "meta.json", {"format_version": FORMAT_VERSION, **(self.meta or {})})
+        publish(self.target)
+
+
+class Features:
+    """An open feature store."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.meta: dict[str, Any] = read_json(path / "meta.json")
+        if self.meta.get("format_version") != FORMAT_VERSION:
+            raise ValueError(
+                f"{path}: features of format version {self.meta.get('format_version')}, expected {FORMAT_VERSION}; "
+                "delete the directory to make them again"
+            )
+
+    def arrays(self, split: str) -> Mapping[str, np.ndarray]:
+        """Read-only memory-mapped arrays of a split and the shared ones, by name."""
+        found = {}
+        for folder in ("shared", split):
+            for file in sorted((self.path / folder).glob("*.npy")):
+                found[file.stem] = np.load(file, mmap_mode="r", allow_pickle=False)
+        return found
+
+
+def is_complete(path: Path) -> bool:
+    """Whether a feature store is there."""
+    return (path / "meta.json").is_file()
+
+
+def open_features(path: Path) -> Features:
+    """Open a feature store; FileNotFoundError if featurize has not made it."""
+    if not is_complete(path):
+        raise FileNotFoundError(f"{path}: no features here; run the featurize stage first")
+    return Features(path)

@@ -1,0 +1,131 @@
+"""Every array that is kept in zarr: name, dimensions, dtype, meaning; and how a group of them is written and read.
+
+Raw zarr (format 3) with dimension names, so that ``xarray.open_zarr(path, consolidated=False)`` opens every group.
+Dtype "label" stands for the structure's label type (uint8 or int16).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import zarr
+
+FORMAT_VERSION = 1
+"""Of everything on disk. A state of another version is an error, never a guess."""
+
+CHUNK_ELEMENTS = 1 << 18
+"""Most elements of a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
+
+
+class ArraySpec(NamedTuple):
+    """One stored array."""
+
+    name: str
+    dims: tuple[str, ...]
+    dtype: str
+    doc: str
+
+
+SUPPORTS = (
+    ArraySpec("support_alpha", ("atom",), "f8", "weight of a labelling in its block's dual variable"),
+    ArraySpec("support_loss", ("atom",), "f8", "task loss of the labelling"),
+    ArraySpec("support_label", ("label",), "label", "labels of all atoms, end to end"),
+    ArraySpec("label_offset", ("atom_edge",), "i8", "labels of atom a are label_offset[a]:label_offset[a + 1]"),
+)
+
+STATE = (
+    ArraySpec("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),
+    ArraySpec("support_used", ("atom",), "i8", "step at which the labelling was last chosen"),
+    *SUPPORTS,
+    ArraySpec("block_gap", ("block",), "f8", "last known block gaps; inf where never computed"),
+    ArraySpec("average", ("average_feature",), "f8", "running sum of the weighted average (DESIGN 2.4)"),
+    ArraySpec("average_ell", ("two",), "f8", "the same for the mean loss of the dual point"),
+    ArraySpec("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
+    ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),
+)
+
+_BREAKPOINT = ("breakpoint",)
+
+PATH = (
+    ArraySpec("lambda", _BREAKPOINT, "f8", "regularisation"),
+    ArraySpec("lambda_low", _BREAKPOINT, "f8", "the certificate holds from here up to the breakpoint before"),
+    ArraySpec("gap", _BREAKPOINT, "f8", "duality gap: sum of the block gaps"),
+    ArraySpec("primal", _BREAKPOINT, "f8", "primal objective"),
+    ArraySpec("dual", _BREAKPOINT, "f8", "dual objective"),
+    ArraySpec("hinge", _BREAKPOINT, "f8", "mean structured hinge loss at w"),
+    ArraySpec("loss_dual", _BREAKPOINT, "f8", "mean task loss of the dual point"),
+    ArraySpec("norm2", _BREAKPOINT, "f8", "squared norm of w"),
+    ArraySpec("effective_passes", _BREAKPOINT, "f8", "oracle calls / n spent on this lambda"),
+    ArraySpec("oracle_calls", _BREAKPOINT, "i8", "max-oracle calls spent on this lambda"),
+    ArraySpec("seconds", _BREAKPOINT, "f8", "seconds of solving spent on this lambda (measured, not repeatable)"),
+    ArraySpec("status", _BREAKPOINT, "i1", "index into the attribute status_meanings"),
+    ArraySpec("weights", ("breakpoint", "feature"), "f8", "primal point w"),
+    ArraySpec("block_gap", ("breakpoint", "block"), "f8", "block gaps at w"),
+    ArraySpec("support_offset", ("breakpoint", "block_edge"), "i8", "atoms of block i of breakpoint b: [b, i]:[b, i + 1]"),
+    *SUPPORTS,
+)
+
+TRACE = (ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),)
+
+LOSSES = (
+    ArraySpec("train_loss", _BREAKPOINT, "f8", "mean task loss on the training blocks"),
+    ArraySpec("test_loss", _BREAKPOINT, "f8", "mean task loss on the test blocks"),
+)
+
+
+def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Whole rows where they are small enough; at least one element in every dimension."""
+    chunks = [1] * len(shape)
+    left = CHUNK_ELEMENTS
+    for axis in reversed(range(len(shape))):
+        chunks[axis] = max(1, min(shape[axis], left))
+        left = max(1, left // chunks[axis])
+    return tuple(chunks)
+
+
+def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dtype: Any) -> zarr.Array:
+    """An empty array of the layout in an open group."""
+    return group.create_array(
+        spec.name,
+        shape=shape,
+        chunks=_chunks(shape),
+        dtype=dtype,
+        dimension_names=spec.dims,
+        attributes={"description": spec.doc},
+        overwrite=True,
+    )
+
+
+def write_group(path: Path, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
+    """Write all arrays of `specs` into a new zarr group.
+
+    Raises
+    ------
+    KeyError
+        If an array of the layout is missing.
+    TypeError
+        If one has another dtype or number of dimensions than the layout says.
+    """
+    group = zarr.open_group(path, mode="w", zarr_format=3, attributes=dict(attrs))
+    for spec in specs:
+        array = checked(spec, arrays[spec.name])
+        create_array(group, spec, array.shape, array.dtype)[...] = array
+
+
+def checked(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
+    """The array if it is what the layout says."""
+    array = np.asarray(array)
+    ok = array.dtype in (np.uint8, np.int16) if spec.dtype == "label" else array.dtype == np.dtype(spec.dtype)
+    if not ok or array.ndim != len(spec.dims):
+        raise TypeError(f"{spec.name}: the layout says {spec.dtype}{spec.dims}, got {array.dtype}{array.shape}")
+    return array
+
+
+def read_group(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """(arrays, attributes) of a group, or the named arrays of it."""
+    group = zarr.open_group(path, mode="r")
+    wanted = names if names is not None else tuple(sorted(name for name, _ in group.arrays()))
+    return {name: np.asarray(group[name][...]) for name in wanted}, dict(group.attrs)

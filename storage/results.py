@@ -1,0 +1,104 @@
+"""``path.zarr`` and ``trace.zarr``: what a finished solve leaves for verify, evaluate, people and programs (DESIGN 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from storage.files import aside, publish
+from storage.layout import LOSSES, PATH, TRACE, ArraySpec, create_array, read_group, write_group
+
+RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
+"""Arrays of PATH that are concatenated over breakpoints; all others have one row a breakpoint."""
+
+
+def stack(records: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    """Arrays of PATH from breakpoints given as mappings; `support_offset` (n + 1,) and `label_offset` begin at 0 in each."""
+    out: dict[str, np.ndarray] = {}
+    for spec in PATH:
+        values = [record[spec.name] for record in records]
+        if spec.name == "label_offset":
+            out[spec.name] = _joined_offsets(values)
+        elif spec.name in RAGGED:
+            out[spec.name] = np.concatenate(values)
+        elif spec.name == "support_offset":
+            starts = np.concatenate([[0], np.cumsum([v[-1] for v in values])[:-1]])
+            out[spec.name] = np.stack(values) + starts[:, None]
+        else:
+            out[spec.name] = np.asarray(values, dtype=spec.dtype)
+    return out
+
+
+def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
+    lengths = np.concatenate([np.diff(v) for v in values])
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def write_path(path: Path, segments: Sequence[Path], last: Mapping[str, np.ndarray] | None, attrs: Mapping[str, Any]) -> None:
+    """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
+
+    Written aside and renamed. The result does not depend on how the breakpoints were divided into segments.
+    """
+    shapes = [{name: array.shape for name, array in zarr.open_group(s, mode="r").arrays()} for s in segments]
+    dtypes = {}
+    if segments:
+        dtypes = {name: array.dtype for name, array in zarr.open_group(segments[0], mode="r").arrays()}
+    if last is not None:
+        shapes.append({name: array.shape for name, array in last.items()})
+        dtypes = {name: array.dtype for name, array in last.items()}
+    if not shapes:
+        raise ValueError(f"{path}: there is no breakpoint to write")
+    group = zarr.open_group(aside(path), mode="w", zarr_format=3, attributes=dict(attrs))
+    target = {}
+    for spec in PATH:
+        rows = sum(shape[spec.name][0] for shape in shapes)
+        if spec.name == "label_offset":
+            rows -= len(shapes) - 1
+        target[spec.name] = create_array(group, spec, (rows, *shapes[0][spec.name][1:]), dtypes[spec.name])
+    breakpoint = atom = label = 0
+    for k in range(len(shapes)):
+        part = last if k == len(segments) and last is not None else read_group(segments[k])[0]
+        rows, atoms, labels = part["lambda"].size, part["support_alpha"].size, part["support_label"].size
+        for name, array in part.items():
+            if name == "label_offset":
+                target[name][atom : atom + atoms + 1] = array + label
+            elif name == "support_label":
+                target[name][label : label + labels] = array
+            elif name in RAGGED:
+                target[name][atom : atom + atoms] = array
+            else:
+                target[name][breakpoint : breakpoint + rows] = array + atom if name == "support_offset" else array
+        breakpoint, atom, label = breakpoint + rows, atom + atoms, label + labels
+    publish(path)
+
+
+def read_path(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not made it."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")
+    return read_group(path, names)
+
+
+def add_losses(path: Path, losses: Mapping[str, np.ndarray]) -> None:
+    """Write per-breakpoint measures (train_loss, test_loss, and a structure's own) into a path.zarr."""
+    known = {spec.name: spec for spec in LOSSES}
+    group = zarr.open_group(path, mode="a")
+    for name, values in losses.items():
+        spec = known.get(name, ArraySpec(name, ("breakpoint",), "f8", f"{name} (a measure of the structure)"))
+        create_array(group, spec, values.shape, values.dtype)[...] = values
+
+
+def write_trace(path: Path, rows: np.ndarray, columns: Sequence[str]) -> None:
+    """Write the trace of a solve aside and rename."""
+    write_group(aside(path), TRACE, {"trace": rows}, {"trace_columns": list(columns)})
+    publish(path)
+
+
+def read_trace(run: Path) -> dict[str, np.ndarray]:
+    """The trace of a finished solve, by column: one entry a certificate."""
+    arrays, attrs = read_group(run / "trace.zarr")
+    return dict(zip(attrs["trace_columns"], arrays["trace"].T, strict=True))
