@@ -19,7 +19,7 @@ from stages.datasets.pictures import Picture
 HEIGHT, WIDTH = 120, 160
 
 PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg", "camera.png")
-TEXTURES = ("grass.png", "gravel.png", "brick.png", "moon.png", "coins.png", "ihc.png")
+TEXTURES = ("grass.png", "gravel.png", "brick.png", "moon.png", "ihc.png")
 FUR = ("chelsea.png", (60, 20, 150, 110))
 """A file and the box (left, top, right, bottom) in it that shows nothing but fur."""
 SILHOUETTE = "horse.png"
@@ -29,6 +29,10 @@ COATS = np.array([[120, 78, 48], [150, 92, 52], [96, 70, 52], [58, 48, 42], [128
 """Bay, chestnut, dark bay, black, grey, palomino: RGB."""
 GROUNDS = np.array([[96, 110, 60], [130, 118, 90], [112, 84, 58], [140, 136, 128], [84, 84, 70], [160, 150, 124]])
 """Tints of grey textures behind the horse: grass, sand, earth, stone, shade, straw."""
+
+
+SHARE = 0.42
+"""Share of a coat that looks like ground, and of a ground that looks like a coat (in relief, not in colour)."""
 
 
 def folder() -> Path:
@@ -71,36 +75,50 @@ def patch(rng: np.random.Generator, picture: np.ndarray) -> np.ndarray:
     return cv2.resize(np.ascontiguousarray(window), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
 
 
+def hair(rng: np.random.Generator) -> np.ndarray:
+    """Relief of a coat: cat's fur, or strokes drawn from noise; float32 (HEIGHT, WIDTH), mean 0, deviation 1."""
+    if rng.random() < 0.5:
+        left, top, right, bottom = FUR[1]
+        return relief(patch(rng, shipped(FUR[0])[top:bottom, left:right]))
+    sigma = float(rng.uniform(2.5, 5.0)), float(rng.uniform(0.4, 0.8))
+    strokes = rng.normal(size=(HEIGHT, WIDTH, 1)).astype(np.float32)
+    along, across = sigma if rng.random() < 0.5 else sigma[::-1]
+    return relief(cv2.GaussianBlur(strokes, (0, 0), sigmaX=along, sigmaY=across)[..., None])
+
+
+def soil(rng: np.random.Generator) -> np.ndarray:
+    """Relief of a shipped texture; float32 (HEIGHT, WIDTH), mean 0, deviation 1."""
+    return relief(patch(rng, shipped(TEXTURES[rng.integers(len(TEXTURES))])))
+
+
+def relief(picture: np.ndarray) -> np.ndarray:
+    """Grey values of (h, w, 1 or 3), standardised: float32 (h, w)."""
+    grey = picture.mean(axis=2)
+    return (grey - grey.mean()) / (grey.std() + 1e-3)
+
+
+def surface(
+    rng: np.random.Generator, tints: np.ndarray, mostly: np.ndarray, partly: np.ndarray, share: float
+) -> np.ndarray:
+    """A surface of one colour near one of the tints: mostly of one relief, in patches of a superpixel's size of
+    another. float32 (HEIGHT, WIDTH, 3)."""
+    tint = tints[rng.integers(len(tints))] * rng.uniform(0.8, 1.2) + rng.normal(scale=6.0, size=3)
+    patches = smooth_noise(rng, 11.0)
+    height = np.where(patches < np.quantile(patches, share), partly, mostly)
+    shade = 1.0 + rng.uniform(0.05, 0.13) * height + 0.05 * smooth_noise(rng, 30.0)
+    return (tint * shade[..., None]).astype(np.float32)
+
+
 def ground(rng: np.random.Generator) -> np.ndarray:
-    """Something to stand before: a photograph, or a texture in an earthy tint; float32 (HEIGHT, WIDTH, 3)."""
+    """Something to stand before: a photograph, or an earthy surface; float32 (HEIGHT, WIDTH, 3)."""
     if rng.random() < 0.25:
         return patch(rng, shipped(PHOTOGRAPHS[rng.integers(len(PHOTOGRAPHS))]))
-    grey = patch(rng, shipped(TEXTURES[rng.integers(len(TEXTURES))])).mean(axis=2)
-    return tinted(rng, grey, GROUNDS)
-
-
-def tinted(rng: np.random.Generator, grey: np.ndarray, tints: np.ndarray) -> np.ndarray:
-    """Grey texture of random contrast around one of the tints, itself varied: float32 (HEIGHT, WIDTH, 3)."""
-    tint = tints[rng.integers(len(tints))] * rng.uniform(0.75, 1.25) + rng.normal(scale=8.0, size=3)
-    relief = (grey - grey.mean()) / (grey.std() + 1e-3) * rng.uniform(0.05, 0.16)
-    return (tint * (1.0 + relief[..., None])).astype(np.float32)
+    return surface(rng, GROUNDS, soil(rng), hair(rng), SHARE)
 
 
 def coat(rng: np.random.Generator) -> np.ndarray:
-    """What horses and distractors wear: cat's fur, hair drawn from noise, or a ground's texture in a coat's colour;
-    float32 (HEIGHT, WIDTH, 3)."""
-    kind = rng.random()
-    if kind < 0.4:
-        left, top, right, bottom = FUR[1]
-        grey = patch(rng, shipped(FUR[0])[top:bottom, left:right]).mean(axis=2)
-    elif kind < 0.8:
-        long, short = (float(s) for s in (rng.uniform(2.5, 5.0), rng.uniform(0.4, 0.8)))
-        sigma = (long, short) if rng.random() < 0.5 else (short, long)
-        hair = rng.normal(size=(HEIGHT, WIDTH)).astype(np.float32)
-        grey = cv2.GaussianBlur(hair, (0, 0), sigmaX=sigma[0], sigmaY=sigma[1])
-    else:
-        grey = patch(rng, shipped(TEXTURES[rng.integers(len(TEXTURES))])).mean(axis=2)
-    return tinted(rng, grey, COATS) * (1.0 + 0.06 * smooth_noise(rng, 30.0))[..., None]
+    """What horses and distractors wear; float32 (HEIGHT, WIDTH, 3)."""
+    return surface(rng, COATS, hair(rng), soil(rng), SHARE)
 
 
 def posed_horse(rng: np.random.Generator) -> np.ndarray:
@@ -110,7 +128,7 @@ def posed_horse(rng: np.random.Generator) -> np.ndarray:
     height, width = horse.shape
     length = WIDTH * rng.uniform(0.45, 0.9)
     tall = length * height / width * rng.uniform(0.8, 1.1)
-    centre = WIDTH * rng.uniform(0.36, 0.64), HEIGHT * rng.uniform(0.42, 0.6)
+    centre = WIDTH * rng.uniform(0.3, 0.7), HEIGHT * rng.uniform(0.4, 0.62)
     angle, shear = np.deg2rad(rng.uniform(-18.0, 18.0)), rng.uniform(-0.25, 0.25)
     y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.float64)
     x, y = x - centre[0], y - centre[1]
@@ -133,7 +151,7 @@ def blob(rng: np.random.Generator) -> np.ndarray:
     x, y = x - rng.uniform(0, WIDTH), y - rng.uniform(0, HEIGHT)
     angle = rng.uniform(0, np.pi)
     x, y = np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
-    radius = rng.uniform(7.0, 20.0)
+    radius = rng.uniform(6.0, 14.0)
     turn = np.arctan2(y, x)
     wave = sum(rng.normal(scale=0.25 / k) * np.cos(k * turn + rng.uniform(0, 2 * np.pi)) for k in range(2, 6))
     return np.hypot(x / rng.uniform(1.0, 2.0), y) < radius * (1.0 + wave)
@@ -149,7 +167,7 @@ def compose(seed: int, split: int, number: int) -> Picture:
     behind = np.choose(fields.argmax(axis=0)[..., None], layers)
     wears = coat(rng)
     scene = behind.copy()
-    for _ in range(int(rng.integers(2, 5))):
+    for _ in range(int(rng.integers(1, 4))):
         inside = blob(rng)
         scene[inside] = coat(rng)[inside]
     scene[horse] = wears[horse]
@@ -159,8 +177,8 @@ def compose(seed: int, split: int, number: int) -> Picture:
 def developed(rng: np.random.Generator, scene: np.ndarray) -> np.ndarray:
     """The scene under uneven light, slightly blurred, with noise: uint8 (HEIGHT, WIDTH, 3)."""
     light = rng.uniform(0.75, 1.25) * (1.0 + 0.08 * smooth_noise(rng, 40.0))
-    cast = 1.0 + rng.normal(scale=0.05, size=3)
+    cast = 1.0 + rng.normal(scale=0.03, size=3)
     lit = (scene * light[..., None] * cast).astype(np.float32)
     blurred = cv2.GaussianBlur(lit, (0, 0), sigmaX=float(rng.uniform(0.4, 1.1)))
-    noisy = blurred + rng.normal(scale=rng.uniform(3.0, 12.0), size=blurred.shape)
+    noisy = blurred + rng.normal(scale=rng.uniform(2.0, 8.0), size=blurred.shape)
     return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)

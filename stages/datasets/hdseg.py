@@ -1,0 +1,215 @@
+"""HorseSeg as released (Kolesnikov et al., ECCV 2014), in the layout that O16's experiments read (DESIGN 5).
+
+Below `dataset.root`: `data/horse-features.bin` and `data/horse-features-test.bin` (HDF5), superpixel maps
+`data/horse-superpixels/NNNNNN.png` (and `-test`), masks `HDSeg/annotations/HorseSeg/...`, photographs
+`HDSeg/images/HorseSeg/...`. `dataset.size` small | medium | large trains on the first 147 / 6,121 / 25,438 images; 241
+test. Images are read one by one in the workers and go straight to the sink: `large` never lies in memory.
+
+The loss weighs superpixels by their pixels, so the maps are required. Masks serve the pixel metrics and the figures;
+without the HDSeg archive say `dataset.pictures=false`, and the pixels of a superpixel count as its label says.
+
+`dataset.precision` is how unary rows are stored: f32; f16 (half the room; values, which lie in [0, 1], are off by at
+most 2^-12 = 2.4e-4, relatively 4.9e-4); u8 (a quarter; whole multiples of 1/255, off by at most 1/510 = 2.0e-3; the
+shared array `unary_scale`, f32 (D,), holds the 1/255 to multiply by). Pairwise rows are made from what was read,
+before any rounding, and stay f32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets.pictures import FEATURES_VERSION, NO_PICTURE, SHOWN, check_finite, unary_blocks
+from stages.datasets.superpixels import tally
+from stages.datasets.vision_features import RINGS, pairwise_features
+
+SIZES = {"small": 147, "medium": 6121, "large": 25438}
+TEST_IMAGES = 241
+WIDTHS = (16, 128, 512)
+COLUMNS = 1 + RINGS * sum(WIDTHS)
+FILES = {"train": "data/horse-features.bin", "test": "data/horse-features-test.bin"}
+MAPS = {"train": "data/horse-superpixels", "test": "data/horse-superpixels-test"}
+MASKS, IMAGES = "HDSeg/annotations/HorseSeg", "HDSeg/images/HorseSeg"
+SUFFIXES = {"annoa": "gt", "annob": "bb", "annoc": "no"}
+"""Made by hand, from bounding boxes, automatically."""
+VOC_YEARS = ("2007", "2008", "2009", "2010", "2011")
+PRECISIONS = ("f32", "f16", "u8")
+
+
+@dataclass(frozen=True)
+class HDSeg:
+    """Reader; its fields are the options of the configuration."""
+
+    root: Path
+    size: str = "small"
+    precision: str = "f32"
+    pictures: bool = True
+    n_train: int | None = None
+    """Instead of what `size` says."""
+    n_test: int = TEST_IMAGES
+
+    @property
+    def structure(self) -> str:
+        """Which problem the blocks make."""
+        return "segmentation"
+
+    def source(self) -> dict[str, Any]:
+        """The two feature files with their sizes in bytes."""
+        files = {name: (self.root / name).stat().st_size for name in FILES.values()}
+        return {"files": files, "features_version": FEATURES_VERSION}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Copy all blocks image by image; DataError names file and field of what does not fit."""
+        counts = {"train": self.n_train or SIZES[self.size], "test": self.n_test}
+        if self.precision == "u8":
+            sink.put("", "unary_scale", np.full(COLUMNS, 1.0 / 255.0, dtype=np.float32))
+        tasks = [(self, split, k) for split, count in counts.items() for k in range(count)]
+        for done, ((_, split, _k), arrays) in enumerate(zip(tasks, map_blocks(_read, tasks), strict=True), 1):
+            sink.append(split, **(arrays if split == "train" else NO_PICTURE | arrays))
+            report(done, len(tasks), "reading HorseSeg features")
+        return {
+            "d_unary": COLUMNS,
+            "d_pairwise": 100,
+            "n_train": counts["train"],
+            "n_test": counts["test"],
+            "histogram_widths": list(WIDTHS),
+            "names": {"unary": unary_blocks(WIDTHS), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
+            "precision": self.precision,
+        }
+
+
+def open(options: Mapping[str, Any]) -> HDSeg:
+    """Reader for `dataset.root` (required), `size`, `precision`, `pictures`, `n_train`, `n_test`."""
+    own = [f.name for f in fields(HDSeg)]
+    unknown = sorted(set(options) - {*own, "name"})
+    if unknown:
+        raise ValueError(f"dataset.{unknown[0]}: no such option of this reader; there are: {', '.join(own)}")
+    given = {key: value for key, value in options.items() if key in own and value is not None}
+    if not given.get("root"):
+        raise DataError("dataset.root: missing; give the folder that holds data/ and HDSeg/ of the HorseSeg release")
+    reader = HDSeg(**given | {"root": Path(given["root"]).expanduser()})
+    for key, known in (("size", tuple(SIZES)), ("precision", PRECISIONS)):
+        if getattr(reader, key) not in known:
+            raise ValueError(f"dataset.{key}: must be one of {', '.join(known)}, not {getattr(reader, key)!r}")
+    for name in FILES.values():
+        if not (reader.root / name).is_file():
+            raise DataError(f"dataset.root={reader.root}: there is no {name} in it, the layout of the HorseSeg release")
+    return reader
+
+
+def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
+    """Arrays of one block."""
+    reader, split, number = task
+    path = reader.root / FILES[split]
+    try:
+        with h5py.File(path, "r") as file:
+            block = _fields(file, f"{number:06d}", path)
+            if reader.pictures:
+                annotation = _text(file, f"annotation_file_{number:06d}", path)
+                image = _text(file, f"image_name_{number:06d}", path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read as an HDF5 file ({error})") from error
+    where = f"{path}, image {number:06d}"
+    block["pairwise"] = pairwise_features(block["unary"], block["edges"], WIDTHS)
+    check_finite(block, where)
+
+    map_path = reader.root / MAPS[split] / f"{number:06d}.png"
+    regions = _image(map_path, f"superpixel map of image {number:06d}").astype(np.int64)
+    size = len(block["labels"])
+    if regions.ndim != 2 or set(np.unique(regions)) != set(range(size)):
+        raise DataError(
+            f"{map_path}: ids {regions.min()}..{regions.max()}; expected every one of 0..{size - 1} to occur"
+        )
+    if reader.pictures:
+        mask_path = reader.root / MASKS / _mask_name(annotation, split, where)
+        mask = _image(mask_path, f"mask of image {number:06d}")
+        if mask.shape != regions.shape:
+            raise DataError(f"{mask_path}: size {mask.shape}, but {map_path.name} has {regions.shape}")
+        counted = tally(regions, mask)
+        if split == "test" and number < SHOWN:
+            photograph = reader.root / IMAGES / "test" / f"{Path(image).stem}.JPEG"
+            block |= {
+                "superpixel_map": regions.astype(np.uint16).ravel(),
+                "mask": (mask != 0).astype(np.uint8).ravel(),
+                "rgb": _image(photograph, f"photograph of image {number:06d}", "RGB").reshape(-1, 3),
+                "hw": np.array([regions.shape], dtype=np.int32),
+            }
+    else:
+        counted = tally(regions, block["labels"][regions])
+    block |= {"area": counted["area"], "foreground": counted["foreground"]}
+    return block | {"unary": _stored(block["unary"], reader.precision, where)}
+
+
+def _fields(file: h5py.File, index: str, path: Path) -> dict[str, np.ndarray]:
+    """Unary rows, edges and labels of one image, checked against the counts stored beside them."""
+
+    def get(field: str) -> np.ndarray:
+        if f"{field}_{index}" not in file:
+            raise DataError(f"{path}: field {field}_{index} is missing")
+        return np.asarray(file[f"{field}_{index}"])
+
+    def expect(field: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+        if got != wanted:
+            raise DataError(f"{path}: field {field}_{index} has shape {got}, expected {wanted}")
+
+    size, pairs = int(get("superpixel_count").item()), int(get("edge_count").item())
+    unary, edges, labels = get("features"), get("edge_structure"), get("labels")
+    expect("features", unary.shape, (size, COLUMNS))
+    expect("edge_structure", edges.shape, (pairs, 2))
+    expect("labels", (labels.size,), (size,))
+    if not np.isin(labels, (0, 1)).all():
+        raise DataError(f"{path}: field labels_{index} holds values other than 0 and 1")
+    edges = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0).reshape(-1, 2)
+    if len(edges) and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
+        raise DataError(f"{path}: field edge_structure_{index}: expected pairs of different ids in 0..{size - 1}")
+    return {
+        "unary": unary.astype(np.float32),
+        "edges": edges.astype(np.int32),
+        "labels": labels.ravel().astype(np.uint8),
+    }
+
+
+def _text(file: h5py.File, field: str, path: Path) -> str:
+    """A string field, however it is wrapped (scalar or array of one, bytes or str)."""
+    if field not in file:
+        raise DataError(f"{path}: field {field} is missing; without the HDSeg archive say dataset.pictures=false")
+    value = np.asarray(file[field][()]).ravel()[0]
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _mask_name(annotation: str, split: str, where: str) -> str:
+    """Path of a mask below `MASKS`: annoa_2007_000032 -> voc12/2007_000032.gt.png."""
+    if split == "test":
+        return f"test/{annotation}"
+    parts = Path(annotation).stem.split("_")
+    if len(parts) < 3 or parts[0] not in SUFFIXES:
+        raise DataError(f"{where}: annotation_file is {annotation!r}; expected annoa_, annob_ or annoc_<folder>_<name>")
+    below = "voc12" if parts[1] in VOC_YEARS else parts[1]
+    return f"{below}/{parts[1]}_{parts[2]}.{SUFFIXES[parts[0]]}.png"
+
+
+def _image(path: Path, what: str, mode: str | None = None) -> np.ndarray:
+    """Pixels of an image file; DataError naming it."""
+    if not path.is_file():
+        hint = "" if "map" in what else "; without the HDSeg archive say dataset.pictures=false"
+        raise DataError(f"{path}: missing ({what}){hint}")
+    try:
+        with Image.open(path) as image:
+            return np.asarray(image.convert(mode) if mode else image)
+    except (UnidentifiedImageError, OSError) as error:
+        raise DataError(f"{path}: cannot be decoded ({what}; {error})") from error
+
+
+def _stored(unary: np.ndarray, precision: str, where: str) -> np.ndarray:
+    """Unary rows as they are kept."""
+    if precision == "f32":
+        return unary
+    if unary.min() < 0 or unary.max() > 1:
+        raise DataError(f"{where}: features outside [0, 1] cannot be stored as {precision}; use dataset.precision=f32")
+    return unary.astype(np.float16) if precision == "f16" else np.rint(unary * 255.0).astype(np.uint8)
