@@ -25,25 +25,13 @@ KEY_FORMAT = 1
 """Part of every key: raise it when what a stage writes changes its meaning."""
 STAGES = ("featurize", "init_path", "solve", "verify", "evaluate", "figures")
 CONF = Path(__file__).resolve().parents[1] / "conf"
+DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
+KIND_NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
 ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 
 class ConfigError(ValueError):
     """A configuration that cannot be run: one line that names the key and what was expected. Exit code 2."""
-
-
-@dataclass
-class DatasetOptions:
-    """What every data set has; each reader's YAML adds keys of its own."""
-
-    name: str = "horses_sample"
-    root: str | None = None
-    size: str | None = None
-    seed: int = 0
-
-    def check(self) -> None:
-        _expect("dataset.name", self.name, bool(self.name), "the name of a reader")
-        _expect("dataset.seed", self.seed, self.seed >= 0, "an integer >= 0")
 
 
 @dataclass
@@ -182,13 +170,26 @@ def _by_user_name(section: str, options: Any) -> dict[str, Any]:
 
 
 def _dataset(cfg: DictConfig) -> dict[str, Any]:
-    """The group as a plain dict: common keys typed, the others only those of the data set's own YAML."""
-    own = CONF / "dataset" / f"{cfg.get('name')}.yaml"
-    if own.is_file():
-        _known("dataset", cfg, [str(key) for key in OmegaConf.load(own)])
-    common = [f.name for f in dataclasses.fields(DatasetOptions)]
-    typed = _typed("dataset", OmegaConf.masked_copy(cfg, [key for key in common if key in cfg]), DatasetOptions())
-    return {**_plain("dataset", cfg), **dataclasses.asdict(typed)}
+    """The group as a plain dict: the keys of the data set's own YAML and no others, each of the kind it has there."""
+    given = _plain("dataset", cfg)
+    own = CONF / "dataset" / f"{given.get('name')}.yaml"
+    defaults: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own.is_file() else {}  # type: ignore[arg-type]
+    if defaults:
+        _known("dataset", given, defaults)
+    return {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
+
+
+def _like(key: str, value: Any, default: Any) -> Any:
+    """`value` if it is of the kind of `default`, a number or text; where that says nothing, by the key's name."""
+    kind = DATASET_KINDS.get(key, type(default) if default not in (None, "???") else None)
+    if kind is None or value is None:
+        return value
+    if kind is str and not isinstance(value, bool):
+        return str(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    _expect(key, value, type(value) is kind, KIND_NAMES[kind])
+    return value
 
 
 def _typed(section: str, cfg: DictConfig, schema: Any) -> Any:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pipeline.compute import Compute
 from pipeline.config import Settings
 from pipeline.interrupt import Interrupted, Stop
-from pipeline.progress import Progress
-from pipeline.rundir import RunDir, locked
+from pipeline.progress import Progress, solver_line
+from pipeline.rundir import RunDir, flat, locked
 from pipeline.tracking import Tracker
 
 if TYPE_CHECKING:
-    from storage.features import Features
+    from stages.problems.protocol import Problem
 
 
 @dataclass
@@ -33,22 +33,10 @@ class Job:
     tracker: Tracker
 
     @cached_property
-    def features(self) -> Features:
-        from storage.features import open_features
-
-        return open_features(self.features_path)
-
-    @cached_property
-    def train(self) -> Any:
+    def train(self) -> Problem:
         from stages.featurize import open_problem
 
         return open_problem(self.features_path, "train")
-
-    @cached_property
-    def test(self) -> Any:
-        from stages.featurize import open_problem
-
-        return open_problem(self.features_path, "test")
 
     def report(self, done: int, total: int, what: str) -> None:
         """Progress of a stage that commits nothing half-way: ends it if a stop was asked for."""
@@ -85,7 +73,9 @@ def _init_path(job: Job) -> dict[str, Any]:
 
 def _solve(job: Job) -> dict[str, Any]:
     from stages.solve import solve
+    from stages.solver.fixed_lambda import TRACE
 
+    total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
     status = solve(
         job.train,
         job.settings.solver,
@@ -93,11 +83,12 @@ def _solve(job: Job) -> dict[str, Any]:
         job.dir.path,
         key=job.dir.key,
         seed=job.settings.seed,
+        science=flat(job.settings.science),
         map_ranges=job.compute.map_ranges,
-        report=job.progress.report,
+        report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
         stop=job.stop,
         every_seconds=job.settings.checkpoint.every_seconds,
-        observe=job.tracker.observe,
+        observe=lambda rows: job.tracker.observe(dict(zip(TRACE, rows.T, strict=True))),
     )
     if status == "INTERRUPTED":
         raise Interrupted(job.stop.signal)
@@ -107,23 +98,23 @@ def _solve(job: Job) -> dict[str, Any]:
 def _verify(job: Job) -> dict[str, Any]:
     from stages.verify import verify
 
-    found = verify(
-        job.train, job.dir.path, path=job.settings.path, map_ranges=job.compute.map_ranges, report=job.report
-    )
+    found = verify(job.train, job.dir.path, map_ranges=job.compute.map_ranges, report=job.report)
     return {"certified": bool(found["certified"])}
 
 
 def _evaluate(job: Job) -> dict[str, Any]:
     from stages.evaluate import evaluate
 
-    evaluate(job.train, job.test, job.features, job.dir.path, map_ranges=job.compute.map_ranges, report=job.report)
+    evaluate(job.features_path, job.dir.path, map_ranges=job.compute.map_ranges, report=job.report)
     return figures(job)
 
 
 def figures(job: Job) -> dict[str, Any]:
+    """Draw what there is to see; part of evaluate, and alone as run.stage=figures."""
     from stages.figures import draw
+    from storage.features import open_features
 
-    return {"figures": [path.name for path in draw(job.dir.path, job.features)]}
+    return {"figures": [path.name for path in draw(job.dir.path, open_features(job.features_path))]}
 
 
 GRAPH: dict[str, Callable[[Job], dict[str, Any]]] = {

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     import rich.progress
@@ -107,6 +108,23 @@ def describe(done: int, total: int, what: str) -> str:
     if what.startswith("λ") or not (done or total):
         return what
     return f"{done:,}/{total:,} {what}" if total else f"{done:,} {what}"
+
+
+def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
+    """A solver's report in words; `total` values of lambda, 0 where the path finds them itself."""
+    count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
+    gap = f"gap {at['gap']:.1e} (tol {at['tolerance']:.0e})"
+    return (
+        f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"
+    )
+
+
+def thousands(count: float) -> str:
+    """48,123 as 48k."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= 10 * size:
+            return f"{count / size:.0f}{letter}"
+    return f"{count:.0f}"
 
 
 def clock(seconds: float) -> str:

@@ -16,31 +16,32 @@ VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_si
 EVALUATE_FIELDS = ("best_lambda", "train_loss", "test_loss")
 
 
-def build(settings: Settings, directory: RunDir, meta: Mapping[str, Any]) -> dict[str, Any]:
+def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
     """result.json's content from what the stages wrote; FileNotFoundError or KeyError names what is missing."""
     verify = _needed(directory.path / "verify.json")
     metrics = _needed(directory.path / "metrics.json")
+    path, attrs = breakpoints(directory.path)
     return {
         "format_version": FORMAT_VERSION,
         "key": directory.key,
         "experiment": settings.experiment,
         "status": directory.manifest["stages"]["solve"]["status"],
-        "problem": {"name": settings.dataset["name"], "n": int(meta["n"]), "d": int(meta["d"])},
-        "path": breakpoints(directory.path),
+        "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
+        "path": path,
         "verify": {name: verify[name] for name in VERIFY_FIELDS} | _others(verify, VERIFY_FIELDS),
         "evaluate": {name: metrics[name] for name in EVALUATE_FIELDS} | _others(metrics, EVALUATE_FIELDS),
     }
 
 
-def breakpoints(run_dir: Path) -> list[dict[str, Any]]:
-    """One record a breakpoint of path.zarr, in the order they were solved."""
+def breakpoints(run_dir: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """One record a breakpoint of path.zarr, in the order they were solved; and its attributes."""
     import zarr
 
     group: Any = zarr.open_group(run_dir / "path.zarr", mode="r")
     columns: dict[str, list[Any]] = {name: group[name][:].tolist() for name in PATH_FIELDS}
-    status = group["status"]
-    columns["status"] = [status.attrs["meanings"][code] for code in status[:].tolist()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    columns["status"] = [group.attrs["status_meanings"][code] for code in group["status"][:].tolist()]
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return records, dict(group.attrs)
 
 
 def summary(found: Mapping[str, Any], run_dir: Path, width: int = 100) -> str:
@@ -50,7 +51,9 @@ def summary(found: Mapping[str, Any], run_dir: Path, width: int = 100) -> str:
     lines = [("problem", f"{problem['name']}: {problem['n']:,} blocks, {problem['d']:,} features")]
     count = f"{len(path)} breakpoint" + "s" * (len(path) != 1)
     lines.append(("path", f"{count}, λ {path[0]['lambda']:.3g} … {last['lambda']:.3g} · {found['status']}"))
-    passes, calls, seconds = (_total(path, name) for name in ("effective_passes", "oracle_calls", "seconds"))
+    passes, calls, seconds = (
+        sum(record[name] for record in path) for name in ("effective_passes", "oracle_calls", "seconds")
+    )
     lines.append(("work", f"{passes:.1f} effective passes · {calls:,.0f} oracle calls · {seconds:.1f} s solving"))
     word = "every certificate holds" if verify["certified"] else "NOT certified"
     epsilon = verify.get("epsilon")
@@ -60,6 +63,8 @@ def summary(found: Mapping[str, Any], run_dir: Path, width: int = 100) -> str:
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} · {losses}"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
+    if _is_number(best.get("all_zero_test_loss")):
+        extra["all zero: test loss"] = best["all_zero_test_loss"]
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
     lines.append(("look at", "figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json"))
@@ -77,11 +82,6 @@ def _needed(path: Path) -> dict[str, Any]:
 def _others(found: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
     """Single numbers and words besides the known ones: metrics of a structure, say."""
     return {k: v for k, v in found.items() if k not in known and (v is None or isinstance(v, bool | int | float | str))}
-
-
-def _total(path: list[dict[str, Any]], name: str) -> float:
-    """These counts run on along the path: the last one is the sum."""
-    return float(path[-1][name])
 
 
 def _is_number(value: Any) -> bool:

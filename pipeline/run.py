@@ -117,7 +117,7 @@ def _stages(job: Job) -> dict[str, Any] | None:
         return None
     if found := _complete(job.dir, job.settings):
         return found
-    found = result.build(job.settings, job.dir, job.features.meta)
+    found = result.build(job.settings, job.dir)
     write_json(job.dir.path / "result.json", found)
     return found
 

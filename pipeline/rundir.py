@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config import KEY_FORMAT, STAGES, Settings
+from storage import files
+from storage.files import aside, publish
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 
@@ -28,29 +30,15 @@ class LockedError(RuntimeError):
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write `value` to `path` atomically: aside, fsync, rename, fsync of the directory. Infinity becomes "inf"."""
-    aside = path.with_name(f".tmp-{path.name}.{os.getpid()}")
-    with aside.open("w", encoding="utf-8") as file:
-        json.dump(_finite(value), file, indent=1, ensure_ascii=False, allow_nan=False, default=str)
-        file.write("\n")
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    """Write `value` to `path` durably and atomically; infinity and NaN, for which JSON has no numbers, as text."""
+    text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+    aside(path).write_text(text + "\n", encoding="utf-8")
+    publish(path)
 
 
 def read_json(path: Path) -> Any:
     """What `path` holds, or None if there is no such file. Raises ValueError naming a damaged one."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path}: not valid JSON ({error}); remove it to have it made again") from None
+    return files.read_json(path) if path.is_file() else None
 
 
 @contextlib.contextmanager
@@ -120,8 +108,8 @@ class RunDir:
             self.save()
             return
         if found.get("format_version") != KEY_FORMAT or found.get("key") != self.key:
-            mine = {"format_version": KEY_FORMAT, "key": self.key, **_flat(science)}
-            theirs = {name: found.get(name) for name in ("format_version", "key")} | _flat(found.get("science", {}))
+            mine = {"format_version": KEY_FORMAT, "key": self.key, **flat(science)}
+            theirs = {name: found.get(name) for name in ("format_version", "key")} | flat(found.get("science", {}))
             differ = [
                 f"{name} ({theirs.get(name)!r} there, {mine.get(name)!r} here)"
                 for name in sorted(mine.keys() | theirs.keys())
@@ -165,10 +153,11 @@ def _finite(value: Any) -> Any:
     return _finite(value.tolist()) if type(value).__module__ == "numpy" else value
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested mappings as one, with dotted keys."""
     out: dict[str, Any] = {}
     for name, item in value.items():
-        out.update(_flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
+        out.update(flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
     return out
 
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from pipeline.config import TrackingOptions
 from pipeline.result import breakpoints
-from pipeline.rundir import RunDir, read_json, write_json
+from pipeline.rundir import RunDir, flat, read_json, write_json
 
 CHILDREN = 30
 LIVE_SECONDS = 30.0
@@ -74,14 +74,15 @@ class MlflowTracker:
         self._pending: Future[None] | None = None
         self._last = time.monotonic()
         self._broken = False
+        self._seen: Mapping[str, Any] = {}
 
     def observe(self, trace: Mapping[str, Any]) -> None:
+        self._seen = trace
         busy = self._pending is not None and not self._pending.done()
         if self._broken or busy or time.monotonic() - self._last < LIVE_SECONDS:
             return
-        columns = {name: column.copy() for name, column in trace.items()}
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="tracking")
-        self._pending = self._pool.submit(self._guarded, "RUNNING", columns)
+        self._pending = self._pool.submit(self._guarded, "RUNNING", trace)
         self._last = time.monotonic()
 
     def finish(self, status: str) -> None:
@@ -100,7 +101,7 @@ class MlflowTracker:
         """Project; whatever goes wrong is one warning."""
         try:
             with _quiet(status != "RUNNING"):
-                columns = _stored_trace(self._dir.path) if trace is None else trace
+                columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
                 if status != "FINISHED" and not columns:
                     return  # it ended before there was anything to show
                 run_id = project(self._uri, self._dir.path, columns, status)
@@ -142,7 +143,7 @@ def project(uri: str, run_dir: Path, trace: Mapping[str, Any], status: str) -> s
     run_id = parent.info.run_id
     _log(client, run_id, _trace_series(trace, stamps), params)
     if status == "FINISHED":
-        path = breakpoints(run_dir)
+        path, _ = breakpoints(run_dir)
         at = _last_stamps(trace, stamps, len(path), ended)
         result = read_json(run_dir / "result.json")
         _log(client, run_id, [*_path_series(path, at, _losses(run_dir)), *_final(result, ended)], {})
@@ -249,7 +250,9 @@ def _losses(run_dir: Path) -> dict[str, Any]:
 
 
 def _stored_trace(run_dir: Path) -> Mapping[str, Any]:
-    """The trace as committed; empty before the first commit."""
+    """The trace of a finished solve; empty before."""
+    if not (run_dir / "trace.zarr").is_dir():
+        return {}
     from storage.results import read_trace
 
     return read_trace(run_dir)
@@ -265,17 +268,8 @@ def _last_stamps(trace: Mapping[str, Any], stamps: list[int], count: int, defaul
 
 
 def _params(manifest: Mapping[str, Any]) -> dict[str, str]:
-    flat: dict[str, str] = {"solver": manifest["solver"]}
-
-    def walk(prefix: str, value: Any) -> None:
-        if isinstance(value, Mapping):
-            for name, item in value.items():
-                walk(f"{prefix}.{name}" if prefix else name, item)
-        else:
-            flat[prefix] = str(value)[:500]
-
-    walk("", manifest["science"])
-    return flat
+    values = {"solver": manifest["solver"], **flat(manifest["science"])}
+    return {name: str(value)[:500] for name, value in values.items()}
 
 
 def evenly(count: int, most: int) -> list[int]:

@@ -75,7 +75,7 @@ def trace() -> dict[str, np.ndarray]:
     return {
         "breakpoint": step // 2, "lambda": 0.5 / (1 + step // 2), "passes": 1.0 + step, "oracle_calls": 5 * (step + 1),
         "steps": 10 * step, "seconds": 0.1 * step, "timestamp_ms": 1_790_000_000_000 + 100 * step,
-        "gap": 1.0 / (1 + step), "dual": 0.1 * step, "primal": 0.2 * step, "exact": step >= 0,
+        "gap": 1.0 / (1 + step), "dual": 0.1 * step, "primal": 0.2 * step,
     }  # fmt: skip
 
 
@@ -86,15 +86,25 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
     j = np.arange(count)
     columns = {
         "lambda": 0.5 / (1.0 + j), "gap": np.full(count, 0.08), "primal": 0.3 + 0.1 * j, "dual": 0.22 + 0.1 * j,
-        "effective_passes": 2.0 * (j + 1), "oracle_calls": 10 * (j + 1), "seconds": 0.1 * (j + 1),
+        "effective_passes": 2.0 + j, "oracle_calls": 10 + 5 * j, "seconds": 0.1 * (j + 1),
+        "lambda_low": 0.5 / (2.0 + j),
         "status": np.zeros(count, np.int8),
     }  # fmt: skip
     if losses:
         columns |= {"train_loss": 0.3 / (1.0 + j), "test_loss": 0.2 + 0.05 * (j - 1.0) ** 2}
     for name, column in columns.items():
         group.create_array(name, data=column, dimension_names=("breakpoint",))
-    group["status"].attrs["meanings"] = ["CONVERGED", "PASS_LIMIT", "ORACLE_LIMIT", "TIME_LIMIT", "INTERRUPTED"]
-    group.attrs.update({"eps": 0.1, "kappa": 0.9, "rule": "one_sided", "kind": "regpath", "lambda_top": 4.0})
+    meanings = ["CONVERGED", "PASS_LIMIT", "ORACLE_LIMIT", "TIME_LIMIT", "INTERRUPTED"]
+    group.attrs.update(
+        {
+            "status_meanings": meanings,
+            "eps": 0.1,
+            "kappa": 0.9,
+            "rule": "one_sided",
+            "kind": "regpath",
+            "lambda_top": 4.0,
+        }
+    )
 
 
 def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> str:
@@ -105,8 +115,11 @@ def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> s
     if ways["stop"]():
         return "INTERRUPTED"
     assert ways["map_ranges"](lambda a, b: b - a, [(0, 2), (2, 5)]) == [2, 3]
-    ways["report"](1, 3, "λ 1/≈3 5.0e-01 · pass 2 · gap 8.0e-02 (tol 9e-2) · 10 oracle calls")
-    ways["observe"](trace())
+    at = {"lambda": 0.5, "breakpoint": 0, "passes": 2.0, "gap": 0.08, "tolerance": 0.09, "oracle_calls": 48_123}
+    ways["report"](at)
+    rows = np.stack(list(trace().values()), axis=1)
+    ways["observe"](rows)
+    (run_dir / "trace.zarr").mkdir(exist_ok=True)
     write_path(run_dir / "path.zarr")
     return "TIME_LIMIT" if misbehaves("solve:time") else "CONVERGED"
 
@@ -122,7 +135,7 @@ def verify(problem: Any, run_dir: Path, **ways: Any) -> dict[str, Any]:
     return found
 
 
-def evaluate(train: Any, test: Any, features: Any, run_dir: Path, **ways: Any) -> dict[str, Any]:
+def evaluate(features: Path, run_dir: Path, **ways: Any) -> dict[str, Any]:
     note(run_dir, "evaluate")
     if misbehaves("evaluate:bug"):
         raise KeyError("a bug")
@@ -145,6 +158,7 @@ def modules() -> dict[str, types.ModuleType]:
         "stages.featurize": {"featurize": featurize, "open_problem": open_problem},
         "stages.init_path": {"init_path": init_path},
         "stages.solve": {"solve": solve},
+        "stages.solver.fixed_lambda": {"TRACE": tuple(trace())},
         "stages.verify": {"verify": verify, "CertificateError": CertificateError},
         "stages.evaluate": {"evaluate": evaluate},
         "stages.figures": {"draw": draw},

@@ -25,7 +25,7 @@ def composed(*overrides: str) -> DictConfig:
 def with_data(*overrides: str) -> Settings:
     """Read, giving the data set a root or a file where it asks for one."""
     cfg = composed(*overrides)
-    missing = [key for key in ("root", "file") if key in cfg.dataset and OmegaConf.is_missing(cfg.dataset, key)]
+    missing = [key for key in ("root", "file", "test_file") if OmegaConf.is_missing(cfg.dataset, key)]
     for key in missing:
         with pytest.raises(ConfigError, match=rf"dataset\.{key}: must be given"):
             read(cfg)
@@ -79,8 +79,8 @@ def test_names__reach_their_fields() -> None:
         ("+solver.cache.G=1", "solver.cache.G", "unknown key"),
         ("+solver.sampler=gap", "solver.sampler", "sampling"),
         ("+path.lam=1", "path.lam", "lambda"),
-        ("+dataset.shape=1", "dataset.shape", "there are: name"),
-        ("dataset.seed=x", "dataset.seed", "'x'"),
+        ("+dataset.shape=1", "dataset.shape", "there are: colour_samples"),
+        ("dataset.seed=x", "dataset.seed", "an integer"),
         ("seed=-1", "seed", ">= 0"),
         ("seed=1.5", "seed", "1.5"),
         ("compute.workers=0", "compute.workers", ">= 1"),
@@ -104,7 +104,7 @@ def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
     [
         ("+experiment=nonsense", "experiment: there is no 'nonsense'; there are: " + ", ".join(EXPERIMENTS)),
         ("path.epsilon=1", "path.epsilon: unknown key; there are: eps, kappa"),
-        ("dataset.epsilon=1", "dataset.epsilon: unknown key; there are: name"),
+        ("dataset.epsilon=1", "dataset.epsilon: unknown key; there are: colour_samples"),
         ("solver=sgd", "bcpfw_gap_cache"),
         ("path.eps=-1", "path.eps: expected a number > 0"),
     ],
