@@ -89,6 +89,7 @@ def solve(
         solver.map_ranges = map_ranges
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
     attempt.start = start
+    solver.warm_up()
     status = walk(solver, path, start, attempt.boundary, attempt.finished.append)
     if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
         attempt.commit(solver)
@@ -184,7 +185,10 @@ class _Attempt:
         }
         segment = None
         if self.finished:
-            segment = {"arrays": stack([_record(b) for b in self.finished]), "attrs": {"format_version": FORMAT_VERSION}}
+            segment = {
+                "arrays": stack([_record(b) for b in self.finished]),
+                "attrs": {"format_version": FORMAT_VERSION},
+            }
         self.store.commit(arrays, _json_safe(attrs), segment)
         self.finished.clear()
         self.last_commit = time.monotonic()
@@ -196,13 +200,16 @@ def trace_rows(solver: Solver) -> np.ndarray:
     return np.array(solver.trace, dtype=float).reshape(-1, len(TRACE))
 
 
-def _restored(
-    problem: Problem, options: SolverOptions, commit: Commit, seed: int
-) -> tuple[Solver, PathStart | None]:
+def _restored(problem: Problem, options: SolverOptions, commit: Commit, seed: int) -> tuple[Solver, PathStart | None]:
     """The solver at a committed rebase point."""
     a, attrs = commit.arrays, commit.attrs
     supports = Supports(
-        a["support_offset"], a["support_alpha"], a["support_loss"], a["support_used"], a["support_label"], a["label_offset"]
+        a["support_offset"],
+        a["support_alpha"],
+        a["support_loss"],
+        a["support_used"],
+        a["support_label"],
+        a["label_offset"],
     )
     state = restored_state(problem, supports, options.averaging != "none")
     state.gap[:], state.z[:], state.z_ell[:] = a["block_gap"], a["average"], a["average_ell"]

@@ -155,7 +155,12 @@ class Audit:
     """The checks over one path; what fails is collected in `broken`."""
 
     def __init__(
-        self, problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], map_ranges: MapRanges, report: Report
+        self,
+        problem: Problem,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        map_ranges: MapRanges,
+        report: Report,
     ) -> None:
         self.problem, self.arrays, self.attrs = problem, arrays, attrs
         self.map_ranges, self.report = map_ranges, report
@@ -215,7 +220,14 @@ class Audit:
         lam = float(A["lambda"][b])
         size = 1.0 + abs(r.primal)
         where = f"lambda {lam:.9g} (breakpoint {b})"
-        found = {"gap": r.gap, "hinge": r.hinge, "loss_dual": r.ell, "norm2": r.norm2, "primal": r.primal, "dual": r.dual}
+        found = {
+            "gap": r.gap,
+            "hinge": r.hinge,
+            "loss_dual": r.ell,
+            "norm2": r.norm2,
+            "primal": r.primal,
+            "dual": r.dual,
+        }
         heuristic = not self.attrs["certified"]
         for name, value in found.items():
             if heuristic and name in ("gap", "hinge", "primal"):
@@ -228,7 +240,9 @@ class Audit:
         if not r.simplex_error <= 1e-9:
             self.broken.append(f"{where}: a block's weights leave the simplex by {r.simplex_error:.3g}")
         if not r.rebuild_error <= TOLERANCE:
-            self.broken.append(f"{where}: the stored weights differ by {r.rebuild_error:.3g} from those of the supports")
+            self.broken.append(
+                f"{where}: the stored weights differ by {r.rebuild_error:.3g} from those of the supports"
+            )
         if not r.gap >= -TOLERANCE * size:
             self.broken.append(f"{where}: the duality gap {r.gap:.9g} is negative")
 
@@ -247,7 +261,9 @@ class Audit:
                 most = max(most, self._worst_above(r, lam))
             worst.append(most)
             if most > eps * (1.0 + TOLERANCE):
-                self.broken.append(f"lambda {low:.9g}..{lam:.9g} (breakpoint {b}): the gap reaches {most:.9g} > {eps:g}")
+                self.broken.append(
+                    f"lambda {low:.9g}..{lam:.9g} (breakpoint {b}): the gap reaches {most:.9g} > {eps:g}"
+                )
             if b + 1 < len(rebuilt) and float(lams[b + 1]) < low * (1.0 - 1e-12):
                 self.broken.append(f"lambda {float(lams[b + 1]):.9g}..{low:.9g}: no breakpoint covers this interval")
         if self.attrs["status"] == "CONVERGED" and float(lows[-1]) > max(float(self.attrs["lambda_min"]), 0.0) + 1e-300:

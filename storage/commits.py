@@ -79,7 +79,9 @@ class CommitStore:
             "Restore the directory from a copy, or delete it to solve again from the beginning."
         )
 
-    def commit(self, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], segment: Mapping[str, Any] | None) -> None:
+    def commit(
+        self, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], segment: Mapping[str, Any] | None
+    ) -> None:
         """Commit a state and, if there are any, the breakpoints that were finished since the last commit.
 
         Raises

@@ -85,7 +85,9 @@ class FeatureWriter:
         """A whole array; split "" means shared by all."""
         np.save(self._file(split, name), np.ascontiguousarray(array), allow_pickle=False)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for growing in self._growing.values():
             growing.close()
         if kind is not None:

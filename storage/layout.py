@@ -64,7 +64,9 @@ PATH = (
     ArraySpec("status", _BREAKPOINT, "i1", "index into the attribute status_meanings"),
     ArraySpec("weights", ("breakpoint", "feature"), "f8", "primal point w"),
     ArraySpec("block_gap", ("breakpoint", "block"), "f8", "block gaps at w"),
-    ArraySpec("support_offset", ("breakpoint", "block_edge"), "i8", "atoms of block i of breakpoint b: [b, i]:[b, i + 1]"),
+    ArraySpec(
+        "support_offset", ("breakpoint", "block_edge"), "i8", "atoms of block i of breakpoint b: [b, i]:[b, i + 1]"
+    ),
     *SUPPORTS,
 )
 
@@ -99,7 +101,9 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
     )
 
 
-def write_group(path: Path, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
+def write_group(
+    path: Path, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+) -> None:
     """Write all arrays of `specs` into a new zarr group.
 
     Raises

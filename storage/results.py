@@ -38,7 +38,9 @@ def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def write_path(path: Path, segments: Sequence[Path], last: Mapping[str, np.ndarray] | None, attrs: Mapping[str, Any]) -> None:
+def write_path(
+    path: Path, segments: Sequence[Path], last: Mapping[str, np.ndarray] | None, attrs: Mapping[str, Any]
+) -> None:
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
     Written aside and renamed. The result does not depend on how the breakpoints were divided into segments.

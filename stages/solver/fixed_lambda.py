@@ -21,6 +21,7 @@ from stages.solver.gaps import (
     batch_driver,
     cached_driver,
     exact_gaps,
+    gaps_driver,
     keep_corners,
     serial,
     truth_driver,
@@ -44,7 +45,7 @@ from stages.solver.supports import grown
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum calls for an exact pass (the authors' choice)."""
 
-NEVER = np.iinfo(np.int64).max
+NEVER = 1 << 60
 
 
 @dataclass
@@ -130,6 +131,13 @@ class Solver:
         dual = dual_value(ell, S.u, S.w, lam, P.lower, P.upper)
         return Certificate(lam, gap, hinge, ell, norm2, dual)
 
+    def warm_up(self) -> None:
+        """Compile or load the two large drivers, so that seconds count solving."""
+        P, S = self.problem, self.state
+        nothing = np.empty(0)
+        gaps_driver(P)(P, S.w, S.mu, S.ell, 0, 0, nothing, nothing, nothing, np.empty((0, 0), P.truth.dtype))
+        steps_driver(P)(P, S, self.flags(-1.0, 0), self.rng, np.empty(0, np.int64), 0)
+
     # -- the parts of the loop ----------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
         """Begin another lambda with the dual point that the pool holds; gaps not known are inf."""
@@ -212,6 +220,24 @@ class Solver:
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
 
+    def flags(self, stop_sum: float, stop_calls: int) -> Flags:
+        """The choices as the compiled loop reads them."""
+        options = self.options
+        return Flags(
+            sampler=SAMPLERS.index(options.sampler),
+            step=STEPS.index(options.step),
+            cache=self.caching,
+            F=float(options.cache.F),
+            nu=float(options.cache.nu),
+            capacity=self.capacity,
+            degree=float(options.degree),
+            average=options.averaging != "none",
+            scale=self.scale,
+            exact_total=self.at.exact_total,
+            stop_sum=stop_sum,
+            stop_calls=stop_calls,
+        )
+
     def take_steps(self, threshold: float) -> None:
         """Steps until the next rebase point; sets `exact_due` when the stale sum or the count calls for it."""
         P, at, options = self.problem, self.at, self.options
@@ -230,20 +256,7 @@ class Solver:
         calls = counters[ORACLE_CALLS]
         calls_left = min(options.max_oracle_calls, options.max_passes * n) - (self.oracle_calls - at.calls_before)
         stop_calls = int(min(float(at.next_refresh), calls + max(calls_left, 1.0)))
-        flags = Flags(
-            sampler=sampler,
-            step=STEPS.index(options.step),
-            cache=self.caching,
-            F=options.cache.F,
-            nu=options.cache.nu,
-            capacity=self.capacity,
-            degree=options.degree,
-            average=options.averaging != "none",
-            scale=self.scale,
-            exact_total=at.exact_total,
-            stop_sum=threshold if summed else -1.0,
-            stop_calls=stop_calls,
-        )
+        flags = self.flags(threshold if summed else -1.0, stop_calls)
         run = steps_driver(P)
         while True:
             made, why = run(P, self.state, flags, self.rng, order, steps)

@@ -65,7 +65,9 @@ def begin(problem: Problem, solver_options, path: PathOptions, start: PathStart 
         pool, lam, initial = truth_pool(problem), first_of_grid(path), 0
     else:
         pool, lam, initial = corners_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls
-    solver = Solver(problem, solver_options, new_state(problem, pool, average), np.random.default_rng(seed), seed, **more)
+    solver = Solver(
+        problem, solver_options, new_state(problem, pool, average), np.random.default_rng(seed), seed, **more
+    )
     solver.start_lambda(lam, 0, exact_due=path.is_path and path.rule == "paper")
     solver.at.initial_calls = initial
     return solver

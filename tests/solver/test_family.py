@@ -1,0 +1,159 @@
+"""Every member of the family on every tiny instance: DESIGN 2.6, all of it."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from dense import optimum, primal_value
+from tiny import TINY
+
+from stages.solver.fixed_lambda import Solver
+from stages.solver.objective import squared_norm
+from stages.solver.options import SAMPLERS, STEPS, CacheOptions, SolverOptions, Status
+from stages.solver.path import begin
+from stages.solver.options import PathOptions
+from stages.solver.state import derive
+
+LAM = 0.3
+
+
+@functools.cache
+def tiny(name):
+    return TINY[name]()
+
+
+@functools.cache
+def best(name):
+    return optimum(tiny(name), LAM)
+
+
+def solver_of(problem, lam=LAM, seed=0, **choices) -> Solver:
+    cache = CacheOptions(kind=choices.pop("cache", "none"), capacity=choices.pop("capacity", 50))
+    options = SolverOptions(cache=cache, **choices)
+    options.check()
+    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed)
+
+
+def never(solver):
+    return None
+
+
+MEMBERS = list(itertools.product(SAMPLERS, STEPS, ("none", "gap")))
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
+def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, step, cache):
+    problem = tiny(name)
+    # plain Frank-Wolfe is sublinear: it gets a tolerance that it can reach
+    tolerance = 2e-3 if step == "fw" else 1e-6
+    solver = solver_of(problem, sampler=sampler, step=step, cache=cache, max_passes=20000.0, refresh_every=2)
+    status, point = solver.solve(tolerance, never)
+    assert status is Status.CONVERGED
+    S = solver.state
+    assert -1e-12 <= point.gap <= tolerance
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
+    assert point.dual <= best(name) + 1e-7
+    assert point.primal >= best(name) - 1e-7
+    assert point.primal == pytest.approx(primal_value(problem, S.w, LAM), abs=1e-9)
+    pool = S.pool
+    for i in range(problem.n):
+        alphas, s = [], pool.head[i]
+        while s >= 0:
+            alphas.append(pool.alpha[s])
+            s = pool.next[s]
+        assert sum(alphas) == pytest.approx(1.0, abs=1e-12)
+        assert min(alphas) >= 0.0
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("cache", ["none", "gap"])
+def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, step, cache):
+    problem = tiny(name)
+    solver = solver_of(problem, sampler="uniform", step=step, cache=cache, rebase_steps=1, refresh_every=0)
+    last, seen = -np.inf, []
+
+    def boundary(solver):
+        S = solver.state
+        seen.append((S.mu.copy(), S.ell.copy(), S.u.copy()))
+        return Status.INTERRUPTED
+
+    for _ in range(150):
+        solver.solve(1e-9, boundary)
+        dual = solver.certificate(0.0).dual
+        assert dual >= last - 1e-12
+        last = dual
+        solver.take_steps(-1.0)
+        S = solver.state
+        running = S.mu.copy(), S.ell.copy(), S.u.copy()
+        derive(problem, S, solver.scale)
+        for a, b in zip(running, (S.mu, S.ell, S.u), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+        solver.fresh = False
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_family__batch_step_ascends_and_converges(name):
+    problem = tiny(name)
+    solver = solver_of(problem, sampler="gap", step="fw", batch_step=True, refresh_every=1, max_passes=20000.0)
+    status, point = solver.solve(1e-3, never)
+    assert status is Status.CONVERGED
+    assert point.dual <= best(name) + 1e-7 <= point.primal + 2e-7
+    duals = np.array(solver.trace)[:, 8]
+    assert (np.diff(duals) >= -1e-12).all()
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_averaging__equals_the_naive_recursion(name):
+    problem = tiny(name)
+    solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", rebase_steps=1, refresh_every=0)
+    solver.rebase()
+    vs, ells = [], []
+    for _ in range(60):
+        solver.take_steps(-1.0)
+        vs.append(solver.state.u.copy())
+        ells.append(float(np.sum(solver.state.ell)) / problem.n)
+    K = len(vs)
+    weights = 2.0 * np.arange(1, K + 1) / (K * (K + 1))
+    S = solver.state
+    factor = 2.0 / (K * (K + 1))
+    np.testing.assert_allclose(S.u - factor * S.z, weights @ np.array(vs), atol=1e-13)
+    assert S.z_ell[1] - factor * S.z_ell[0] == pytest.approx(weights @ np.array(ells), abs=1e-13)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_averaging__certificate_belongs_to_the_returned_weights(name):
+    problem = tiny(name)
+    solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", refresh_every=1, max_passes=20000.0)
+    status, point = solver.solve(2e-3, never)
+    assert status is Status.CONVERGED
+    assert point.norm2 == pytest.approx(squared_norm(solver.weights))
+    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("limit", "status"), [({"max_passes": 3.0}, Status.PASS_LIMIT), ({"max_oracle_calls": 20.0}, Status.ORACLE_LIMIT)]
+)
+def test_limits__leave_their_status_and_a_certificate(limit, status):
+    problem = tiny("multiclass")
+    solver = solver_of(problem, sampler="gap", step="fw", **limit)
+    got, point = solver.solve(1e-12, never)
+    assert got is status
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-12)
+
+
+def test_cache__saves_oracle_calls_and_keeps_its_capacity():
+    problem = tiny("multiclass")
+    calls = {}
+    for cache in ("none", "gap"):
+        solver = solver_of(problem, lam=0.001, sampler="gap", step="pairwise", cache=cache, capacity=4)
+        solver.solve(1e-6, never)
+        calls[cache] = solver.oracle_calls
+        active = solver.state.pool.alpha > 0
+        assert solver.state.pool.count.max() <= max(4, active.sum())
+    assert calls["gap"] < calls["none"]
