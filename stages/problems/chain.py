@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stages.problems.chain_features import derived
-from stages.problems.chain_kernels import gram_norm2, push_rows, token_scores, viterbi
+from stages.problems.chain_kernels import copy_transitions, gram_norm2, push_rows, token_scores, viterbi
 from stages.problems.chain_metrics import metrics
 from stages.problems.protocol import frozen
 
@@ -57,9 +57,7 @@ class Chain(NamedTuple):
         K, first, last = self.labels, self.label_ptr[i], self.label_ptr[i + 1]
         for t in range(first, last):
             token_scores(self.ids, self.values, self.row_ptr[t], self.row_ptr[t + 1], K, w, theta, (t - first) * K)
-        o, transitions = (last - first) * K, self.d - K * K
-        for j in range(K * K):
-            theta[o + j] = w[transitions + j]
+        copy_transitions(w, self.d - K * K, theta, (last - first) * K, K * K)
 
     def max_oracle(self, i, theta, y, scratch):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -75,17 +73,21 @@ class Chain(NamedTuple):
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        total = theta[y[0]]
+        here = np.int64(y[0])  # a Python int plus a uint8 would stay a uint8 where this is not compiled
+        total = theta[here]
         for t in range(1, T):
-            total += theta[t * K + y[t]] + theta[(T + y[t - 1]) * K + y[t]]
+            before, here = here, np.int64(y[t])
+            total += theta[t * K + here] + theta[(T + before) * K + here]
         return total
 
     def add(self, i, y, c, out):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
-        out[y[0]] += c
+        here = np.int64(y[0])
+        out[here] += c
         for t in range(1, T):
-            out[t * K + y[t]] += c
-            out[(T + y[t - 1]) * K + y[t]] += c
+            before, here = here, np.int64(y[t])
+            out[t * K + here] += c
+            out[(T + before) * K + here] += c
 
     def norm2(self, i, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
@@ -103,7 +105,7 @@ class Chain(NamedTuple):
         return wrong / T
 
     def scratch(self):
-        return (np.empty(self.longest * self.labels),)
+        return (np.empty(2 * self.longest * self.labels),)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:

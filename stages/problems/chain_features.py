@@ -53,4 +53,5 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     weights = np.asarray(values, dtype=np.float64) if values.size else None
     rows = np.bincount(cell, weights=weights, minlength=counts.size * known.size)
     rows = rows.reshape(counts.size, -1).astype(np.float64)
-    return {"gram": (rows @ rows.T).astype(np.float32).reshape(-1)}
+    # not rows @ rows.T: BLAS would wake its threads for every one of thousands of small products
+    return {"gram": np.einsum("ta,sa->ts", rows, rows).astype(np.float32).reshape(-1)}

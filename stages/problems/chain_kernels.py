@@ -1,112 +1,166 @@
-"""Compiled kernels of chains: sparse scores, Viterbi, Gram norms, sparse updates. Layouts as in `chain`."""
+"""Compiled kernels of chains: sparse scores, Viterbi, Gram norms, sparse updates. Layouts as in `chain`.
+
+Indices are unsigned: with signed ones the compiler must allow for negative, wrapping indices and does not vectorise. Eight
+rows enter each pass of an inner loop, as the loop's result is loaded and stored (and checked for overlap) only once for them.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 from numba import njit
 
 from stages.problems.protocol import FAST, JIT
+
+U = np.uint64
 
 FEW = 4
 """Rows of a direction with at most this many non-zero labels are handled label by label."""
 
 
 @njit(**JIT)
-def token_scores(ids, values, start, stop, K, w, theta, o):
-    """theta[o:o + K] <- sum of the weight rows ids[start:stop], eight rows at a time."""
+def token_scores(ids, values, start, stop, labels, w, theta, offset):
+    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], times their values where there are any."""
+    K, o, j = U(labels), U(offset), start
     for k in range(K):
-        theta[o + k] = 0.0
-    j = start
-    if values.size == 0:
-        while j + 8 <= stop:
-            r0, r1, r2, r3 = ids[j] * K, ids[j + 1] * K, ids[j + 2] * K, ids[j + 3] * K
-            r4, r5, r6, r7 = ids[j + 4] * K, ids[j + 5] * K, ids[j + 6] * K, ids[j + 7] * K
-            for k in range(K):
-                theta[o + k] += ((w[r0 + k] + w[r1 + k]) + (w[r2 + k] + w[r3 + k])) + (
-                    (w[r4 + k] + w[r5 + k]) + (w[r6 + k] + w[r7 + k])
-                )
-            j += 8
+        theta[o + U(k)] = 0.0
+    if values.size > 0:
         while j < stop:
-            r0 = ids[j] * K
-            for k in range(K):
-                theta[o + k] += w[r0 + k]
-            j += 1
-    else:
-        while j < stop:
-            r0, x = ids[j] * K, values[j]
-            for k in range(K):
+            r0, x = U(ids[j]) * K, values[j]
+            for b in range(K):
+                k = U(b)
                 theta[o + k] += x * w[r0 + k]
             j += 1
+        return
+    while j + 8 <= stop:
+        r0, r1, r2, r3 = U(ids[j]) * K, U(ids[j + 1]) * K, U(ids[j + 2]) * K, U(ids[j + 3]) * K
+        r4, r5, r6, r7 = U(ids[j + 4]) * K, U(ids[j + 5]) * K, U(ids[j + 6]) * K, U(ids[j + 7]) * K
+        for b in range(K):
+            k = U(b)
+            theta[o + k] += ((w[r0 + k] + w[r1 + k]) + (w[r2 + k] + w[r3 + k])) + (
+                (w[r4 + k] + w[r5 + k]) + (w[r6 + k] + w[r7 + k])
+            )
+        j += 8
+    while j + 2 <= stop:
+        r0, r1 = U(ids[j]) * K, U(ids[j + 1]) * K
+        for b in range(K):
+            k = U(b)
+            theta[o + k] += w[r0 + k] + w[r1 + k]
+        j += 2
+    if j < stop:
+        r0 = U(ids[j]) * K
+        for b in range(K):
+            k = U(b)
+            theta[o + k] += w[r0 + k]
+
+
+@njit(**JIT)
+def _larger(a, b):
+    return a if a > b else b
+
+
+@njit(**JIT)
+def _best_predecessors(theta, step, labels, before, here, best):
+    """here[b] <- max_a before[a] + transition(a, b): theta[step:] holds (K, K), `before` and `here` are places in best."""
+    K, p, h = U(labels), U(before), U(here)
+    x0, r0 = best[p], U(step)
+    for j in range(K):
+        b = U(j)
+        best[h + b] = x0 + theta[r0 + b]
+    a = U(1)
+    while a + U(8) <= K:
+        q, r0 = p + a, U(step) + a * K
+        x0, x1, x2, x3 = best[q], best[q + U(1)], best[q + U(2)], best[q + U(3)]
+        x4, x5, x6, x7 = best[q + U(4)], best[q + U(5)], best[q + U(6)], best[q + U(7)]
+        r1, r2, r3 = r0 + K, r0 + U(2) * K, r0 + U(3) * K
+        r4, r5, r6, r7 = r0 + U(4) * K, r0 + U(5) * K, r0 + U(6) * K, r0 + U(7) * K
+        for j in range(K):
+            b = U(j)
+            low = _larger(
+                _larger(x0 + theta[r0 + b], x1 + theta[r1 + b]), _larger(x2 + theta[r2 + b], x3 + theta[r3 + b])
+            )
+            high = _larger(
+                _larger(x4 + theta[r4 + b], x5 + theta[r5 + b]), _larger(x6 + theta[r6 + b], x7 + theta[r7 + b])
+            )
+            best[h + b] = _larger(_larger(low, high), best[h + b])
+        a += U(8)
+    while a + U(2) <= K:
+        q, r0 = p + a, U(step) + a * K
+        x0, x1, r1 = best[q], best[q + U(1)], r0 + K
+        for j in range(K):
+            b = U(j)
+            best[h + b] = _larger(_larger(x0 + theta[r0 + b], x1 + theta[r1 + b]), best[h + b])
+        a += U(2)
+    if a < K:
+        x0, r0 = best[p + a], U(step) + a * K
+        for j in range(K):
+            b = U(j)
+            best[h + b] = _larger(x0 + theta[r0 + b], best[h + b])
 
 
 @njit(**JIT)
 def viterbi(theta, T, K, bonus, truth, first, y, best):
-    """y <- argmax of theta plus `bonus` for every wrong label; best (T K,) holds max-values of prefixes only.
+    """y <- argmax of theta plus `bonus` for every wrong label; best (2 T K,) is workspace.
 
-    Ties go to the smallest label. The argmax is derived again along the one path that is followed back.
+    Only maxima are kept on the way forward: best[t] those of prefixes that end in each label, and best[T + t] the same
+    without token t. On the way back the label before is the first one that attains the maximum, to the bit.
     """
-    step = T * K
-    for k in range(K):
-        best[k] = theta[k] + bonus
-    if bonus > 0.0 and truth[first] < K:
-        best[truth[first]] = theta[truth[first]]
-    for t in range(1, T):
-        before, here = (t - 1) * K, t * K
-        x = best[before]
-        for b in range(K):
-            best[here + b] = x + theta[step + b]
-        for a in range(1, K):
-            x, row = best[before + a], step + a * K
+    step, reached = T * K, T * K
+    for t in range(T):
+        here, true = t * K, np.int64(truth[first + t]) if bonus > 0.0 else K
+        if t == 0:
             for b in range(K):
-                value = x + theta[row + b]
-                best[here + b] = value if value > best[here + b] else best[here + b]
-        true = truth[first + t] if bonus > 0.0 else K
-        kept = best[here + true] + theta[here + true] if true < K else 0.0
-        for b in range(K):
-            best[here + b] += theta[here + b] + bonus
+                best[b] = theta[b] + bonus
+            if true < K:
+                best[true] = theta[true]
+            continue
+        _best_predecessors(theta, step, K, here - K, reached + here, best)
+        o, r = U(here), U(reached + here)
+        for j in range(U(K)):
+            b = U(j)
+            best[o + b] = best[r + b] + (theta[o + b] + bonus)
         if true < K:
-            best[here + true] = kept
-    label, top = 0, best[(T - 1) * K]
-    for k in range(1, K):
-        if best[(T - 1) * K + k] > top:
-            label, top = k, best[(T - 1) * K + k]
+            best[here + true] = best[reached + here + true] + theta[here + true]
+    label, last = 0, (T - 1) * K
+    for b in range(1, K):
+        if best[last + b] > best[last + label]:
+            label = b
     y[T - 1] = label
     for t in range(T - 2, -1, -1):
-        b, label, top = label, 0, best[t * K] + theta[step + label]
-        for a in range(1, K):
-            value = best[t * K + a] + theta[step + a * K + b]
-            if value > top:
-                label, top = a, value
+        top, here, a = best[reached + (t + 1) * K + label], t * K, 0
+        while a < K - 1 and best[here + a] + theta[step + a * K + label] != top:
+            a += 1
+        label = a
         y[t] = label
 
 
 @njit(**FAST)
-def _dot(x, a, b, size):
-    total = 0.0
-    for k in range(size):
+def _dot(x, first, second, size):
+    total, a, b = 0.0, U(first), U(second)
+    for j in range(U(size)):
+        k = U(j)
         total += x[a + k] * x[b + k]
     return total
 
 
-@njit(**JIT)
+@njit(**FAST)
 def _nonzeros(x, start, size):
-    count = 0
-    for k in range(size):
-        count += x[start + k] != 0.0
+    count, o = 0, U(start)
+    for j in range(U(size)):
+        count += 1 if x[o + U(j)] != 0.0 else 0
     return count
 
 
 @njit(**JIT)
-def gram_norm2(delta, T, K, gram, g):
+def gram_norm2(delta, T, K, gram, start):
     """delta' (G (x) I_K) delta + ||delta_transitions||^2; rows with few non-zeros cost their non-zeros only."""
     total = 0.0
     for t in range(T):
-        row, o = g + t * T, t * K
+        row, o = start + t * T, t * K
         count = _nonzeros(delta, o, K)
         if count > FEW:
             total += gram[row + t] * _dot(delta, o, o, K)
             for s in range(t):
-                if gram[row + s] != 0.0:
-                    total += 2.0 * gram[row + s] * _dot(delta, o, s * K, K)
+                total += 2.0 * gram[row + s] * _dot(delta, o, s * K, K)
         elif count > 0:
             for k in range(K):
                 x = delta[o + k]
@@ -119,21 +173,36 @@ def gram_norm2(delta, T, K, gram, g):
 
 
 @njit(**JIT)
-def push_rows(ids, values, row_ptr, first, T, K, c, delta, w, transitions):
+def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
+    """w += c B delta: weight rows of each token's attributes, then the transitions."""
+    K = U(labels)
     for t in range(T):
-        start, stop, o = row_ptr[first + t], row_ptr[first + t + 1], t * K
-        count = _nonzeros(delta, o, K)
+        start, stop, o = row_ptr[first + t], row_ptr[first + t + 1], U(t * labels)
+        count = _nonzeros(delta, t * labels, labels)
         if count > FEW:
             for j in range(start, stop):
-                row = ids[j] * K
+                row = U(ids[j]) * K
                 x = c * values[j] if values.size else c
-                for k in range(K):
+                for b in range(K):
+                    k = U(b)
                     w[row + k] += x * delta[o + k]
         elif count > 0:
-            for k in range(K):
+            for b in range(K):
+                k = U(b)
                 x = c * delta[o + k]
                 if x != 0.0:
                     for j in range(start, stop):
-                        w[ids[j] * K + k] += x * values[j] if values.size else x
-    for j in range(K * K):
-        w[transitions + j] += c * delta[T * K + j]
+                        w[U(ids[j]) * K + k] += x * values[j] if values.size else x
+    o, p = U(transitions), U(T * labels)
+    for b in range(K * K):
+        k = U(b)
+        w[o + k] += c * delta[p + k]
+
+
+@njit(**JIT)
+def copy_transitions(w, start, theta, offset, size):
+    """theta[offset:offset + size] <- w[start:start + size]."""
+    o, p = U(start), U(offset)
+    for j in range(U(size)):
+        k = U(j)
+        theta[p + k] = w[o + k]
