@@ -1,0 +1,75 @@
+"""Figures: drawn from what a run and its features hold, and from nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from PIL import Image
+
+from stages.figures import certified_gap, draw
+from storage.features import FeatureWriter, open_features
+
+PICTURES = ["losses.png", "path.png", "segmentations.png", "work.png"]
+
+
+def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
+    """A path.zarr of `count` breakpoints, each certified down to the next one, and the last down to 0."""
+    lam = 0.5 * 0.6 ** np.arange(count)
+    columns = {
+        "lambda": lam, "lambda_low": np.append(lam[1:], 0.0), "gap": np.full(count, 0.08), "hinge": 0.5 * lam**0.5,
+        "norm2": 0.02 / lam, "effective_passes": np.full(count, 3.0), "seconds": np.full(count, 0.2),
+        "train_loss": 0.4 * lam**0.3, "test_loss": 0.2 + 0.1 * np.abs(np.arange(count) - count // 2),
+    }  # fmt: skip
+    group = zarr.open_group(run_dir / "path.zarr", mode="w")
+    for name, column in columns.items():
+        group.create_array(name, data=column)
+    group.attrs.update({"kind": kind, "rule": "one_sided", "eps": 0.1, "certified": True})
+
+
+def write_features(target: Path, pictures: int) -> None:
+    with FeatureWriter(target) as writer:
+        for _ in range(max(pictures, 2)):
+            regions = np.repeat(np.arange(12), 10).reshape(10, 12)
+            blocks = {"labels": np.zeros(12, np.uint8)}
+            if pictures:
+                blocks |= {
+                    "superpixel_map": regions.astype(np.uint16).ravel(), "mask": (regions > 5).astype(np.uint8).ravel(),
+                    "rgb": np.full((120, 3), 90, np.uint8), "hw": np.array([[10, 12]], np.int32),
+                }  # fmt: skip
+            writer.append("test", **blocks)
+
+
+@pytest.mark.parametrize(("count", "kind"), [(1, "single"), (4, "grid"), (17, "regpath"), (300, "heuristic")])
+def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None:
+    write_run(tmp_path, count, kind)
+    write_features(tmp_path / "features", pictures=3)
+    labels = np.tile((np.arange(12) > 4).astype(np.uint8), 3)
+    np.savez(tmp_path / "predictions.npz", labels=labels, label_ptr=np.arange(4) * 12)
+    made = draw(tmp_path, open_features(tmp_path / "features"))
+    assert sorted(path.name for path in made) == PICTURES
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == PICTURES
+    for path in made:
+        with Image.open(path) as picture:
+            assert np.asarray(picture.convert("L")).std() > 5
+
+
+def test_draw__leaves_out_segmentations_without_pictures(tmp_path: Path) -> None:
+    write_run(tmp_path, 3)
+    write_features(tmp_path / "features", pictures=0)
+    made = draw(tmp_path, open_features(tmp_path / "features"))
+    assert sorted(path.name for path in made) == ["losses.png", "path.png", "work.png"]
+
+
+def test_certified_gap__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None:
+    arrays = {
+        "lambda": np.array([0.4]), "lambda_low": np.array([0.2]), "gap": np.array([0.05]), "hinge": np.array([0.3]),
+        "norm2": np.array([1.5]),
+    }  # fmt: skip
+    for rule, end in (("one_sided", 0.05 + 1.5 * 0.2**2 / (2 * 0.2)), ("paper", 0.05 + 0.5 * 0.25)):
+        at, bound = certified_gap(arrays, rule)
+        assert np.all(np.diff(at) < 0)
+        assert bound[0] == pytest.approx(0.05)
+        assert bound[-1] == pytest.approx(end)
