@@ -153,8 +153,8 @@ def _wave(arc_ptr, head, reverse, reached, work):
         p = queue[k]
         x = excess[p]
         if x > 0.0:
-            nearer = distance[p] - 1
-            for a in range(arc_ptr[p], arc_ptr[p + 1]):
+            nearer = distance[p] - 1  # 0 where p was the sink's neighbour and its arc there is full now: it waits
+            for a in range(arc_ptr[p], arc_ptr[p + 1] if nearer > 0 else arc_ptr[p]):
                 q = head[a]
                 room = residual[a]
                 if distance[q] == nearer and room > 0.0:

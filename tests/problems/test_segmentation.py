@@ -1,0 +1,148 @@
+"""Segmentation beyond the contract suite: the score as DESIGN 5 writes it, losses, bad input, metrics."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from tiny import all_labels, ragged, segmentation
+
+from stages.problems import segmentation as module
+from stages.problems.segmentation import build, derived, metrics
+
+
+def block(**changes):
+    """A path of three superpixels: foreground 30 + 10 pixels, background 60."""
+    arrays = {
+        "unary": np.array([[1, 0.5], [1, -0.2], [1, 0.3]], np.float32),
+        "pairwise": np.array([[1, 0.25], [1, 0.75]], np.float32),
+        "edges": np.array([[0, 1], [1, 2]], np.int32),
+        "labels": np.array([1, 0, 1], np.uint8),
+        "area": np.array([30.0, 60.0, 10.0]),
+        "foreground": np.array([27.0, 6.0, 10.0]),
+    }
+    arrays |= derived(unary=arrays["unary"], pairwise=arrays["pairwise"])
+    return arrays | changes
+
+
+def test_score__is_the_one_of_the_design():
+    """Unary evidence with both signs, minus the Potts terms of the edges that are cut."""
+    problem = segmentation()
+    rng = np.random.default_rng(0)
+    w = rng.random(problem.d)
+    for i in range(problem.n):
+        nodes, arcs = (slice(*p[i : i + 2]) for p in (problem.label_ptr, problem.edge_ptr))
+        x, p, edges = problem.unary[nodes], problem.pairwise[arcs], problem.edges[arcs]
+        theta = np.empty(len(x) + len(p))
+        problem.scores(i, w, theta)
+        for y in all_labels(problem, i):
+            cut = y[edges[:, 0]] != y[edges[:, 1]]
+            expected = (x @ w[: x.shape[1]]) @ np.where(y == 1, 1, -1) - (p @ w[x.shape[1] :]) @ cut
+            assert problem.value(i, theta, y) == pytest.approx(expected, rel=1e-6)
+
+
+def test_score__sums_float32_features_in_float64():
+    big = block(unary=np.array([[1e8, 1.0], [1.0, 1.0], [1.0, 1.0]], np.float32))
+    problem, theta = build(ragged([big]), {}), np.empty(5)
+    problem.scores(0, np.array([1.0, 0.5, 0.0, 0.0]), theta)
+    assert theta[0] == 1e8 + 0.5
+
+
+def test_bounds__keep_only_the_pairwise_weights_positive():
+    problem = build(ragged([block()]), {})
+    np.testing.assert_array_equal(problem.lower, [-np.inf, -np.inf, 0, 0])
+    assert (problem.upper == np.inf).all()
+
+
+def test_loss__halves_the_missed_share_of_each_class():
+    problem = build(ragged([block()]), {})
+    for y, expected in (([1, 0, 0], 0.5 * 10 / 40), ([1, 1, 1], 0.5), ([0, 0, 0], 0.5), ([0, 1, 0], 1.0)):
+        assert problem.loss(0, np.array(y, np.uint8)) == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_loss__is_the_share_of_the_only_class(label):
+    problem = build(ragged([block(labels=np.full(3, label, np.uint8))]), {})
+    wrong = np.array([label, 1 - label, label], np.uint8)
+    assert problem.loss(0, wrong) == pytest.approx(0.6)
+    assert problem.loss(0, np.full(3, 1 - label, np.uint8)) == pytest.approx(1.0)
+
+
+def test_oracles__give_ties_to_the_background():
+    problem = build(ragged([block()]), {})
+    y = np.ones(3, np.uint8)
+    problem.decode(0, np.zeros(5), y, problem.scratch())
+    assert y.tolist() == [0, 0, 0]
+    assert problem.max_oracle(0, np.zeros(5), y, problem.scratch()) == pytest.approx(1.0)
+    assert y.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("augmented", [True, False])
+def test_oracles__refuse_scores_that_are_no_cut(augmented):
+    problem, y = build(ragged([block()]), {}), np.zeros(3, np.uint8)
+
+    def call(theta):
+        oracle = problem.max_oracle if augmented else problem.decode
+        oracle(0, np.array(theta), y, problem.scratch())
+
+    call([0.1, 0.2, 0.3, 1.0, -1e-12])  # rounding: counts as 0
+    with pytest.raises(ValueError, match="edge score is negative"):
+        call([0.1, 0.2, 0.3, 1.0, -1e-6])
+    for place, value in itertools.product((1, 4), (np.nan, np.inf)):
+        theta = np.ones(5)
+        theta[place] = value
+        with pytest.raises(ValueError, match="not finite"):
+            call(theta)
+
+
+NAN, NEGATIVE = block()["unary"].copy(), block()["pairwise"].copy()
+NAN[2, 1], NEGATIVE[1, 0] = np.nan, -0.5
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"unary": NAN}, r"block 1: unary is nan in row 2, feature 1"),
+        ({"pairwise": NEGATIVE}, r"block 1: pairwise is -0.5 in row 1, feature 0; expected >= 0"),
+        ({"edges": np.array([[0, 1], [1, 3]])}, r"block 1: edges holds \[1, 3\], expected a < b < 3"),
+        ({"edges": np.array([[1, 1], [1, 2]])}, r"block 1: edges holds \[1, 1\], expected a < b < 3"),
+        ({"edges": np.array([[0, 1]])}, r"block 1: edges has length 1, expected 2"),
+        ({"labels": np.array([0, 2, 1])}, r"block 1: labels holds 2, expected 0 or 1"),
+        ({"labels": np.array([0, 1])}, r"block 1: labels has length 2, expected 3"),
+        ({"area": np.array([1.0, 0.0, 3.0])}, r"block 1: area holds 0.0, expected a positive number"),
+        ({"gram": np.zeros(4, np.float32)}, r"block 1: gram has length 4, expected 9"),
+    ],
+)
+def test_build__names_block_and_field(changes, message):
+    with pytest.raises(ValueError, match=message):
+        build(ragged([block(), block(**changes)]), {})
+
+
+def test_build__trusts_features_that_featurize_has_checked(monkeypatch):
+    arrays = ragged([block()])
+    monkeypatch.setattr(module, "check_features", lambda *_: pytest.fail("read the features"))
+    build(arrays, {"checked": True})
+
+
+def test_derived__checks_the_block():
+    with pytest.raises(ValueError, match=r"this block: pairwise is -0\.5"):
+        derived(unary=block()["unary"], pairwise=NEGATIVE)
+
+
+def test_arrays__are_read_only():
+    problem = build(ragged([block()]), {})
+    assert not any(a.flags.writeable for a in problem if isinstance(a, np.ndarray))
+
+
+def test_metrics__count_pixels():
+    other = block(foreground=np.zeros(3), labels=np.zeros(3, np.uint8))
+    arrays = ragged([block(), other])
+    problem = build(arrays, {})
+    result = metrics(problem, arrays, np.array([1, 0, 0, 0, 0, 0], np.uint8))
+    assert result["pixel_accuracy"] == pytest.approx((27 + 54 + 0 + 100) / 200)
+    assert result["foreground_iou"] == pytest.approx((27 / (30 + 6 + 10) + 1.0) / 2)
+    assert result["foreground_iou_pooled"] == pytest.approx(27 / 46)
+    spilled = metrics(problem, arrays, np.array([1, 0, 0, 1, 0, 0], np.uint8))
+    assert spilled["foreground_iou"] == pytest.approx(27 / 46 / 2)
+    assert spilled["foreground_iou_pooled"] == pytest.approx(27 / (46 + 30))
