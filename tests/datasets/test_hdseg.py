@@ -1,0 +1,163 @@
+"""The released HorseSeg layout, on a small release that the test writes itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from memory_sink import problems, read
+from PIL import Image
+
+from stages.datasets import DataError, hdseg, open_dataset
+from stages.datasets.superpixels import adjacency
+from stages.datasets.vision_features import pairwise_features
+
+GROUND_TRUTH = [
+    ("annoa_2007_000032", "voc12/2007_000032.gt"),
+    ("annob_n02_7", "n02/n02_7.bb"),
+    ("annoc_n03_8", "n03/n03_8.no"),
+]
+
+
+def rows(rng: np.random.Generator, size: int) -> np.ndarray:
+    """Unary rows as released: every histogram with L2 norm 1."""
+    parts = [np.sqrt(rng.dirichlet(np.full(w, 0.05), size)) for w in np.repeat(hdseg.WIDTHS, 3)]
+    return np.concatenate([np.ones((size, 1)), *parts], axis=1).astype(np.float32)
+
+
+def save(path: Path, pixels: np.ndarray) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path, format="JPEG" if path.suffix == ".JPEG" else "PNG")
+
+
+@pytest.fixture
+def release(tmp_path) -> Path:
+    """Three training and eight test images of 12 x 16 pixels in six superpixels."""
+    rng = np.random.default_rng(0)
+    regions = (np.arange(12)[:, None] // 6 * 3 + np.minimum(np.arange(16)[None, :] // 5, 2)).astype(np.uint8)
+    for split, count in (("train", 3), ("test", 8)):
+        path = tmp_path / hdseg.FILES[split]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with h5py.File(path, "w") as file:
+            for number in range(count):
+                index = f"{number:06d}"
+                mask = (rng.random((12, 16)) < rng.random(6)[regions]).astype(np.uint8)
+                share = np.bincount(regions.ravel(), mask.ravel()) / np.bincount(regions.ravel())
+                edges = adjacency(regions)
+                if split == "train":
+                    annotation, stored = GROUND_TRUTH[number]
+                    name = annotation.replace("anno", "img")
+                else:
+                    annotation, stored, name = f"t{number}.gt.png", f"test/t{number}.gt", f"t{number}"
+                file[f"superpixel_count_{index}"] = np.array([6])
+                file[f"edge_count_{index}"] = np.array([len(edges)])
+                file[f"edge_structure_{index}"] = edges[::-1, ::-1]  # E x 2: 2 x E for MATLAB; any order, 0-based
+                file[f"features_{index}"] = rows(rng, 6)  # S x 1969: 1969 x S for MATLAB
+                file[f"labels_{index}"] = (share > 0.5).astype(np.int32)[:, None]
+                file[f"annotation_file_{index}"] = np.array([annotation], dtype=h5py.string_dtype())
+                file[f"image_name_{index}"] = np.array([name], dtype=h5py.string_dtype())
+                save(tmp_path / hdseg.MAPS[split] / f"{index}.png", regions)
+                save(tmp_path / hdseg.MASKS / f"{stored}.png", mask)
+                save(tmp_path / hdseg.IMAGES / f"test/{name}.JPEG", np.full((12, 16, 3), 99, np.uint8))
+    return tmp_path
+
+
+def reader(root: Path, **options):
+    return open_dataset("hdseg", {"root": str(root), "n_train": 3, "n_test": 8, **options})
+
+
+def edit(root: Path, field: str, value) -> None:
+    """Replace (or, with None, delete) a field of the training file."""
+    with h5py.File(root / hdseg.FILES["train"], "r+") as file:
+        del file[field]
+        if value is not None:
+            file[field] = value
+
+
+def test_hdseg__reads_the_released_layout(release):
+    train, test, sink, meta = problems(reader(release))
+    assert (train.n, test.n, train.d, meta["n_train"]) == (3, 8, 2069, 3)
+    arrays = sink.arrays("train")
+    with h5py.File(release / hdseg.FILES["train"]) as file:
+        assert (arrays["unary"][6:12] == file["features_000001"][()]).all()
+    edges = arrays["edges"][: arrays["edges_ptr"][1]]
+    assert edges.tolist() == [[0, 1], [0, 3], [1, 2], [1, 4], [2, 5], [3, 4], [4, 5]]
+    assert (arrays["pairwise"][:7] == pairwise_features(arrays["unary"][:6], edges, hdseg.WIDTHS)).all()
+    assert arrays["area"][:6].tolist() == [30, 30, 36, 30, 30, 36]
+    for number, (_, stored) in enumerate(GROUND_TRUTH):
+        mask = np.asarray(Image.open(release / hdseg.MASKS / f"{stored}.png"))
+        assert arrays["foreground"][6 * number : 6 * number + 6].sum() == mask.sum()
+    assert (np.diff(sink.arrays("test")["hw_ptr"]) == [1] * 6 + [0] * 2).all()
+
+
+def test_hdseg__sizes_are_those_of_the_papers(release):
+    assert hdseg.SIZES == {"small": 147, "medium": 6121, "large": 25438}
+    with pytest.raises(DataError, match="superpixel_count_000003 is missing"):
+        read(open_dataset("hdseg", {"root": release, "size": "small"}))
+    with pytest.raises(ValueError, match=r"dataset\.size: must be one of small, medium, large"):
+        reader(release, size="huge")
+
+
+@pytest.mark.parametrize(("precision", "dtype", "error"), [("f16", np.float16, 2**-12), ("u8", np.uint8, 1 / 510)])
+def test_hdseg__loses_no_more_precision_than_stated(release, precision, dtype, error):
+    exact, rounded = (read(reader(release, precision=p))[0].arrays("train") for p in ("f32", precision))
+    assert rounded["unary"].dtype == dtype
+    scale = rounded.get("unary_scale", np.float32(1))
+    assert np.abs(rounded["unary"].astype(np.float32) * scale - exact["unary"]).max() <= error * (1 + 1e-5)
+    assert (rounded["pairwise"] == exact["pairwise"]).all()
+
+
+def test_hdseg__takes_labels_for_pixels_without_the_hdseg_archive(release):
+    for path in sorted((release / "HDSeg").rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    with pytest.raises(DataError, match=r"2007_000032\.gt\.png: missing.*dataset\.pictures=false"):
+        read(reader(release))
+    arrays = read(reader(release, pictures=False))[0].arrays("test")
+    assert (arrays["foreground"] == arrays["area"] * arrays["labels"]).all()
+    assert arrays["hw"].shape == (0, 2)
+
+
+BROKEN = [
+    ("features_000001", np.ones((1969, 6)), r"features_000001 has shape \(1969, 6\), expected \(6, 1969\)"),
+    ("features_000001", np.full((6, 1969), np.nan), r"image 000001: unary\[0, 0\] is nan"),
+    ("features_000001", None, "field features_000001 is missing"),
+    ("labels_000000", np.zeros(5), r"labels_000000 has shape \(5,\), expected \(6,\)"),
+    ("labels_000000", np.full(6, 2), "labels_000000 holds values other than 0 and 1"),
+    ("edge_structure_000002", np.full((7, 2), 6), "edge_structure_000002: expected pairs of different ids in 0..5"),
+    ("edge_count_000002", np.array([9]), r"edge_structure_000002 has shape \(7, 2\), expected \(9, 2\)"),
+    ("annotation_file_000000", "anno_x", "annotation_file is 'anno_x'"),
+]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), BROKEN)
+def test_hdseg__names_file_and_field_of_what_is_wrong(release, field, value, message):
+    edit(release, field, value)
+    with pytest.raises(DataError, match=message) as caught:
+        read(reader(release))
+    assert "horse-features.bin" in str(caught.value)
+
+
+def test_hdseg__names_a_superpixel_map_that_is_missing_or_does_not_fit(release):
+    path = release / hdseg.MAPS["train"] / "000002.png"
+    save(path, np.zeros((12, 16), np.uint8))
+    with pytest.raises(DataError, match=r"000002\.png: ids 0\.\.0; expected every one of 0\.\.5"):
+        read(reader(release))
+    path.unlink()
+    with pytest.raises(DataError, match=r"000002\.png: missing \(superpixel map"):
+        read(reader(release))
+
+
+def test_hdseg__names_a_mask_of_another_size(release):
+    path = release / hdseg.MASKS / "n02/n02_7.bb.png"
+    save(path, np.zeros((12, 15), np.uint8))
+    with pytest.raises(DataError, match=r"n02_7\.bb\.png: size \(12, 15\)"):
+        read(reader(release))
+
+
+def test_hdseg__needs_a_root_with_the_feature_files(tmp_path):
+    with pytest.raises(DataError, match=r"dataset\.root: missing"):
+        open_dataset("hdseg", {})
+    with pytest.raises(DataError, match=r"no data/horse-features\.bin"):
+        open_dataset("hdseg", {"root": tmp_path})

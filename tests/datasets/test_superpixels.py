@@ -1,0 +1,200 @@
+"""Pixels to graph and features: counts by hand, chi^2 by its formula, the same bits for all numbers of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from memory_sink import MemorySink
+from skimage.measure import label
+from threadpoolctl import threadpool_limits
+
+from stages.datasets import DataError
+from stages.datasets.horse_scenes import compose
+from stages.datasets.pictures import FeatureOptions, Picture, check_finite, featurize_pictures
+from stages.datasets.superpixels import adjacency, segment, tally
+from stages.datasets.vision_features import (
+    ETAS,
+    Words,
+    dense_sift,
+    learn_words,
+    nearest,
+    pairwise_features,
+    rings,
+    unary_features,
+)
+
+
+def stripes(count: int = 4, width: int = 8, height: int = 16) -> np.ndarray:
+    """Regions 0..count-1 side by side: a path graph."""
+    return np.repeat(np.arange(count), width)[None, :].repeat(height, axis=0)
+
+
+def words(colours: int, sifts: int) -> Words:
+    rng = np.random.default_rng(0)
+    return Words(
+        rng.integers(256, size=(colours, 3), dtype=np.uint8), rng.integers(160, size=(sifts, 128), dtype=np.uint8)
+    )
+
+
+def test_segment__makes_connected_regions_of_about_the_wanted_number():
+    counts = []
+    for number in range(4):
+        regions = segment(compose(0, 0, number).rgb, 147)
+        counts.append(regions.max() + 1)
+        assert (np.unique(regions) == np.arange(counts[-1])).all()
+        assert label(regions + 1, connectivity=1).max() == counts[-1]
+    assert 130 < np.mean(counts) < 165
+
+
+def test_segment__survives_a_picture_of_one_colour():
+    regions = segment(np.full((40, 60, 3), 77, dtype=np.uint8), 20)
+    assert 10 < regions.max() + 1 < 35
+
+
+def test_adjacency__lists_each_touching_pair_once():
+    regions = np.array([[0, 0, 1], [2, 0, 1], [2, 3, 3]])
+    assert adjacency(regions).tolist() == [[0, 1], [0, 2], [0, 3], [1, 3], [2, 3]]
+    assert adjacency(np.zeros((3, 3), int)).shape == (0, 2)
+
+
+def test_tally__takes_the_majority_and_gives_ties_to_the_background():
+    regions = np.array([[0, 0, 1, 1, 1]])
+    mask = np.array([[1, 0, 1, 1, 0]])
+    counted = tally(regions, mask)
+    assert counted["labels"].tolist() == [0, 1]
+    assert counted["area"].tolist() == [2, 3]
+    assert counted["foreground"].tolist() == [1, 2]
+
+
+def test_nearest__agrees_with_integer_distances():
+    rng = np.random.default_rng(1)
+    values, centres = (rng.integers(256, size=(n, 128), dtype=np.uint8) for n in (300, 40))
+    centres[7] = centres[3]
+    exact = ((values[:, None].astype(np.int64) - centres[None]) ** 2).sum(axis=2)
+    assert (nearest(values, centres) == exact.argmin(axis=1)).all()
+    assert (nearest(centres, centres)[[3, 7]] == 3).all()
+
+
+def test_unary_features__has_1969_columns_of_unit_histograms():
+    picture = compose(0, 0, 1)
+    regions = segment(picture.rgb, 147)
+    vocabulary = words(128, 512)
+    x = unary_features(picture.rgb, regions, adjacency(regions), vocabulary)
+    assert x.shape == (regions.max() + 1, 1969)
+    assert x.dtype == np.float32
+    assert (x[:, 0] == 1).all()
+    start = 1
+    for width in np.repeat(vocabulary.widths, 3):
+        total = np.square(x[:, start : start + width], dtype=np.float64).sum(axis=1)
+        assert (np.isclose(total, 1, atol=1e-6) | (total == 0)).all()
+        start += width
+    assert np.isclose(np.square(x[:, 1:433], dtype=np.float64).sum(axis=1), 6, atol=1e-5).all()
+
+
+def test_unary_features__counts_own_neighbours_and_second_neighbours():
+    regions = stripes()
+    x = unary_features(np.zeros((16, 32, 3), np.uint8), regions, adjacency(regions), words(3, 4))
+    own, first, second = (np.square(x[:, 1 + 16 * k : 17 + 16 * k]).reshape(-1, 4, 4).sum(axis=1) for k in range(3))
+    assert np.allclose(own, np.eye(4))
+    assert np.allclose(first, [[0, 1, 0, 0], [0.5, 0, 0.5, 0], [0, 0.5, 0, 0.5], [0, 0, 1, 0]])
+    assert np.allclose(second, [[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]])
+
+
+def test_rings__second_neighbours_are_exactly_two_steps_away():
+    first, second = rings(4, np.array([[0, 1], [0, 2], [1, 2], [2, 3]]))
+    assert first.tolist() == [[0, 1, 1, 0], [1, 0, 1, 0], [1, 1, 0, 1], [0, 0, 1, 0]]
+    assert second.tolist() == [[0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]]
+
+
+def test_pairwise_features__are_a_constant_and_the_chi2_kernel():
+    rng = np.random.default_rng(2)
+    widths = (16, 5, 7)
+    x = np.concatenate(
+        [np.ones((4, 1)), *(np.sqrt(rng.dirichlet(np.ones(w), 4)) for w in np.repeat(widths, 3))], axis=1
+    )
+    edges = np.array([[0, 1], [1, 3]])
+    features = pairwise_features(x, edges, widths)
+    assert features.shape == (2, 100)
+    expected = []
+    for a, b in edges:
+        row, start = [1.0], 1
+        for width in np.repeat(widths, 3):
+            p, q = x[a, start : start + width] ** 2, x[b, start : start + width] ** 2
+            row += [np.exp(-eta * 0.5 * sum((p - q) ** 2 / (p + q))) for eta in ETAS]
+            start += width
+        expected.append(row)
+    assert np.allclose(features, expected, atol=1e-6)
+
+
+def test_pairwise_features__are_one_for_equal_and_smallest_for_disjoint_histograms():
+    x = np.zeros((3, 10))
+    x[0, 1:4], x[1, 1:4] = [1, 0, 0], [0, 1, 0]
+    features = pairwise_features(x, np.array([[0, 1], [1, 1], [2, 2]]), (3, 0, 0))
+    assert np.allclose(features[0, 1:12], np.exp(-ETAS))
+    assert (features[1:] == 1).all()
+
+
+def test_dense_sift__is_eight_bit_and_lies_in_the_picture():
+    position, descriptor = dense_sift(compose(0, 0, 2).rgb)
+    assert descriptor.dtype == np.uint8
+    assert descriptor.shape == (2 * 30 * 40, 128)
+    assert position.min() == 2 * 160 + 2
+    assert position.max() == 118 * 160 + 158
+
+
+def test_learn_words__refuses_too_few_samples():
+    with pytest.raises(DataError, match=r"dataset\.sift_words=9.*only 5 samples"):
+        learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, what="sift_words")
+
+
+def test_learn_words__does_not_depend_on_the_number_of_threads():
+    samples = np.random.default_rng(3).integers(200, size=(6000, 128), dtype=np.uint8)
+    learned = []
+    for threads in (1, 2):
+        with threadpool_limits(limits=threads):
+            learned.append(learn_words(samples, 40, seed=0, what="sift_words"))
+    assert (learned[0] == learned[1]).all()
+    assert len(np.unique(learned[0], axis=0)) == 40
+
+
+def test_check_finite__names_image_field_and_place():
+    arrays = {"unary": np.ones((3, 4)), "pairwise": np.ones((2, 100))}
+    check_finite(arrays, "image 7")
+    arrays["unary"][1, 2] = np.nan
+    with pytest.raises(DataError, match=r"image 7: unary\[1, 2\] is nan"):
+        check_finite(arrays, "image 7")
+
+
+@pytest.mark.parametrize("options", [{"superpixels": 0}, {"sift_words": 2.5}, {"colour_words": True}])
+def test_feature_options__must_be_positive_whole_numbers(options):
+    with pytest.raises(ValueError, match=f"dataset.{next(iter(options))}"):
+        FeatureOptions(**options)
+
+
+def load(item: Picture) -> Picture:
+    return item
+
+
+def features_of(train: list[Picture], test: list[Picture]) -> MemorySink:
+    sink = MemorySink("segmentation")
+    options = FeatureOptions(superpixels=30, colour_words=8, sift_words=10)
+    featurize_pictures(load, {"train": train, "test": test}, options, 0, sink, map, lambda *_: None)
+    return sink
+
+
+def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only():
+    scenes = [compose(0, 0, number) for number in range(4)]
+    one, other, swapped = (
+        features_of(scenes[:2], [scenes[2]]),
+        features_of(scenes[:2], [scenes[3]]),
+        features_of([scenes[0], scenes[3]], [scenes[2]]),
+    )
+    for name in ("colour_words", "sift_words"):
+        assert (one.whole[""][name] == other.whole[""][name]).all()
+        assert (one.whole[""][name] != swapped.whole[""][name]).any()
+    assert (one.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
+
+
+def test_featurize_pictures__refuses_an_empty_split():
+    with pytest.raises(DataError, match="1 training and 0 test"):
+        features_of([compose(0, 0, 0)], [])
