@@ -9,7 +9,8 @@ import numpy as np
 from skimage.segmentation import slic
 
 COMPACTNESS = 20.0
-"""SLIC's weight of distance against colour (CIELAB units); 20 keeps horses' legs apart from the ground best."""
+"""SLIC's weight of distance against colour (CIELAB units). Of 5, 10 and 20 the one whose superpixels cross the masks of
+28 Weizmann photographs least, at about equal numbers of superpixels."""
 
 ASKED_PER_GOT = 1.1
 """SLIC merges crumbs: it is asked for this many times the superpixels that are wanted."""
