@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stages.problems.chain_features import derived
-from stages.problems.chain_kernels import copy_transitions, gram_norm2, push_rows, token_scores, viterbi
+from stages.problems.chain_kernels import chain_scores, gram_norm2, push_rows, viterbi
 from stages.problems.chain_metrics import metrics
 from stages.problems.protocol import frozen
 
@@ -54,18 +54,12 @@ class Chain(NamedTuple):
     """float32, flat (T, T) per block: inner products of tokens"""
 
     def scores(self, i, w, theta):
-        K, first, last = self.labels, self.label_ptr[i], self.label_ptr[i + 1]
-        for t in range(first, last):
-            token_scores(self.ids, self.values, self.row_ptr[t], self.row_ptr[t + 1], K, w, theta, (t - first) * K)
-        copy_transitions(w, self.d - K * K, theta, (last - first) * K, K * K)
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)
 
     def max_oracle(self, i, theta, y, scratch):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        viterbi(theta, T, self.labels, 1.0 / T, self.truth, first, y, scratch[0])
-        wrong = 0
-        for t in range(T):
-            wrong += y[t] != self.truth[first + t]
-        return wrong / T
+        return viterbi(theta, T, self.labels, 1.0 / T, self.truth, first, y, scratch[0]) / T
 
     def decode(self, i, theta, y, scratch):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]

@@ -1,7 +1,8 @@
 """Compiled kernels of chains: sparse scores, Viterbi, Gram norms, sparse updates. Layouts as in `chain`.
 
-Indices are unsigned: with signed ones the compiler must allow for negative, wrapping indices and does not vectorise. Eight
-rows enter each pass of an inner loop, as the loop's result is loaded and stored (and checked for overlap) only once for them.
+Indices are unsigned: with signed ones the compiler must allow for negative, wrapping indices and does not vectorise
+(four times slower). Eight rows enter each pass of an inner loop, whose result is then loaded, stored and checked for
+overlap only once for all of them.
 """
 
 from __future__ import annotations
@@ -18,19 +19,11 @@ FEW = 4
 
 
 @njit(**JIT)
-def token_scores(ids, values, start, stop, labels, w, theta, offset):
-    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], times their values where there are any."""
+def _binary_scores(ids, start, stop, labels, w, theta, offset):
+    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop]."""
     K, o, j = U(labels), U(offset), start
-    for k in range(K):
-        theta[o + U(k)] = 0.0
-    if values.size > 0:
-        while j < stop:
-            r0, x = U(ids[j]) * K, values[j]
-            for b in range(K):
-                k = U(b)
-                theta[o + k] += x * w[r0 + k]
-            j += 1
-        return
+    for b in range(K):
+        theta[o + U(b)] = 0.0
     while j + 8 <= stop:
         r0, r1, r2, r3 = U(ids[j]) * K, U(ids[j + 1]) * K, U(ids[j + 2]) * K, U(ids[j + 3]) * K
         r4, r5, r6, r7 = U(ids[j + 4]) * K, U(ids[j + 5]) * K, U(ids[j + 6]) * K, U(ids[j + 7]) * K
@@ -40,17 +33,40 @@ def token_scores(ids, values, start, stop, labels, w, theta, offset):
                 (w[r4 + k] + w[r5 + k]) + (w[r6 + k] + w[r7 + k])
             )
         j += 8
-    while j + 2 <= stop:
-        r0, r1 = U(ids[j]) * K, U(ids[j + 1]) * K
-        for b in range(K):
-            k = U(b)
-            theta[o + k] += w[r0 + k] + w[r1 + k]
-        j += 2
-    if j < stop:
+    while j < stop:
         r0 = U(ids[j]) * K
         for b in range(K):
             k = U(b)
             theta[o + k] += w[r0 + k]
+        j += 1
+
+
+@njit(**JIT)
+def _valued_scores(ids, values, start, stop, labels, w, theta, offset):
+    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], each times its value."""
+    K, o = U(labels), U(offset)
+    for b in range(K):
+        theta[o + U(b)] = 0.0
+    for j in range(start, stop):
+        r0, x = U(ids[j]) * K, values[j]
+        for b in range(K):
+            k = U(b)
+            theta[o + k] += x * w[r0 + k]
+
+
+@njit(**JIT)
+def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
+    """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
+    if values.size == 0:
+        for t in range(T):
+            _binary_scores(ids, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
+    else:
+        for t in range(T):
+            _valued_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
+    o, p = U(transitions), U(T * K)
+    for j in range(U(K * K)):
+        k = U(j)
+        theta[p + k] = w[o + k]
 
 
 @njit(**JIT)
@@ -60,7 +76,7 @@ def _larger(a, b):
 
 @njit(**JIT)
 def _best_predecessors(theta, step, labels, before, here, best):
-    """here[b] <- max_a before[a] + transition(a, b): theta[step:] holds (K, K), `before` and `here` are places in best."""
+    """here[b] <- max_a before[a] + transition(a, b); theta[step:] holds (K, K), `before`, `here` are places in best."""
     K, p, h = U(labels), U(before), U(here)
     x0, r0 = best[p], U(step)
     for j in range(K):
@@ -99,7 +115,7 @@ def _best_predecessors(theta, step, labels, before, here, best):
 
 @njit(**JIT)
 def viterbi(theta, T, K, bonus, truth, first, y, best):
-    """y <- argmax of theta plus `bonus` for every wrong label; best (2 T K,) is workspace.
+    """y <- argmax of theta plus `bonus` for every wrong label; returns how many are wrong. best (2 T K,) is workspace.
 
     Only maxima are kept on the way forward: best[t] those of prefixes that end in each label, and best[T + t] the same
     without token t. On the way back the label before is the first one that attains the maximum, to the bit.
@@ -125,12 +141,15 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
         if best[last + b] > best[last + label]:
             label = b
     y[T - 1] = label
+    wrong = 1 if label != truth[first + T - 1] else 0
     for t in range(T - 2, -1, -1):
         top, here, a = best[reached + (t + 1) * K + label], t * K, 0
         while a < K - 1 and best[here + a] + theta[step + a * K + label] != top:
             a += 1
         label = a
         y[t] = label
+        wrong += 1 if label != truth[first + t] else 0
+    return wrong
 
 
 @njit(**FAST)
@@ -197,12 +216,3 @@ def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
     for b in range(K * K):
         k = U(b)
         w[o + k] += c * delta[p + k]
-
-
-@njit(**JIT)
-def copy_transitions(w, start, theta, offset, size):
-    """theta[offset:offset + size] <- w[start:start + size]."""
-    o, p = U(start), U(offset)
-    for j in range(U(size)):
-        k = U(j)
-        theta[p + k] = w[o + k]
