@@ -106,6 +106,8 @@ def _stages(job: Job) -> dict[str, Any] | None:
         if name != "featurize" and name in done and not _more_time(done[name], job.settings):
             continue
         (job.dir.path / "result.json").unlink(missing_ok=True)
+        if name in done and name != "featurize":
+            job.dir.forget(name)
         start = time.monotonic()
         job.progress.stage(name)
         facts = stage(job)

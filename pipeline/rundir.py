@@ -122,10 +122,15 @@ class RunDir:
         write_json(self.path / "manifest.json", self.manifest)
 
     def record(self, stage: str, **facts: Any) -> None:
-        """Note that `stage` is done; what follows it is to be done again."""
-        later = STAGES[STAGES.index(stage) + 1 :]
-        stages = {name: entry for name, entry in self.manifest["stages"].items() if name not in later}
-        self.manifest["stages"] = {**stages, stage: facts}
+        """Note that `stage` is done, and what is to be known of it."""
+        self.forget(stage)
+        self.manifest["stages"][stage] = facts
+        self.save()
+
+    def forget(self, stage: str) -> None:
+        """`stage` and what follows it are to be done again."""
+        later = STAGES[STAGES.index(stage) :]
+        self.manifest["stages"] = {name: e for name, e in self.manifest["stages"].items() if name not in later}
         self.save()
 
     def attempt(self, hydra: Mapping[str, str]) -> Path:

@@ -14,6 +14,7 @@ import io
 import logging
 import math
 import os
+import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,6 +29,8 @@ from pipeline.rundir import RunDir, flat, read_json, write_json
 CHILDREN = 30
 LIVE_SECONDS = 30.0
 """Between two projections of a run that goes on."""
+LOCK_SECONDS = 5.0
+"""Patience with a database that another process holds."""
 BATCH = 1000
 """Metrics MLflow takes at a time."""
 log = logging.getLogger("gapwise")
@@ -127,6 +130,7 @@ def project(uri: str, run_dir: Path, trace: Mapping[str, Any], status: str) -> s
     """
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    _probe(uri)
     from mlflow import MlflowClient
 
     manifest = read_json(run_dir / "manifest.json")
@@ -154,6 +158,16 @@ def project(uri: str, run_dir: Path, trace: Mapping[str, Any], status: str) -> s
     else:
         client.set_terminated(run_id, status, ended)
     return run_id
+
+
+def _probe(uri: str) -> None:
+    """sqlite3.Error if a local database cannot be written now: MLflow itself would try for minutes."""
+    if uri.startswith("sqlite:///"):
+        connection = sqlite3.connect(uri.removeprefix("sqlite:///"), timeout=LOCK_SECONDS)
+        try:
+            connection.execute("begin immediate")
+        finally:
+            connection.close()
 
 
 def _experiment(client: Any, uri: str, name: str) -> str:

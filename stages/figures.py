@@ -59,7 +59,7 @@ def draw(run_dir: Path, features: Features) -> list[Path]:
                 paint(figure, arrays, attrs)
         pictures = features.arrays("test")
         predictions = run_dir / "predictions.npz"
-        if "superpixel_map" in pictures and predictions.is_file():
+        if predictions.is_file() and "hw" in pictures and pictures["hw"].size:
             with np.load(predictions) as file:
                 labels, label_ptr = file["labels"], file["label_ptr"]
             with _figure(run_dir, "segmentations", (11.0, 4.8), made) as figure:

@@ -98,6 +98,8 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
     group.attrs.update(
         {
             "status_meanings": meanings,
+            "n": 5,
+            "d": 3,
             "eps": 0.1,
             "kappa": 0.9,
             "rule": "one_sided",
@@ -109,6 +111,8 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
 
 def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> str:
     note(run_dir, "solve")
+    if ways["seed"] == 13:
+        raise ValueError("segmentation: block 7: unary is not finite")
     for what, number in (("solve:interrupt", signal.SIGINT), ("solve:sigterm", signal.SIGTERM)):
         if misbehaves(what):
             os.kill(os.getpid(), number)

@@ -1,0 +1,142 @@
+"""Parallel maps: the same results in the same order wherever they are computed, and never too many at a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipeline.compute import WINDOW, Compute
+from pipeline.config import ComputeOptions
+from pipeline.interrupt import Interrupted, Stop
+
+KINDS = ("serial", "threads", "processes")
+
+
+def square(x: int) -> int:
+    return x * x
+
+
+def fail_at_three(x: int) -> int:
+    if x == 3:
+        raise ValueError("image 3: no mask")
+    return x
+
+
+def die_once(item: tuple[str, int]) -> int:
+    """Ends its process the first time it sees item 2."""
+    flag, number = Path(item[0]), item[1]
+    if number == 2 and not flag.exists():
+        flag.touch()
+        os._exit(1)
+    return number
+
+
+def die(x: int) -> int:
+    os._exit(1)
+
+
+def threads_set(x: int) -> str:
+    return os.environ["OMP_NUM_THREADS"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def compute(request: pytest.FixtureRequest) -> Iterator[Compute]:
+    with Compute(ComputeOptions(request.param, 2)) as made:
+        yield made
+
+
+def test_map_blocks__is_ordered(compute: Compute) -> None:
+    assert list(compute.map_blocks(square, range(40))) == [x * x for x in range(40)]
+    assert list(compute.map_blocks(square, [])) == []
+
+
+def test_map_blocks__takes_items_as_it_needs_them(compute: Compute) -> None:
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for x in range(1000):
+            taken.append(x)
+            yield x
+
+    results = compute.map_blocks(square, items())
+    assert next(results) == 0
+    assert len(taken) <= WINDOW * 2
+
+
+def test_map_blocks__passes_the_error_on(compute: Compute) -> None:
+    with pytest.raises(ValueError, match="image 3: no mask"):
+        list(compute.map_blocks(fail_at_three, range(6)))
+
+
+def test_map_ranges__is_ordered_and_closes_over_arrays(compute: Compute) -> None:
+    data = list(range(100))
+    ranges = [(k, k + 10) for k in range(0, 100, 10)]
+    assert compute.map_ranges(lambda a, b: sum(data[a:b]), ranges) == [sum(data[a:b]) for a, b in ranges]
+
+
+def test_map_ranges__passes_the_error_on(compute: Compute) -> None:
+    def fail(start: int, stop: int) -> None:
+        raise ValueError(f"block {start}")
+
+    with pytest.raises(ValueError, match="block 0"):
+        compute.map_ranges(fail, [(0, 1), (1, 2)])
+
+
+def test_map_ranges__uses_both_workers() -> None:
+    barrier = threading.Barrier(2, timeout=20)
+    with Compute(ComputeOptions("threads", 2)) as compute:
+        assert compute.map_ranges(lambda a, b: barrier.wait() >= 0, [(0, 1), (1, 2)]) == [True, True]
+
+
+def test_processes__are_replaced_when_one_dies(tmp_path: Path) -> None:
+    with Compute(ComputeOptions("processes", 2)) as compute:
+        items = [(str(tmp_path / "died"), k) for k in range(5)]
+        assert list(compute.map_blocks(die_once, items)) == [0, 1, 2, 3, 4]
+        assert (tmp_path / "died").exists()
+        with pytest.raises(RuntimeError, match="died twice"):
+            list(compute.map_blocks(die, range(2)))
+
+
+def test_processes__have_one_thread_each() -> None:
+    with Compute(ComputeOptions("processes", 1)) as compute:
+        assert list(compute.map_blocks(threads_set, range(2))) == ["1", "1"]
+
+
+def test_exit__leaves_no_process_and_no_thread() -> None:
+    before = threading.active_count()
+    with Compute(ComputeOptions("processes", 2)) as compute:
+        (first, *_) = compute.map_blocks(os_pid, range(2))
+        assert first != os.getpid()
+        compute.map_ranges(lambda a, b: None, [(0, 1), (1, 2)])
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and (alive(first) or threading.active_count() > before):
+        time.sleep(0.05)
+    assert not alive(first)
+    assert threading.active_count() <= before
+
+
+def test_stop__ends_map_blocks() -> None:
+    stop = Stop()
+    with Compute(ComputeOptions("serial"), stop) as compute:
+        results = compute.map_blocks(square, range(100))
+        next(results)
+        stop.request()
+        with pytest.raises(Interrupted):
+            list(results)
+
+
+def os_pid(x: int) -> int:
+    return os.getpid()
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,63 @@
+"""Progress in words: a line now and then where there is no terminal, and everything in the log file."""
+
+from __future__ import annotations
+
+import io
+import logging
+from pathlib import Path
+
+import pytest
+
+from pipeline.progress import Progress, clock, describe, solver_line, thousands
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_lines__come_at_most_every_so_often(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    with Progress(tmp_path / "log", every=3600, stream=stream) as progress:
+        for stage in ("featurize", "verify"):
+            progress.stage(stage)
+            for done in range(100):
+                progress.report(done, 100, "images")
+    assert stream.getvalue().splitlines() == ["featurize 0/100 images · 00:00", "verify 0/100 images · 00:00"]
+    assert "INFO featurize 0/100 images" in (tmp_path / "log").read_text()
+
+
+def test_terminal__gets_a_bar_and_warnings_and_the_file_gets_lines(tmp_path: Path) -> None:
+    stream = Terminal()
+    with Progress(tmp_path / "log", every=3600, stream=stream) as progress:
+        progress.stage("solve")
+        progress.report(3, 0, "λ 4 2.1e-03 · pass 14")
+        logging.getLogger("gapwise").warning("MLflow is away")
+        progress.close()
+    assert "\x1b[" in stream.getvalue()
+    assert "MLflow is away" in stream.getvalue()
+    assert "λ 4 2.1e-03 · pass 14 · 00:00" in (tmp_path / "log").read_text()
+
+
+def test_handlers__are_gone_afterwards(tmp_path: Path) -> None:
+    before = list(logging.getLogger("gapwise").handlers)
+    with Progress(tmp_path / "log", stream=io.StringIO()):
+        pass
+    assert logging.getLogger("gapwise").handlers == before
+
+
+def test_solver_line__is_the_one_of_the_design() -> None:
+    at = {"lambda": 2.1e-3, "breakpoint": 11, "passes": 14.2, "gap": 1.2e-3, "tolerance": 0.09, "oracle_calls": 48_123}
+    assert solver_line(at, 40) == "λ 12/40 2.1e-03 · pass 14 · gap 1.2e-03 (tol 9e-02) · 48k oracle calls"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [((0, 0, "waiting"), "waiting"), ((1234, 0, "words"), "1,234 words"), ((1, 3, "λ 1"), "λ 1")]
+)
+def test_describe__says_what_is_known(given: tuple[int, int, str], said: str) -> None:
+    assert describe(*given) == said
+
+
+def test_numbers__are_short() -> None:
+    assert [thousands(x) for x in (0, 9_999, 48_123, 12e6, 3e10)] == ["0", "9999", "48k", "12M", "30G"]
+    assert [clock(x) for x in (0, 42.9, 3599, 3600)] == ["00:00", "00:42", "59:59", "1:00:00"]

@@ -1,0 +1,127 @@
+"""MLflow shows what a run has stored, once, and never gets in its way. (Making the database takes seconds.)"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_stages import trace, write_path
+
+from pipeline.config import TrackingOptions
+from pipeline.rundir import RunDir, read_json, write_json
+from pipeline.tracking import CHILDREN, MlflowTracker, evenly, open_tracker, project
+
+
+def finished_run(root: Path, count: int) -> RunDir:
+    """A complete run directory with `count` breakpoints."""
+    place = root / "horses_sample-bcpfw_gap_cache-0123abcd"
+    (place / "figures").mkdir(parents=True)
+    (place / "figures" / "path.png").write_bytes(b"picture")
+    hydra = place / "attempts" / "now" / ".hydra"
+    hydra.mkdir(parents=True)
+    (hydra / "config.yaml").write_text("seed: 0\n")
+    science = {"solver": {"sampling": "gap", "cache": {"F": 0.25}}, "seed": 0}
+    manifest = {
+        "key": "0123abcd", "experiment": "regpath_horseseg", "solver": "bcpfw_gap_cache", "science": science,
+        "created": "2026-11-21T03:00:00+0000",
+    }  # fmt: skip
+    write_json(place / "manifest.json", manifest)
+    write_path(place / "path.zarr", count)
+    result = {"path": [{}] * count, "verify": {"certified": True, "max_gap": 0.08}, "evaluate": {"best_lambda": 0.25}}
+    write_json(place / "result.json", result)
+    return RunDir(place, "0123abcd")
+
+
+def metrics_stored(database: Path) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(database) as connection:
+        return sorted(connection.execute("select run_uuid, key, step, timestamp, value from metrics"))
+
+
+def test_projection__shows_the_path_once_and_mends_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = tmp_path / "mlflow.db"
+    uri = f"sqlite:///{database}"
+    directory = finished_run(tmp_path, count=40)
+    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
+    run_id = project(uri, directory.path, {name: column[:3] for name, column in trace().items()}, "RUNNING")
+
+    tracker = MlflowTracker(uri, directory)
+    tracker.finish("KILLED")
+    assert not (directory.path / "tracking.json").exists()
+    tracker.mend()
+    assert read_json(directory.path / "tracking.json") == {"uri": uri, "run_id": run_id}
+    assert caplog.records == []
+    once = metrics_stored(database)
+    (directory.path / "tracking.json").unlink()
+    tracker.mend()
+    assert metrics_stored(database) == once
+
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name("regpath_horseseg")
+    runs = client.search_runs([experiment.experiment_id], "tags.`gapwise.key` = '0123abcd'", max_results=1000)
+    (parent,) = (run for run in runs if run.data.tags["gapwise.kind"] == "path")
+    children = client.search_runs([experiment.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'")
+    assert len(runs) == 1 + CHILDREN
+    assert parent.info.status == "FINISHED"
+    assert parent.data.params["solver.cache.F"] == "0.25"
+    assert [m.value for m in client.get_metric_history(run_id, "log10_lambda")] == pytest.approx(
+        np.log10(0.5 / (1 + np.arange(40.0))).tolist()
+    )
+    assert len(client.get_metric_history(run_id, "trace/log10_gap")) == 6
+    assert len(client.get_metric_history(run_id, "test_loss")) == 40
+    assert {file.path for file in client.list_artifacts(run_id)} == {"figures", "run"}
+    first = next(run for run in children if run.data.tags["gapwise.breakpoint"] == "0")
+    assert first.data.params["solver.sampling"] == "gap"
+    assert first.data.params["lambda"] == "0.5"
+    assert len(client.get_metric_history(first.info.run_id, "trace/dual")) == 2
+
+
+@pytest.mark.parametrize("kind", ["corrupt", "directory", "locked"])
+def test_broken_database__costs_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    database = tmp_path / "mlflow.db"
+    says = {"corrupt": "not a database", "directory": "unable to open", "locked": "locked"}[kind]
+    if kind == "corrupt":
+        database.write_bytes(b"this is no database" * 100)
+    elif kind == "directory":
+        database.mkdir()
+    holder = sqlite3.connect(database if kind == "locked" else ":memory:")
+    holder.execute("begin exclusive")
+    directory = finished_run(tmp_path, count=3)
+    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("pipeline.tracking.LOCK_SECONDS", 0.1)
+    tracker = MlflowTracker(f"sqlite:///{database}", directory)
+    with caplog.at_level(logging.WARNING, "gapwise"):
+        tracker.observe(trace())
+        tracker.finish("FINISHED")
+    holder.close()
+    (warning,) = (record.getMessage() for record in caplog.records if record.name == "gapwise")
+    assert says in warning
+    assert "the same command will mend this" in warning
+    assert not (directory.path / "tracking.json").exists()
+
+
+def test_none__does_nothing(tmp_path: Path) -> None:
+    tracker = open_tracker(TrackingOptions("none"), finished_run(tmp_path, 3))
+    tracker.observe(trace())
+    tracker.finish("FINISHED")
+    tracker.mend()
+    assert not list(tmp_path.rglob("tracking.json"))
+    assert json.loads(next(tmp_path.rglob("manifest.json")).read_text())["key"] == "0123abcd"
+
+
+def test_evenly__keeps_first_and_last() -> None:
+    assert evenly(3, 30) == [0, 1, 2]
+    chosen = evenly(1000, 30)
+    assert len(chosen) == 30
+    assert (chosen[0], chosen[-1]) == (0, 999)
+    assert set(np.diff(chosen)) <= {34, 35}
