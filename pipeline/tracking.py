@@ -166,6 +166,7 @@ def _probe(uri: str) -> None:
         connection = sqlite3.connect(uri.removeprefix("sqlite:///"), timeout=LOCK_SECONDS)
         try:
             connection.execute("begin immediate")
+            connection.execute("select count(*) from sqlite_master")
         finally:
             connection.close()
 
