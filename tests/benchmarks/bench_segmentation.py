@@ -216,6 +216,7 @@ def main() -> None:
     inputs = [
         (i, theta[slice(*problem.local_ptr[i : i + 2])], costs[slice(*problem.label_ptr[i : i + 2])]) for i in range(n)
     ]
+    steps_pass(problem, orders[0], SCORES, FW, scale, mu, ell, labels, w, sink, theta)
     cut_pass(problem, orders[0], theta, labels)
     for _ in range(options.repeats):
         start = time.process_time()
