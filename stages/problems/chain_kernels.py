@@ -124,8 +124,8 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
     for t in range(T):
         here, true = t * K, np.int64(truth[first + t]) if bonus > 0.0 else K
         if t == 0:
-            for b in range(K):
-                best[b] = theta[b] + bonus
+            for k in range(K):
+                best[k] = theta[k] + bonus
             if true < K:
                 best[true] = theta[true]
             continue
@@ -137,9 +137,9 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
         if true < K:
             best[here + true] = best[reached + here + true] + theta[here + true]
     label, last = 0, (T - 1) * K
-    for b in range(1, K):
-        if best[last + b] > best[last + label]:
-            label = b
+    for k in range(1, K):
+        if best[last + k] > best[last + label]:
+            label = k
     y[T - 1] = label
     wrong = 1 if label != truth[first + T - 1] else 0
     for t in range(T - 2, -1, -1):

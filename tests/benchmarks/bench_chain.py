@@ -1,11 +1,11 @@
-"""Speed of the chain structure on the real OCR-large and CoNLL: one exact gap pass, and the parts of a step, on one core.
+"""Speed of chains on the real OCR-large and CoNLL: one exact gap pass, and the parts of a step, on one core.
 
     python tests/benchmarks/bench_chain.py [folder of the data sets]
 
-The lower bound counts the doubles that must pass from the nearest cache through an adder: every weight of every attribute
-for the scores, every transition for Viterbi and twice for its copy into theta. The rate at which this core sums doubles that
-lie in its first-level cache is measured in the same run. Smallest CPU time of several
-repetitions: the machine may be shared.
+The lower bound counts the doubles that must pass from the nearest cache through an adder: every weight of every
+attribute for the scores, every transition for Viterbi and twice for its copy into theta. The rate at which this core
+sums doubles that lie in its first-level cache is measured in the same run. Smallest CPU time of several repetitions:
+the machine may be shared.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from numba import njit
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-from memory_sink import problems
+from memory_sink import problems  # noqa: E402
 
-from stages.datasets import open_dataset
-from stages.problems.protocol import FAST, JIT, max_label_length, max_local_size
+from stages.datasets import open_dataset  # noqa: E402
+from stages.problems.protocol import FAST, JIT, max_label_length, max_local_size  # noqa: E402
 
 
 @njit(**JIT)
@@ -133,8 +133,10 @@ def bench(name, problem):
     rate = x.size * 20_000 / best(lambda: sum_of(x, 20_000))
     bound_scores, bound_oracle = (emission + 2 * n * K * K) / rate, transition / rate
     streamed = (problem.ids.nbytes + problem.gram.nbytes + 8 * mu.size) / 1e6
-    print(f"\n{name}: n={n} T={lengths.mean():.1f} K={K} d={problem.d}, {problem.ids.size / lengths.sum():.1f} attributes a token")
-    print(f"  this core sums {rate / 1e6:.1f} doubles a ns; ids, Gram matrices and mu: {streamed:.0f} MB, w {8e-6 * problem.d:.1f} MB")
+    attributes = problem.ids.size / lengths.sum()
+    print(f"\n{name}: n={n} T={lengths.mean():.1f} K={K} d={problem.d}, {attributes:.1f} attributes a token")
+    print(f"  this core sums {rate / 1e6:.1f} doubles a ns")
+    print(f"  ids, Gram matrices and mu: {streamed:.0f} MB, w {8e-6 * problem.d:.1f} MB")
     print("  exact gap pass, ms          measured  lower bound  reached")
     for part, ms, bound in (
         ("scores", scores, bound_scores),
@@ -151,7 +153,7 @@ def bench(name, problem):
 
         direction, norm, whole = run(1), run(2), run(3)
         kind = "pairwise-like" if pairwise else "Frank-Wolfe"
-        print(f"  {kind} steps: {whole:.2f} ms a pass, {1e3 * whole / n:.2f} us a step "
+        print(f"  {kind}: {whole:.2f} ms a pass, {1e3 * whole / n:.2f} us a step "
               f"(to the direction {direction:.2f}, norm {norm - direction:.2f}, update {whole - norm:.2f})")  # fmt: skip
 
 

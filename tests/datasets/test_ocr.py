@@ -1,0 +1,123 @@
+"""OCR letters: both file formats, folds, errors with line numbers, sizes of the real data."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from memory_sink import problems
+
+from stages.datasets import DataError, open_dataset
+from stages.datasets.ocr import read_letter_data, read_npz
+
+
+def words(seed: int = 0) -> dict[str, np.ndarray]:
+    """Three words of 2, 1 and 3 letters in folds 0, 1, 1."""
+    rng = np.random.default_rng(seed)
+    return {
+        "pixels": (rng.random((6, 128)) < 0.3).astype(np.uint8),
+        "letter": np.array([0, 25, 3, 3, 1, 0], dtype=np.uint8),
+        "word_start": np.array([0, 2, 3, 6], dtype=np.int32),
+        "word_fold": np.array([0, 1, 1], dtype=np.uint8),
+    }
+
+
+def lines(data) -> list[str]:
+    """The same in the publisher's format."""
+    result = []
+    for word, (a, b) in enumerate(zip(data["word_start"][:-1], data["word_start"][1:], strict=True)):
+        for row in range(a, b):
+            head = [row + 1, chr(97 + data["letter"][row]), row + 2 if row + 1 < b else -1, word + 1, row - a + 1,
+                    data["word_fold"][word]]  # fmt: skip
+            result.append("\t".join(str(x) for x in [*head, *data["pixels"][row]]) + "\t")
+    return result
+
+
+def write(tmp_path, text: list[str], name: str = "letter.data"):
+    raw = ("\n".join(text) + "\n").encode()
+    (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+    return {"root": tmp_path}
+
+
+@pytest.mark.parametrize("name", ["ocr_letters.npz", "letter.data", "letter.data.gz"])
+def test_ocr__all_formats_give_the_same_words(tmp_path, name):
+    data = words()
+    if name.endswith(".npz"):
+        np.savez(tmp_path / name, **data)
+    else:
+        write(tmp_path, lines(data), name)
+    file = tmp_path / name
+    read = read_npz(file) if name.endswith(".npz") else read_letter_data(file)
+    for got, expected in ((read.pixels, "pixels"), (read.letter, "letter"), (read.start, "word_start"),
+                          (read.fold, "word_fold")):  # fmt: skip
+        np.testing.assert_array_equal(got, data[expected])
+    train, test, _sink, meta = problems(open_dataset("ocr", {"root": tmp_path}))
+    assert (train.n, test.n, train.d, meta["d"]) == (1, 2, 4082, 4082)
+    np.testing.assert_array_equal(train.truth, [0, 25])
+    first = np.flatnonzero(data["pixels"][0])
+    np.testing.assert_array_equal(train.ids[: first.size + 2], [*first, 128, 129])
+    assert train.ids[-1] == 130
+
+
+def test_ocr__size_and_fold_choose_the_split(tmp_path):
+    root = write(tmp_path, lines(words()))
+    assert problems(open_dataset("ocr", {**root, "size": "large"}))[0].n == 2
+    assert problems(open_dataset("ocr", {**root, "size": "small", "fold": 1}))[0].n == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: [*t[:3], t[3][:-2] + "2\t", *t[4:]], "line 4 has a pixel that is neither 0 nor 1"),
+        (lambda t: [*t[:2], t[2][:-2] + "10\t", *t[3:]], "line 3 has a pixel that is neither 0 nor 1"),
+        (lambda t: [*t[:1], t[1].rsplit("\t", 2)[0], *t[2:]], "line 2 has not 134 tab-separated columns"),
+        (lambda t: [t[0].replace("\ta\t", "\tA\t"), *t[1:]], "line 1 has a letter outside a-z"),
+        (lambda t: t[:4] + t[5:], "line 5 is not the next letter of its word"),
+        (lambda t: [t[0], "", *t[1:]], "line 2 has not 134"),
+        (lambda t: [t[0].replace("\t1\t1\t0\t", "\t1\tx\t0\t", 1), *t[1:]], "line 1 has a word id, position or fold"),
+        (lambda t: [t[0], t[1].replace("\t1\t2\t0\t", "\t1\t2\t1\t", 1), *t[2:]], "line 2 changes its fold"),
+    ],
+)
+def test_ocr__bad_lines_are_named(tmp_path, change, message):
+    root = write(tmp_path, change(lines(words())))
+    with pytest.raises(DataError, match=rf"letter\.data: {message}"):
+        problems(open_dataset("ocr", root))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pixels": words()["pixels"] * 2}, "pixels: row 0 has a pixel that is neither 0 nor 1"),
+        ({"pixels": words()["pixels"][:, :100]}, r"pixels has shape \(6, 100\)"),
+        ({"word_start": np.array([0, 2, 2, 6])}, "word_start: word 1 has no letters"),
+        ({"letter": np.full(6, 26, dtype=np.uint8)}, r"letter: row 0 is not in 0\.\.25"),
+    ],
+)
+def test_ocr__bad_arrays_are_named(tmp_path, change, message):
+    np.savez(tmp_path / "ocr_letters.npz", **{**words(), **change})
+    with pytest.raises(DataError, match=message):
+        problems(open_dataset("ocr", {"root": tmp_path}))
+
+
+def test_ocr__options_that_cannot_be_used_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"dataset\.root: missing"):
+        open_dataset("ocr", {})
+    with pytest.raises(DataError, match=r"dataset\.root: .* holds none of"):
+        open_dataset("ocr", {"root": tmp_path})
+    with pytest.raises(DataError, match=r"dataset\.size: expected small or large"):
+        open_dataset("ocr", {"root": tmp_path, "size": "medium"})
+    root = write(tmp_path, lines(words()))
+    with pytest.raises(DataError, match=r"dataset\.fold=7 does not exist; there are folds 0, 1"):
+        problems(open_dataset("ocr", {**root, "fold": 7}))
+
+
+def test_ocr__real_data_has_the_sizes_of_the_papers(shared_data):
+    reader = open_dataset("ocr", {"root": shared_data / "ocr", "size": "small"})
+    train, test, _, meta = problems(reader)
+    assert (train.n, test.n, train.d, meta["classes"]) == (626, 6251, 4082, 26)
+    assert (train.truth.size, test.truth.size) == (4617, 47535)
+    text = read_letter_data(shared_data / "ocr" / "letter.data.gz")
+    arrays = read_npz(shared_data / "ocr" / "ocr_letters.npz")
+    for name in ("pixels", "letter", "start", "fold"):
+        np.testing.assert_array_equal(getattr(text, name), getattr(arrays, name))

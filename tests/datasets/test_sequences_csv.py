@@ -1,0 +1,115 @@
+"""A user's own sequences: CRF++ templates, CRFsuite's lines, errors with file and line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from memory_sink import problems
+
+from stages.datasets import DataError, open_dataset
+
+COLUMNS = "a x P\nb x Q\n\na y P\n"
+TEMPLATE = "# words\nU00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\n\nB\n"
+LINES = "P\tw=a\tlen:0.5\nQ\tw=b\ta\\:b:2\n\nP\tw=a\tw=a\n"
+
+
+def write(tmp_path, train=COLUMNS, test=COLUMNS, template=TEMPLATE, **options):
+    files = {"file": "train.txt", "test_file": "test.txt"}
+    for name, text in ((files["file"], train), (files["test_file"], test), ("template", template)):
+        if text is not None:
+            (tmp_path / name).write_text(text)
+    if template is not None:
+        files["template"] = "template"
+    return {name: str(tmp_path / file) for name, file in files.items()} | options
+
+
+def rows(problem):
+    return [sorted(problem.ids[a:b]) for a, b in zip(problem.row_ptr[:-1], problem.row_ptr[1:], strict=True)]
+
+
+def test_columns__templates_expand_as_in_crfpp(tmp_path):
+    train, test, _, meta = problems(open_dataset("sequences_csv", write(tmp_path)))
+    # U00: a, b; U01: _B-1/x, a/x, _B-1/y; U02: _B-2 (twice), _B-1: the two distances outside differ
+    assert meta["attributes"] == 2 + 3 + 2 + 3
+    assert meta["label_names"] == ["P", "Q"]
+    assert (train.n, train.d) == (2, 10 * 2 + 4)
+    first, second, third = (set(row) for row in rows(train))
+    bias = {7, 8, 9}
+    assert len((first & third) - bias) == 2  # U00:a and U02:_B-2
+    assert not (first & second) - bias
+    assert rows(test) == rows(train)
+
+
+def test_columns__more_frequent_attributes_come_first(tmp_path):
+    train, *_ = problems(open_dataset("sequences_csv", write(tmp_path)))
+    met = np.bincount(train.ids, minlength=10)[:7]
+    assert (np.diff(met) <= 0).all()
+
+
+def test_columns__templates_of_one_name_share_their_attributes(tmp_path):
+    """A bag of words, in CRF++: U:%x[-1,0] and U:%x[1,0] see the same attribute."""
+    bag = write(tmp_path, train="a P\nb P\na P\n", test="a P\n", template="U:%x[-1,0]\nU:%x[1,0]\n")
+    train, _, _, meta = problems(open_dataset("sequences_csv", bag))
+    assert meta["attributes"] == 4 + 3  # a, b, _B-1, _B+1
+    both = train.ids[train.row_ptr[1] : train.row_ptr[2]]
+    assert both[0] == both[1]
+    assert train.gram[4] == 4 + 1
+
+
+def test_columns__values_of_test_only_are_dropped(tmp_path):
+    options = write(tmp_path, test="zzz zzz P\n", min_count=1)
+    _, test, _, _meta = problems(open_dataset("sequences_csv", options))
+    assert set(test.ids) - {7, 8, 9} == set(test.ids[test.ids < 7])
+    assert (test.ids < 7).sum() == 1  # U02:_B-2 only
+
+
+def test_lines__of_crfsuite_have_values_and_escapes(tmp_path):
+    train, _test, _, meta = problems(open_dataset("sequences_csv", write(tmp_path, LINES, LINES, None)))
+    assert meta["attributes"] == 4 + 3
+    np.testing.assert_allclose(train.values[train.row_ptr[0] : train.row_ptr[1]], [1.0, 0.5, 1.0, 1.0])
+    assert 2.0 in train.values[train.row_ptr[1] : train.row_ptr[2]]
+    assert train.gram[train.gram_ptr[1]] == 4 + 3  # w=a twice, and three biases
+
+
+def test_lines__without_values_store_none(tmp_path):
+    plain = "P\ta\tb\nQ\tb\n"
+    train, *_ = problems(open_dataset("sequences_csv", write(tmp_path, plain, plain, None)))
+    assert train.values.size == 0
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"train": "a x P\n\n\nb x Q\n"}, r"train\.txt: line 3: a sequence with no tokens"),
+        ({"train": "a x P\nb Q\n"}, r"train\.txt: line 2: 2 columns, but 3 on line 1"),
+        ({"test": "a P\n"}, r"test\.txt: line 1: 2 columns, but 3 in"),
+        ({"test": "a x P\n\na x Z\n"}, r"test\.txt: line 3: label 'Z' never occurs in"),
+        ({"template": "U00:%x[0,2]\n"}, r"template: line 1: .*there is no column 2; feature columns are 0\.\.1"),
+        ({"template": "U00:%x[0,0]\nB01:%x[0,0]\n"}, "template: line 2: .*transitions cannot look at the input"),
+        ({"template": "U00:%x[0]\n"}, "template: line 1: .*expected U"),
+        ({"template": "# nothing\n"}, "template: no U template"),
+        ({"train": "P\n", "test": "P\n"}, r"train\.txt: line 1: one column only"),
+        ({"train": "P\ta:x\n", "template": None}, r"train\.txt: line 1: 'a:x': expected a finite number"),
+        ({"train": "P\ta\n\ta\n", "template": None}, r"train\.txt: line 2: no label before the first tab"),
+    ],
+)
+def test_sequences__bad_input_is_named(tmp_path, texts, message):
+    with pytest.raises(DataError, match=message):
+        problems(open_dataset("sequences_csv", write(tmp_path, **texts)))
+
+
+def test_sequences__labels_never_seen_can_count_as_errors(tmp_path):
+    options = write(tmp_path, test="a x P\nb x Z\n", unseen_labels="count")
+    _, test, _, meta = problems(open_dataset("sequences_csv", options))
+    assert meta["test_only_labels"] == ["Z"]
+    assert test.truth[1] == 2
+
+
+def test_sequences__options_that_cannot_be_used_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"dataset\.file: missing"):
+        open_dataset("sequences_csv", {})
+    options = write(tmp_path)
+    with pytest.raises(DataError, match=r"dataset\.test_file: there is no file"):
+        open_dataset("sequences_csv", {**options, "test_file": tmp_path / "none"})
+    with pytest.raises(DataError, match=r"dataset\.unseen_labels"):
+        open_dataset("sequences_csv", {**options, "unseen_labels": "ignore"})
