@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,9 +135,11 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
+    solver = _typed("solver", cfg.solver, SolverOptions())
+    _expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     return Settings(
         dataset=_dataset(cfg.dataset),
-        solver=_typed("solver", cfg.solver, SolverOptions()),
+        solver=solver,
         path=_typed("path", cfg.path, PathOptions()),
         compute=_typed("compute", cfg.compute, ComputeOptions()),
         tracking=_typed("tracking", cfg.tracking, TrackingOptions()),

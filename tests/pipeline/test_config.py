@@ -75,6 +75,7 @@ def test_names__reach_their_fields() -> None:
         ("path.eps=soon", "path.eps", "'soon'"),
         ("path.lambda=0", "path.lambda", "> 0"),
         ("solver.sampling=gaps", "solver.sampling", "permutation"),
+        ("solver.name=../elsewhere", "solver.name", "a name"),
         ("solver.cache.F=x", "solver.cache.F", "'x'"),
         ("+solver.cache.G=1", "solver.cache.G", "unknown key"),
         ("+solver.sampler=gap", "solver.sampler", "sampling"),
