@@ -20,7 +20,7 @@ from stages.problems.protocol import Problem
 from stages.solver.fixed_lambda import TRACE, Counts, Solver
 from stages.solver.gaps import MapRanges, serial
 from stages.solver.options import PathOptions, SolverOptions, Status
-from stages.solver.path import Breakpoint, PathStart, begin, check_choices, walk
+from stages.solver.path import Breakpoint, PathStart, begin, check_choices, lowest, walk
 from stages.solver.state import restored_state
 from stages.solver.supports import Supports, pack
 from storage.commits import Commit, CommitStore
@@ -104,7 +104,7 @@ def solve(
         "rule": path.rule if path.is_path else "given",
         "eps": path.eps if path.is_path else path.tolerance,
         "kappa": path.kappa,
-        "lambda_min": path.lambda_min,
+        "lambda_min": path.lambda_min if start is None else lowest(path, start),
         "certified": path.kind != "heuristic",
         "averaging": solver_options.averaging,
         "n": problem.n,

@@ -45,6 +45,9 @@ from stages.solver.supports import grown
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum calls for an exact pass (the authors' choice)."""
 
+CACHED_SHARE = 10
+"""An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
+
 NEVER = 1 << 60
 
 
@@ -64,6 +67,8 @@ class Counts:
     """Oracle calls before this lambda."""
     next_refresh: int = 0
     """Oracle calls in steps at which the next exact pass is due."""
+    last_refresh: int = 0
+    """Steps at the last exact pass."""
     seconds: float = 0.0
     """Seconds of solving since the beginning, commits excluded."""
     seconds_before: float = 0.0
@@ -146,7 +151,7 @@ class Solver:
         total = float(np.sum(self.state.gap))
         at.exact_total = total if np.isfinite(total) else 1.0
         at.calls_before, at.seconds_before = self.oracle_calls, at.seconds
-        at.next_refresh = self._refresh_at()
+        at.next_refresh, at.last_refresh = self._refresh_at(), int(self.state.counters[STEP_COUNT])
         self.state.counters[AVERAGED] = 0
         self.state.z[:] = 0.0
         self.state.z_ell[0] = 0.0
@@ -183,7 +188,7 @@ class Solver:
             self.make_room(P.n)
             keep_corners(P.label_ptr, self.state.pool, found.corner, found.loss, S.counters[STEP_COUNT], self.capacity)
         self.rebuild_tree()
-        at.next_refresh = self._refresh_at()
+        at.next_refresh, at.last_refresh = self._refresh_at(), int(S.counters[STEP_COUNT])
         return point, found
 
     def _better_average(self, point: Certificate) -> Certificate:
@@ -266,6 +271,8 @@ class Solver:
             steps, order = steps - made, order[made:]
         stale = float(np.sum(self.state.gap))
         at.exact_due = bool(why != DONE or stale <= threshold or counters[ORACLE_CALLS] >= stop_calls)
+        if options.refresh_every and counters[STEP_COUNT] - at.last_refresh >= CACHED_SHARE * options.refresh_every * n:
+            at.exact_due = True
 
     # -- the loop -----------------------------------------------------------------------------------------------------
     def solve(

@@ -103,7 +103,8 @@ class PathOptions:
     eps: float = 0.1
     kappa: float = 0.9
     lambda_min: float = 0.0
-    """The path may stop here although it is not at its end; the certificate then holds from here up."""
+    """The path may stop here although it is not at its end; the certificate then holds from here up. At 0 a path over
+    data that are not separable ends at 1e-12 of its top."""
     lambdas: list[float] = field(default_factory=list)
     """Of a grid, in the order they are solved."""
     lam: float = 0.01

@@ -132,11 +132,20 @@ def following_lambda(
         if worst > path.eps * (1.0 + 1e-12):
             return Following(min(2.0 * point.lam, start.lam_top), point.lam, again=True)
     low = lower_end(point, path.eps, path.rule)
-    if low <= path.lambda_min or low == 0.0:
+    if low <= lowest(path, start):
         return Following(math.nan, low)
     if index + 1 >= path.max_breakpoints:
         return Following(math.nan, low, Status.PASS_LIMIT)
     return Following(low, low)
+
+
+FLOOR = 1e-12
+"""No path goes below this share of its top: on data that are not separable the hinge never falls to eps."""
+
+
+def lowest(path: PathOptions, start: PathStart) -> float:
+    """Where the path may end although its certificate does not reach down to zero."""
+    return max(path.lambda_min, FLOOR * start.lam_top)
 
 
 def move(solver: Solver, path: PathOptions, lam: float) -> None:

@@ -1,0 +1,196 @@
+"""The path: its rules, its certificates at every lambda, its warm starts (DESIGN 2.5; O16 section 4)."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from dense import optimum, primal_value
+from tiny import TINY, multiclass
+
+from stages.init_path import init_path
+from stages.problems import build
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.path import begin, check_choices, walk
+from stages.solver.rules import gap_above, lower_end, shrinkage, worst_gap_above
+
+EPS = 0.1
+LOWEST = 0.02
+
+
+def never(solver):
+    return None
+
+
+def walked(problem, cache="gap", **choices):
+    path = PathOptions(**{"eps": EPS, "kappa": 0.9, **choices})
+    path.check()
+    options = SolverOptions(cache=CacheOptions(kind=cache))
+    start = init_path(problem, path) if path.is_path else None
+    solver = begin(problem, options, path, start, seed=0)
+    records = []
+    status = walk(solver, path, start, never, records.append)
+    return status, records, start, solver
+
+
+@functools.cache
+def tiny_path(name, rule):
+    problem = TINY[name]()
+    return problem, *walked(problem, rule=rule, lambda_min=LOWEST)  # tiny data are not separable
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("rule", ["one_sided", "paper"])
+def test_path__is_eps_optimal_at_every_lambda(name, rule):
+    problem, status, records, start, _ = tiny_path(name, rule)
+    assert status is Status.CONVERGED
+    assert records[-1].lambda_low <= LOWEST
+    lams = np.array([b.point.lam for b in records])
+    for lam in np.geomspace(LOWEST, 2.0 * max(start.lam_top, lams[0]), 12):
+        b = records[max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)]
+        w = b.weights
+        if lam > lams[0]:
+            w = w * (lams[0] / lam if rule == "paper" else shrinkage(b.point, start.hinge_at_zero, lam))
+        assert primal_value(problem, w, lam) - optimum(problem, lam) <= EPS * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("rule", ["one_sided", "paper"])
+def test_path__intervals_touch_and_gaps_keep_kappa(name, rule):
+    _, _, records, _, _ = tiny_path(name, rule)
+    for before, after in zip(records, records[1:], strict=False):
+        assert after.point.lam == before.lambda_low
+    for b in records:
+        assert b.point.gap <= 0.9 * EPS
+        assert b.point.primal - b.point.dual == pytest.approx(b.point.gap, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_path__paper_needs_more_breakpoints(name):
+    assert len(tiny_path(name, "paper")[2]) > len(tiny_path(name, "one_sided")[2])
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
+    """Delta = (1/n) sum_i ell_i + <theta_i, mu_i - m_i(y_i)>, computed block by block."""
+    problem, _, _, _, solver = tiny_path(name, "one_sided")
+    S = solver.state
+    delta = 0.0
+    for i in range(problem.n):
+        lo, hi = problem.local_ptr[i], problem.local_ptr[i + 1]
+        theta = np.empty(hi - lo)
+        problem.scores(i, S.w, theta)
+        truth = problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
+        delta += (S.ell[i] + theta @ S.mu[lo:hi] - problem.value(i, theta, truth)) / problem.n
+    point, _ = solver.exact_pass()
+    assert delta == pytest.approx(point.hinge - point.gap, abs=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
+    problem = TINY[name]()
+    _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
+    w = solver.state.w.copy()
+    point, _ = solver.exact_pass()
+    solver.keep_primal(0.3, 1)
+    predicted = solver.state.gap.copy()
+    solver.rebase()
+    moved, _ = solver.exact_pass()
+    np.testing.assert_allclose(solver.state.w, w, atol=1e-12)
+    np.testing.assert_allclose(predicted, solver.state.gap, atol=1e-10)
+    rho = 0.3 / 0.5
+    assert moved.gap == pytest.approx(point.gap + (1 - rho) * (point.hinge - point.gap), abs=1e-10)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("lam", [0.2, 0.45, 0.9])
+def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam):
+    problem = TINY[name]()
+    _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
+    point, _ = solver.exact_pass()
+    v, w = solver.state.u.copy(), solver.state.w.copy()
+    solver.keep_dual(lam, 1)
+    solver.rebase()
+    np.testing.assert_allclose(solver.state.u, v * 0.5 / lam, atol=1e-10)
+    dual = solver.certificate(0.0).dual
+    expected = point.gap + point.norm2 * (lam - 0.5) ** 2 / (2 * lam)
+    assert primal_value(problem, w, lam) - dual == pytest.approx(expected, abs=1e-9)
+
+
+def test_rules__lower_end_has_gap_eps_exactly():
+    problem, _, records, _, _ = tiny_path("multiclass", "one_sided")
+    for b in records[:-1]:
+        point, low = b.point, lower_end(b.point, EPS, "one_sided")
+        assert point.gap + point.norm2 * (point.lam - low) ** 2 / (2 * low) == pytest.approx(EPS, abs=1e-12)
+        low = lower_end(point, EPS, "paper")
+        assert point.gap + (1 - low / point.lam) * (point.hinge - point.gap) == pytest.approx(EPS, abs=1e-12)
+
+
+def test_rules__worst_gap_above_is_the_maximum():
+    _, _, records, start, _ = tiny_path("multiclass", "one_sided")
+    point = records[0].point
+    grid = np.geomspace(point.lam, start.lam_top, 2000)
+    most = max(gap_above(point, start.hinge_at_zero, lam) for lam in grid)
+    assert worst_gap_above(point, start.hinge_at_zero, start.lam_top) >= most - 1e-12
+
+
+def test_init__paper_start_is_kappa_eps_optimal():
+    problem = TINY["multiclass_cone"]()
+    path = PathOptions(rule="paper", eps=EPS, kappa=0.9)
+    start = init_path(problem, path)
+    solver = begin(problem, SolverOptions(), path, start, seed=0)
+    solver.rebase()
+    point, _ = solver.exact_pass()
+    assert 0 <= point.gap <= 0.9 * EPS + 1e-12
+
+
+def test_heuristic_path__makes_fewer_oracle_calls_and_says_nothing_exact():
+    problem = multiclass(n=30)
+    exact, heuristic = (walked(problem, kind=kind, rule="paper", lambda_min=LOWEST)[3] for kind in ("regpath", "heuristic"))
+    assert heuristic.oracle_calls < exact.oracle_calls
+
+
+@pytest.mark.parametrize("warm", ["none", "keep_primal", "keep_dual"])
+def test_grid__every_warm_start_certifies_every_lambda(warm):
+    problem = TINY["multiclass"]()
+    lambdas = [1.0, 0.3, 0.1]
+    status, records, _, _ = walked(problem, kind="grid", lambdas=lambdas, warm_start=warm, tolerance=1e-4)
+    assert status is Status.CONVERGED
+    assert [b.point.lam for b in records] == lambdas
+    for b in records:
+        assert b.point.gap <= 1e-4
+        assert b.point.dual <= optimum(problem, b.point.lam) + 1e-7
+
+
+def test_grid__relative_tolerance_is_on_gap_over_dual():
+    problem = TINY["multiclass"]()
+    _, records, _, _ = walked(problem, kind="grid", lambdas=[1.0, 0.1], relative=True, tolerance=1e-3)
+    for b in records:
+        assert b.point.gap <= 1e-3 * b.point.dual
+
+
+def test_path__refuses_bounds_that_are_no_cone():
+    upper = np.full(12, np.inf)
+    upper[7] = 2.5
+    problem = multiclass(lower=np.full(12, -np.inf), upper=upper)
+    with pytest.raises(ValueError, match=r"feature 7 has upper=2\.5.*path=grid"):
+        check_choices(problem, SolverOptions(), PathOptions())
+
+
+def test_path__lambda_min_ends_it_early():
+    problem = TINY["multiclass"]()
+    _, full, _, _ = walked(problem, lambda_min=1e-3)
+    _, short, _, _ = walked(problem, lambda_min=full[1].point.lam * 1.01)
+    assert len(short) < len(full)
+    assert short[-1].lambda_low <= full[1].point.lam * 1.01
+
+
+def test_path__ends_on_data_that_are_not_separable():
+    rng = np.random.default_rng(0)
+    x = np.repeat(rng.normal(size=(3, 2)), 2, axis=0)
+    problem = build("multiclass", {"x": x, "labels": np.array([0, 1, 1, 2, 2, 0])}, {"classes": 3})
+    status, records, start, _ = walked(problem)
+    assert status is Status.CONVERGED
+    assert records[-1].point.hinge > EPS
+    assert records[-1].lambda_low <= 1e-12 * start.lam_top
