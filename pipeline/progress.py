@@ -57,10 +57,13 @@ class Progress:
 
             console = Console(file=self._stream)
             screen = RichHandler(logging.WARNING, console, show_time=False, show_path=False, markup=False)
-            self._bar = Bar(
-                TextColumn("{task.fields[stage]:>9}"), BarColumn(bar_width=24), TextColumn("{task.description}"),
-                TimeElapsedColumn(), console=console, transient=True, refresh_per_second=4,
-            )  # fmt: skip
+            columns = (
+                TextColumn("{task.fields[stage]:>9}"),
+                TimeElapsedColumn(),
+                BarColumn(bar_width=10),
+                TextColumn("{task.description}"),
+            )
+            self._bar = Bar(*columns, console=console, transient=True, refresh_per_second=4)
             self._bar.start()
         self._handlers = [file, screen]
         for handler in self._handlers:

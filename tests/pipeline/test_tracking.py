@@ -125,3 +125,22 @@ def test_evenly__keeps_first_and_last() -> None:
     assert len(chosen) == 30
     assert (chosen[0], chosen[-1]) == (0, 999)
     assert set(np.diff(chosen)) <= {34, 35}
+
+
+def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[tuple[str, int]] = []
+
+    def fake(uri: str, run_dir: Path, columns: dict[str, Any], status: str) -> str:
+        shown.append((status, len(columns["gap"])))
+        return "id"
+
+    monkeypatch.setattr("pipeline.tracking.project", fake)
+    monkeypatch.setattr("pipeline.tracking.LIVE_SECONDS", 0.0)
+    tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path, 3))
+    tracker.finish("FAILED")
+    assert shown == []
+    tracker.observe(trace())
+    tracker.finish("KILLED")
+    assert shown == [("RUNNING", 6), ("KILLED", 6)]
