@@ -153,8 +153,8 @@ def bench(name, problem):
 
         direction, norm, whole = run(1), run(2), run(3)
         kind = "pairwise-like" if pairwise else "Frank-Wolfe"
-        print(f"  {kind}: {whole:.2f} ms a pass, {1e3 * whole / n:.2f} us a step "
-              f"(to the direction {direction:.2f}, norm {norm - direction:.2f}, update {whole - norm:.2f})")  # fmt: skip
+        parts = f"to the direction {direction:.2f}, norm {norm - direction:.2f}, update {whole - norm:.2f}"
+        print(f"  {kind}: {whole:.2f} ms a pass, {1e3 * whole / n:.2f} us a step ({parts})")
 
 
 def main():
