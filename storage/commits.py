@@ -1,9 +1,10 @@
 """Committed generations of a solve's state: nothing that was committed is ever lost (DESIGN 3.2).
 
-``state/`` holds generations ``g000045.zarr`` with a sidecar ``g000045.json`` (checksum, key, format version, segments) and
-``HEAD.json``, a copy of the newest sidecar. Breakpoints that are done go into segments ``s000007.zarr``, written once and
-never touched again; a sidecar lists those that belong to its generation. A commit writes everything aside, fsyncs, renames,
-and only then moves HEAD; of older generations it keeps one, to fall back on should the newest prove damaged.
+``state/`` holds generations ``g000045.zarr`` with a sidecar ``g000045.json`` (checksum, key, format version, segments)
+and ``HEAD.json``, a copy of the newest sidecar. Breakpoints that are done go into segments ``s000007.zarr``, written
+once and never touched again; a sidecar lists those that belong to its generation. A commit writes everything aside,
+fsyncs, renames, and only then moves HEAD; of older generations it keeps one, to fall back on should the newest prove
+damaged.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ class CommitStore:
             return None
         remove_leftovers(self.folder)
         candidates = self._candidates()
-        if not candidates:
+        if not candidates and not any(self.folder.glob("*.json")):
+            self._drop_after(0)  # killed in its first commit
             return None
-        problems = []
+        problems = [] if candidates else ["every record of one is damaged"]
         for sidecar in candidates:
             self._check_identity(sidecar)
             damage = self._damage(sidecar)

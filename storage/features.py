@@ -1,12 +1,13 @@
 """The feature store: what featurize made, opened memory-mapped (DESIGN 5).
 
-One ``.npy`` file an array under ``<split>/`` (``shared/`` for both), written in one go from start to end, so that 30 GB
-need not fit in memory on either side; ``meta.json`` is written last. The store is made aside and renamed: it is complete
-or not there.
+One ``.npy`` file an array under ``<split>/`` (``shared/`` for both), written in one go from start to end, so that
+30 GB need not fit in memory on either side; ``meta.json`` is written last. The store is made aside and renamed: it is
+complete or not there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -88,11 +89,18 @@ class FeatureWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        try:
+            if kind is None:
+                self._finish()
+        finally:  # a full disk may fail any of it: what was written aside goes, whatever else fails
+            for growing in self._growing.values():
+                with contextlib.suppress(OSError):
+                    growing.file.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _finish(self) -> None:
         for growing in self._growing.values():
             growing.close()
-        if kind is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            return
         for (split, name), offsets in self._offsets.items():
             self.put(split, f"{name}_ptr", np.array(offsets, np.int64))
         write_json(self.folder / "meta.json", {"format_version": FORMAT_VERSION, **(self.meta or {})})

@@ -1,4 +1,4 @@
-"""``path.zarr`` and ``trace.zarr``: what a finished solve leaves for verify, evaluate, people and programs (DESIGN 3.3)."""
+"""``path.zarr`` and ``trace.zarr``: what a solve leaves for verify, evaluate, people and programs (DESIGN 3.3)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from storage.files import aside, publish
+from storage.files import aside, fsync_tree, publish
 from storage.layout import LOSSES, PATH, TRACE, ArraySpec, create_array, read_group, write_group
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
@@ -17,7 +17,7 @@ RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "lab
 
 
 def stack(records: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """Arrays of PATH from breakpoints given as mappings; `support_offset` (n + 1,) and `label_offset` begin at 0 in each."""
+    """Arrays of PATH from breakpoints as mappings; `support_offset` (n + 1,) and `label_offset` begin at 0 in each."""
     out: dict[str, np.ndarray] = {}
     for spec in PATH:
         values = [record[spec.name] for record in records]
@@ -92,6 +92,7 @@ def add_losses(path: Path, losses: Mapping[str, np.ndarray]) -> None:
     for name, values in losses.items():
         spec = known.get(name, ArraySpec(name, ("breakpoint",), "f8", f"{name} (a measure of the structure)"))
         create_array(group, spec, values.shape, values.dtype)[...] = values
+    fsync_tree(path)
 
 
 def write_trace(path: Path, rows: np.ndarray, columns: Sequence[str]) -> None:

@@ -1,0 +1,330 @@
+"""Committed generations: what was committed is never lost, wherever a commit ends (DESIGN 3.2)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+import zarr
+from records import breakpoint_record
+
+from storage import files
+from storage.commits import Commit, CommitStore, StateError
+from storage.files import read_json, write_json
+from storage.results import stack
+
+IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+def state(number: int) -> dict[str, np.ndarray]:
+    """Any state of the layout, another one for each number; with the floats that text and rounding would spoil."""
+    rng = np.random.default_rng(number)
+    atoms = 5 + number
+    floats = np.array([0.1, 1.0 / 3.0, np.inf, 1e-308, 2.0**-1074, -0.0, np.nan])
+    return {
+        "support_offset": np.array([0, 2, atoms], np.int64),
+        "support_alpha": rng.random(atoms),
+        "support_loss": rng.random(atoms),
+        "support_used": rng.integers(100, size=atoms),
+        "support_label": rng.integers(9, size=2 * atoms).astype(np.uint8),
+        "label_offset": 2 * np.arange(atoms + 1),
+        "block_gap": floats,
+        "average": rng.normal(size=3),
+        "average_ell": rng.normal(size=2),
+        "counters": np.full(4, number, np.int64),
+        "trace": rng.normal(size=(number, 10)),
+    }
+
+
+def attributes(number: int) -> dict:
+    return {"counts": {"lam": 0.1 * number, "dual": float("nan")}, "rng": {"state": str(2**127 + number)}}
+
+
+def commit(store: CommitStore, number: int, segment: bool = True) -> None:
+    arrays = stack([breakpoint_record(number)]) if segment else None
+    store.commit(state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
+
+
+def assert_is(found: Commit | None, number: int) -> None:
+    """`found` is what `commit` wrote under `number`, to the bit, with the segments of all numbers up to it."""
+    assert found is not None
+    expected = state(number)
+    assert found.arrays.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found.arrays[name].dtype == array.dtype
+        assert found.arrays[name].tobytes() == array.tobytes(), name
+    assert repr(sorted(found.attrs.items())) == repr(sorted(attributes(number).items()))
+    assert [path.name for path in found.segments] == [f"s{k:06d}.zarr" for k in range(1, number + 1)]
+    for k, path in enumerate(found.segments, start=1):
+        assert zarr.open_group(path, mode="r")["lambda"][0] == breakpoint_record(k)["lambda"]
+
+
+def opened(folder: Path, **changes) -> CommitStore:
+    return CommitStore(folder, {**IDENTITY, **changes})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """State with two generations."""
+    store = opened(tmp_path / "state")
+    commit(store, 1)
+    commit(store, 2)
+    return tmp_path / "state"
+
+
+def test_commit__round_trip_to_the_bit(folder: Path) -> None:
+    assert_is(opened(folder).load(), 2)
+
+
+def test_commit__nothing_there_is_none(tmp_path: Path) -> None:
+    assert opened(tmp_path / "state").load() is None
+
+
+def test_commit__keeps_one_older_generation(folder: Path) -> None:
+    store = opened(folder)
+    store.load()
+    for number in (3, 4):
+        commit(store, number)
+    assert sorted(path.name for path in folder.glob("g*.zarr")) == ["g000003.zarr", "g000004.zarr"]
+    assert sorted(path.name for path in folder.glob("g*.json")) == ["g000003.json", "g000004.json"]
+    assert len(list(folder.glob("s*.zarr"))) == 4
+    assert_is(opened(folder).load(), 4)
+
+
+def test_commit__opens_in_xarray(folder: Path) -> None:
+    with xarray.open_zarr(folder / "g000002.zarr", consolidated=False) as data:
+        assert data["support_alpha"].dims == ("atom",)
+        np.testing.assert_array_equal(data["block_gap"].values, state(2)["block_gap"])
+
+
+# -- killed in the middle of a commit ---------------------------------------------------------------------------------
+CALLS = (("os", "fsync"), ("os", "rename"), ("os", "replace"), ("shutil", "rmtree"))
+
+
+def count_calls(monkeypatch, act, kill_at: tuple[str, int] | None = None, after: bool = False) -> dict[str, int]:
+    """Run `act`, counting the durable operations; raise Killed in place of (or just after) one of them."""
+    made = {name: 0 for _, name in CALLS}
+
+    def watched(name, real):
+        real = real if name != "fsync" else (lambda fd: None)  # slow, and nothing here loses power
+
+        def call(*args, **kwargs):
+            made[name] += 1
+            if kill_at != (name, made[name]):
+                return real(*args, **kwargs)
+            if after:
+                real(*args, **kwargs)
+            raise Killed
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for module, name in CALLS:
+            owner = getattr(files, module)
+            patch.setattr(owner, name, watched(name, getattr(owner, name)))
+        if kill_at is None:
+            act()
+        else:
+            with pytest.raises(Killed):
+                act()
+    return made
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_commit__killed_at_any_durable_operation_loses_nothing(tmp_path: Path, monkeypatch, after: bool) -> None:
+    """A third commit dies before or after every fsync, rename, replace and removal of it."""
+    whole = tmp_path / "whole"
+    store = opened(whole)
+    commit(store, 1)
+    commit(store, 2)
+    template = tmp_path / "template"
+    shutil.copytree(whole, template)
+    counts = count_calls(monkeypatch, lambda: commit(store, 3))
+    assert min(counts.values()) > 0
+    # one array file is as good as another: of many operations every 25th, and the last few
+    points = [(name, k) for name, total in counts.items() for k in range(1, total + 1) if k % 25 == 1 or k > total - 5]
+    generations = []
+    for number, point in enumerate(points):
+        folder = tmp_path / f"killed{number}"
+        shutil.copytree(template, folder)
+        store = opened(folder)
+        store.load()
+        count_calls(monkeypatch, lambda store=store: commit(store, 3), point, after)
+        again = opened(folder)
+        found = again.load()
+        generations.append(again.generation)
+        assert again.generation in (2, 3)
+        assert_is(found, again.generation)
+        left = {path.name[0] for path in folder.iterdir()}
+        assert left <= {"g", "s", "H"}, sorted(folder.iterdir())
+        assert max(int(path.name[1:7]) for path in folder.glob("g*")) == again.generation
+        shutil.rmtree(folder)
+    assert set(generations) == {2, 3}
+
+
+@pytest.mark.parametrize("point", [("fsync", -1), ("rename", 1), ("rename", 2), ("replace", 1), ("replace", 2)])
+def test_commit__goes_on_after_one_that_was_killed(folder: Path, monkeypatch, point: tuple[str, int]) -> None:
+    store = opened(folder)
+    store.load()
+    if point == ("fsync", -1):
+        shutil.copytree(folder, folder.with_name("copy"))
+        copy = opened(folder.with_name("copy"))
+        copy.load()
+        point = ("fsync", count_calls(monkeypatch, lambda: commit(copy, 3))["fsync"])
+    count_calls(monkeypatch, lambda: commit(store, 3), point)
+    again = opened(folder)
+    again.load()
+    for number in range(again.generation + 1, 5):
+        commit(again, number)
+    assert_is(opened(folder).load(), 4)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_commit__killed_in_the_first_one_starts_from_nothing_or_from_it(tmp_path: Path, monkeypatch, after) -> None:
+    counts = count_calls(monkeypatch, lambda: commit(opened(tmp_path / "whole"), 1))
+    for point in [("rename", k + 1) for k in range(counts["rename"])] + [("replace", 1), ("replace", 2)]:
+        folder = tmp_path / "-".join(map(str, point))
+        count_calls(monkeypatch, lambda folder=folder: commit(opened(folder), 1), point, after)
+        store = opened(folder)
+        found = store.load()
+        if found is None:
+            assert list(folder.iterdir()) == []
+            commit(store, 1)
+        assert_is(opened(folder).load(), 1)
+
+
+def test_commit__failing_in_an_array_file_keeps_the_committed_state(folder: Path, monkeypatch) -> None:
+    """A full disk is an error, and the store object itself goes on from the generation before."""
+    store = opened(folder)
+    store.load()
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("storage.commits.write_group", full)
+        with pytest.raises(OSError, match="No space left"):
+            commit(store, 3)
+    assert_is(opened(folder).load(), 2)
+    commit(store, 3)
+    assert_is(opened(folder).load(), 3)
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+def some_chunk(group: Path) -> Path:
+    return next(path for path in sorted((group / "support_alpha").rglob("*")) if path.is_file() and "c" in path.parts)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+DAMAGE = {
+    "flipped bit": lambda folder: flip(some_chunk(folder / "g000002.zarr")),
+    "truncated": lambda folder: truncate(some_chunk(folder / "g000002.zarr")),
+    "chunk gone": lambda folder: some_chunk(folder / "g000002.zarr").unlink(),
+    "generation gone": lambda folder: shutil.rmtree(folder / "g000002.zarr"),
+    "new segment": lambda folder: flip(some_chunk(folder / "s000002.zarr")),
+    "generation and sidecar gone": lambda folder: (
+        shutil.rmtree(folder / "g000002.zarr"),
+        (folder / "g000002.json").unlink(),
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_load__damaged_newest_falls_back_one_and_says_so(folder: Path, caplog, damage) -> None:
+    damage(folder)
+    store = opened(folder)
+    with caplog.at_level(logging.WARNING, logger="gapwise.storage"):
+        assert_is(store.load(), 1)
+    assert "going on from generation 1" in caplog.text
+    assert "000002.zarr" in caplog.text
+    commit(store, 2)
+    assert_is(opened(folder).load(), 2)
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "no number"])
+def test_load__without_its_head_takes_the_newest_generation(folder: Path, caplog, how: str) -> None:
+    head = folder / "HEAD.json"
+    if how == "missing":
+        head.unlink()
+    else:
+        head.write_text({"empty": "", "no number": '{"format_version": 1}'}[how])
+    with caplog.at_level(logging.WARNING, logger="gapwise.storage"):
+        assert_is(opened(folder).load(), 2)
+    assert "HEAD.json" in caplog.text
+
+
+def test_load__nothing_intact_is_an_error_that_says_what_to_do(folder: Path) -> None:
+    flip(some_chunk(folder / "s000001.zarr"))  # both generations need it
+    with pytest.raises(StateError, match=r"no committed generation is intact.*s000001\.zarr.*Restore.*or delete"):
+        opened(folder).load()
+    assert (folder / "g000002.zarr").is_dir()
+
+
+def test_load__no_readable_record_is_an_error_and_not_a_fresh_start(folder: Path) -> None:
+    for file in folder.glob("*.json"):
+        file.write_text("")
+    with pytest.raises(StateError, match="no committed generation is intact"):
+        opened(folder).load()
+    assert (folder / "g000002.zarr").is_dir()
+
+
+def test_load__reads_no_generation_past_head(folder: Path) -> None:
+    """Killed between the two sidecars: the third generation was written whole and never committed."""
+    store = opened(folder)
+    store.load()
+    before = (folder / "HEAD.json").read_bytes()
+    commit(store, 3)
+    (folder / "HEAD.json").write_bytes(before)
+    assert_is(opened(folder).load(), 2)
+    assert not list(folder.glob("?000003.*"))
+
+
+# -- not ours ---------------------------------------------------------------------------------------------------------
+def test_load__other_format_version_is_an_error(folder: Path) -> None:
+    for file in folder.glob("*.json"):
+        write_json(file, {**read_json(file), "format_version": 99})
+    with pytest.raises(StateError, match=r"format version 99, this program writes 1"):
+        opened(folder).load()
+
+
+def test_load__other_configuration_is_an_error_that_lists_what_differs(folder: Path) -> None:
+    with pytest.raises(StateError) as error:
+        CommitStore(folder, {**IDENTITY, "seed": 7, "new": True}).load()
+    assert "new: None there, True here" in str(error.value)
+    assert "seed: 0 there, 7 here" in str(error.value)
+    assert "solver.step" not in str(error.value)
+    assert_is(opened(folder).load(), 2)
+
+
+def test_load__identity_may_hold_lists_tuples_and_infinities(tmp_path: Path) -> None:
+    identity = {"lambdas": (1.0, 0.1), "max_passes": float("inf"), "where": Path("/x"), "none": None}
+    store = CommitStore(tmp_path / "state", identity)
+    store.commit(state(1), {}, None)
+    assert CommitStore(tmp_path / "state", identity).load() is not None
+
+
+def test_load__removes_leftovers(folder: Path) -> None:
+    (folder / ".tmp-g000003.zarr").mkdir()
+    (folder / ".tmp-g000003.zarr" / "half").write_text("x")
+    (folder / ".tmp-HEAD.json").write_text("{")
+    os.rename(folder / "s000002.zarr", folder / ".old-s000002.zarr")  # killed while it was being replaced
+    assert_is(opened(folder).load(), 2)
+    assert not list(folder.glob(".*"))

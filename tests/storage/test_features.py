@@ -1,0 +1,129 @@
+"""The feature store: what goes in comes out, memory-mapped, or nothing is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from storage import files
+from storage.features import Features, FeatureWriter, is_complete, open_features
+from storage.files import aside, read_json, write_json
+
+
+def write(target: Path) -> list[dict[str, np.ndarray]]:
+    rng = np.random.default_rng(0)
+    blocks = [
+        {"unary": rng.normal(size=(size, 3)).astype(np.float32), "labels": rng.integers(2, size=size).astype(np.uint8)}
+        for size in (4, 1, 0, 7)
+    ]
+    with FeatureWriter(target) as writer:
+        for block in blocks:
+            writer.append("train", **block)
+        writer.append("test", unary=np.zeros((0, 3), np.float32), labels=np.zeros(0, np.uint8))
+        writer.put("", "words", np.asfortranarray(np.arange(6.0).reshape(2, 3)))
+        writer.put("test", "map", np.array([[3, 1]], np.uint16))
+        writer.meta = {"structure": "multiclass", "d": 3}
+    return blocks
+
+
+def test_features__round_trip_to_the_bit(tmp_path: Path) -> None:
+    blocks = write(tmp_path / "f")
+    store = open_features(tmp_path / "f")
+    assert store.meta["structure"] == "multiclass"
+    arrays = store.arrays("train")
+    assert sorted(arrays) == ["labels", "labels_ptr", "unary", "unary_ptr", "words"]
+    for name in ("unary", "labels"):
+        whole = np.concatenate([block[name] for block in blocks])
+        assert arrays[name].dtype == whole.dtype
+        assert arrays[name].tobytes() == whole.tobytes()
+        ptr = arrays[f"{name}_ptr"]
+        assert ptr.dtype == np.int64
+        for i, block in enumerate(blocks):
+            np.testing.assert_array_equal(arrays[name][ptr[i] : ptr[i + 1]], block[name])
+    np.testing.assert_array_equal(arrays["words"], np.arange(6.0).reshape(2, 3))
+
+
+def test_features__split_without_an_entry_opens(tmp_path: Path) -> None:
+    """A file without data is one that mmap alone would refuse."""
+    write(tmp_path / "f")
+    arrays = open_features(tmp_path / "f").arrays("test")
+    assert arrays["unary"].shape == (0, 3)
+    np.testing.assert_array_equal(arrays["unary_ptr"], [0, 0])
+    np.testing.assert_array_equal(arrays["map"], [[3, 1]])
+
+
+def test_features__are_memory_mapped_and_read_only(tmp_path: Path) -> None:
+    write(tmp_path / "f")
+    for array in open_features(tmp_path / "f").arrays("train").values():
+        assert isinstance(array, np.memmap)
+        assert not array.flags.writeable
+        assert array.flags.c_contiguous
+
+
+def test_features__are_plain_npy_files(tmp_path: Path) -> None:
+    """The header is ours: numpy's own reader must take it, aligned as it aligns."""
+    blocks = write(tmp_path / "f")
+    file = tmp_path / "f" / "train" / "unary.npy"
+    np.testing.assert_array_equal(np.load(file), np.concatenate([b["unary"] for b in blocks]))
+    with file.open("rb") as opened:
+        assert np.lib.format.read_magic(opened) == (1, 0)
+        assert np.lib.format.read_array_header_1_0(opened) == ((12, 3), False, np.float32)
+        assert opened.tell() % 64 == 0
+
+
+def test_writer__refuses_another_dtype_or_shape(tmp_path: Path) -> None:
+    def append(wrong: np.ndarray) -> None:
+        with FeatureWriter(tmp_path / "f") as writer:
+            writer.append("train", unary=np.zeros((2, 3), np.float32))
+            writer.append("train", unary=wrong)
+
+    for wrong in (np.zeros((2, 3)), np.zeros((2, 4), np.float32)):
+        with pytest.raises(ValueError, match=r"unary: expected float32.*got"):
+            append(wrong)
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("error", [ValueError("a bad image"), KeyboardInterrupt()], ids=["error", "interrupt"])
+def test_writer__aborted_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+    def abort() -> None:
+        with FeatureWriter(tmp_path / "f") as writer:
+            writer.append("train", unary=np.zeros((2, 3)))
+            assert not is_complete(tmp_path / "f")
+            raise error
+
+    with pytest.raises(type(error)):
+        abort()
+    assert not any(tmp_path.iterdir())
+
+
+def test_writer__failing_at_its_end_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
+    """A full disk is met at the last flush as likely as anywhere else."""
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path / "f")
+    assert not any(tmp_path.iterdir())
+
+
+def test_writer__killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path) -> None:
+    stale = aside(tmp_path / "f") / "train"
+    stale.mkdir(parents=True)
+    np.save(stale / "stale.npy", np.zeros(3))
+    with pytest.raises(FileNotFoundError, match="run the featurize stage first"):
+        open_features(tmp_path / "f")
+    write(tmp_path / "f")
+    assert "stale" not in open_features(tmp_path / "f").arrays("train")
+    assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+def test_features__of_another_format_version_are_refused(tmp_path: Path) -> None:
+    write(tmp_path / "f")
+    meta = tmp_path / "f" / "meta.json"
+    write_json(meta, {**read_json(meta), "format_version": 99})
+    with pytest.raises(ValueError, match="format version 99, expected 1"):
+        Features(tmp_path / "f")

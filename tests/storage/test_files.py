@@ -1,0 +1,110 @@
+"""Files written aside and renamed: whole or not there, whatever interrupts them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from storage import files
+from storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: no `except Exception` on the way can tidy up after it."""
+
+
+@pytest.mark.parametrize("point", ["fsync", "replace"])
+def test_write_json__keeps_the_old_value_when_it_is_killed(tmp_path: Path, monkeypatch, point: str) -> None:
+    path = tmp_path / "value.json"
+    write_json(path, {"a": 1})
+
+    def die(*args):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, point, die)
+        with pytest.raises(Killed):
+            write_json(path, {"a": 2})
+    assert read_json(path) == {"a": 1}
+    remove_leftovers(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["value.json"]
+
+
+def test_write_json__makes_the_name_durable_after_the_contents(tmp_path: Path, monkeypatch) -> None:
+    events = []
+    fsync, replace = os.fsync, os.replace
+    monkeypatch.setattr(files.os, "fsync", lambda fd: (events.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd)))
+    monkeypatch.setattr(files.os, "replace", lambda a, b: (events.append("replace"), replace(a, b)))
+    write_json(tmp_path / "value.json", [1])
+    assert events == [str(tmp_path / ".tmp-value.json"), "replace", str(tmp_path)]
+
+
+def test_read_json__names_the_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / "value.json").write_text('{"a": 1')
+    with pytest.raises(ValueError, match=r"value\.json: not valid JSON .*damaged"):
+        read_json(tmp_path / "value.json")
+
+
+def test_write_json__round_trips_every_float(tmp_path: Path) -> None:
+    values = [0.1, 1e-308, 2.0**-1074, 1.0 / 3.0, float("inf")]
+    write_json(tmp_path / "value.json", values)
+    assert read_json(tmp_path / "value.json") == values
+    json.loads((tmp_path / "value.json").read_text())
+
+
+def make_directory(path: Path, text: str) -> None:
+    aside(path).mkdir()
+    (aside(path) / "file").write_text(text)
+
+
+def test_publish__replaces_a_directory(tmp_path: Path) -> None:
+    path = tmp_path / "d"
+    for text in ("old", "new"):
+        make_directory(path, text)
+        publish(path)
+    assert (path / "file").read_text() == "new"
+    assert [p.name for p in tmp_path.iterdir()] == ["d"]
+
+
+@pytest.mark.parametrize("calls", [0, 1, 2])
+def test_publish__killed_at_any_rename_leaves_old_or_new(tmp_path: Path, monkeypatch, calls: int) -> None:
+    """Of replacing a directory: before the first rename, between the two, before the old one is removed."""
+    path = tmp_path / "d"
+    make_directory(path, "old")
+    publish(path)
+    make_directory(path, "new")
+    rename, made = os.rename, []
+
+    def dying(a, b):
+        if len(made) == calls:
+            raise Killed
+        made.append(a)
+        rename(a, b)
+
+    def die(*args, **kwargs):
+        if not kwargs:
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "rename", dying)
+        patch.setattr(files.shutil, "rmtree", die)
+        with pytest.raises(Killed):
+            publish(path)
+    remove_leftovers(tmp_path)
+    assert (path / "file").read_text() == ("new" if calls == 2 else "old")
+    assert [p.name for p in tmp_path.iterdir()] == ["d"]
+
+
+def test_checksum__sees_contents_and_names(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"xy")
+    (tmp_path / "b").write_bytes(b"")
+    before = tree_checksum(tmp_path)
+    (tmp_path / "a").write_bytes(b"xz")
+    contents = tree_checksum(tmp_path)
+    (tmp_path / "a").write_bytes(b"xy")
+    assert tree_checksum(tmp_path) == before
+    (tmp_path / "b").rename(tmp_path / "c")
+    assert len({before, contents, tree_checksum(tmp_path)}) == 3
