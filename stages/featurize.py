@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stages.datasets import MapBlocks, Report, open_dataset
+from stages.datasets import DataError, MapBlocks, Report, open_dataset
 from stages.problems import build, structure
 from stages.problems.protocol import Problem
 from storage.features import FeatureWriter, is_complete, open_features
 
 
 class _DerivingSink:
-    """Hands blocks on to the store together with what their structure derives from them (a Gram matrix, ...)."""
+    """Hands blocks on to the store together with what their structure derives from them (a Gram matrix, ...).
+
+    `derived` also sees the shared arrays put before the block, and checks it: its error is told which block that was.
+    """
 
     def __init__(self, writer: FeatureWriter, name: str) -> None:
         self.writer = writer
         self.derived = structure(name).derived
+        self.shared: dict[str, np.ndarray] = {}
+        self.blocks: Counter[str] = Counter()
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
-        self.writer.append(split, **arrays, **self.derived(**arrays))
+        try:
+            more = self.derived(**{**self.shared, **arrays})
+        except ValueError as error:
+            raise DataError(f"{split} block {self.blocks[split]}: {error}") from error
+        self.writer.append(split, **arrays, **more)
+        self.blocks[split] += 1
 
     def put(self, split: str, name: str, array: np.ndarray) -> None:
         self.writer.put(split, name, array)
+        if split == "":
+            self.shared[name] = array
 
 
 def featurize(dataset: Mapping[str, Any], target: Path, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
@@ -41,7 +54,7 @@ def featurize(dataset: Mapping[str, Any], target: Path, *, key: str, map_blocks:
     Raises
     ------
     DataError
-        Raw data that cannot be used; nothing is left behind.
+        Raw data that cannot be used, named by split and block where the structure refuses it; nothing is left behind.
     """
     if is_complete(target):
         return
@@ -49,7 +62,9 @@ def featurize(dataset: Mapping[str, Any], target: Path, *, key: str, map_blocks:
     target.parent.mkdir(parents=True, exist_ok=True)
     with FeatureWriter(target) as writer:
         facts = reader.featurize(_DerivingSink(writer, reader.structure), map_blocks, report)
-        writer.meta = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
+        facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
+        # `derived` has checked every block: to open the store need not read all of it again
+        writer.meta = {**facts, "checked": True}
 
 
 def open_problem(features: Path, split: str) -> Problem:

@@ -17,7 +17,7 @@ class MemorySink:
         self.whole: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
 
     def append(self, split, **arrays):
-        for name, array in {**arrays, **self.derived(**arrays)}.items():
+        for name, array in {**arrays, **self.derived(**{**self.whole[""], **arrays})}.items():
             self.blocks[split][name].append(np.asarray(array))
 
     def put(self, split, name, array):

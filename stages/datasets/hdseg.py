@@ -8,10 +8,10 @@ test. Images are read one by one in the workers and go straight to the sink: `la
 The loss weighs superpixels by their pixels, so the maps are required. Masks serve the pixel metrics and the figures;
 without the HDSeg archive say `dataset.pictures=false`, and the pixels of a superpixel count as its label says.
 
-`dataset.precision` is how unary rows are stored: f32; f16 (half the room; values, which lie in [0, 1], are off by at
-most 2^-12 = 2.4e-4, relatively 4.9e-4); u8 (a quarter; whole multiples of 1/255, off by at most 1/510 = 2.0e-3; the
-shared array `unary_scale`, f32 (D,), holds the 1/255 to multiply by). Pairwise rows are made from what was read,
-before any rounding, and stay f32."""
+`dataset.precision` is how unary rows are stored and read by the solver: f32; u8 (a quarter of the room: values, which
+lie in [0, 1], as whole multiples of 1/255, off by at most 1/510 = 2.0e-3; the shared array `unary_scale`, f64 (1,),
+holds the 1/255). There is no f16: numba has no float16 on CPUs, so that rows would have to be expanded in memory.
+Pairwise rows are made from what was read, before any rounding, and stay f32."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ MASKS, IMAGES = "HDSeg/annotations/HorseSeg", "HDSeg/images/HorseSeg"
 SUFFIXES = {"annoa": "gt", "annob": "bb", "annoc": "no"}
 """Made by hand, from bounding boxes, automatically."""
 VOC_YEARS = ("2007", "2008", "2009", "2010", "2011")
-PRECISIONS = ("f32", "f16", "u8")
+PRECISIONS = ("f32", "u8")
+LEVELS = 255
+"""The largest code of u8."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class HDSeg:
         """Copy all blocks image by image; DataError names file and field of what does not fit."""
         counts = {"train": self.n_train or SIZES[self.size], "test": self.n_test}
         if self.precision == "u8":
-            sink.put("", "unary_scale", np.full(COLUMNS, 1.0 / 255.0, dtype=np.float32))
+            sink.put("", "unary_scale", np.array([1.0 / LEVELS]))
         tasks = [(self, split, k) for split, count in counts.items() for k in range(count)]
         for done, ((_, split, _k), arrays) in enumerate(zip(tasks, map_blocks(_read, tasks), strict=True), 1):
             sink.append(split, **(arrays if split == "train" else NO_PICTURE | arrays))
@@ -210,6 +212,7 @@ def _stored(unary: np.ndarray, precision: str, where: str) -> np.ndarray:
     """Unary rows as they are kept."""
     if precision == "f32":
         return unary
-    if unary.min() < 0 or unary.max() > 1:
+    codes = np.rint(unary * np.float64(LEVELS))
+    if codes.min() < 0 or codes.max() > LEVELS:  # a norm of 1 may be 1 + 1e-7: no reason to refuse it
         raise DataError(f"{where}: features outside [0, 1] cannot be stored as {precision}; use dataset.precision=f32")
-    return unary.astype(np.float16) if precision == "f16" else np.rint(unary * 255.0).astype(np.uint8)
+    return codes.astype(np.uint8)

@@ -8,6 +8,9 @@ so in local coordinates m_i(y) = (2 y_p - 1 on superpixels, -[y_p != y_q] on edg
 with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area, both
 classes counting one half; where one class is absent, the other alone counts. It is a sum over superpixels, so the
 loss-augmented argmax is one cut, too. Ties of the oracles go to the background.
+
+Unary rows are what is stored times `unary_scale`: float32 as they are, or uint8 codes, which the kernels read directly
+(the dtype specialises the compiled code), so that a memory map is never expanded. All else is of the scaled rows.
 """
 
 from __future__ import annotations
@@ -43,10 +46,10 @@ def _axpy4(a, p, b, q, c, r, d, s, w):
 
 
 @njit(**JIT)
-def _rows_dot(x, first, w, out):
-    """out[k] <- <x[first + k], w> for all k."""
+def _rows_dot(x, scale, first, w, out):
+    """out[k] <- scale <x[first + k], w> for all k."""
     for k in range(out.size):
-        out[k] = _dot(x[first + k], w)
+        out[k] = scale * _dot(x[first + k], w)
 
 
 @njit(**JIT)
@@ -131,7 +134,9 @@ class Segmentation(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     unary: np.ndarray
-    """float32, (label_ptr[-1], D_U)"""
+    """float32 or uint8, (label_ptr[-1], D_U)"""
+    unary_scale: float
+    """what `unary` is multiplied by; 1 for plain float32"""
     pairwise: np.ndarray
     """float32, (edge_ptr[-1], D_P), >= 0"""
     edge_ptr: np.ndarray
@@ -141,7 +146,7 @@ class Segmentation(NamedTuple):
     gram_ptr: np.ndarray
     """int64, (n + 1,)"""
     gram: np.ndarray
-    """float32, (gram_ptr[-1],): X X' of every image, flat"""
+    """float32, (gram_ptr[-1],): X X' of every image, flat; X is scaled"""
     loss_if_wrong: np.ndarray
     """float64, (label_ptr[-1],): what a wrong label costs there"""
     arc_ptr: np.ndarray
@@ -157,8 +162,8 @@ class Segmentation(NamedTuple):
 
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
-        _rows_dot(self.unary, self.label_ptr[i], w[:width], theta[:size])
-        _rows_dot(self.pairwise, self.edge_ptr[i], w[width:], theta[size:])
+        _rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w[:width], theta[:size])
+        _rows_dot(self.pairwise, 1.0, self.edge_ptr[i], w[width:], theta[size:])
 
     def max_oracle(self, i, theta, y, scratch):
         _cut(self, i, theta, True, y, scratch)
@@ -185,7 +190,7 @@ class Segmentation(NamedTuple):
 
     def push(self, i, c, delta, w):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
-        _rows_add(self.unary, self.label_ptr[i], c, delta[:size], w[:width])
+        _rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta[:size], w[:width])
         _rows_add(self.pairwise, self.edge_ptr[i], c, delta[size:], w[width:])
 
     def loss(self, i, y):
@@ -226,8 +231,10 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
     Parameters
     ----------
     arrays : Mapping
-        Per image: ``unary`` (S, D_U) and ``pairwise`` (E, D_P) float32, ``edges`` (E, 2) int with ends a < b < S,
-        ``labels`` (S,) in {0, 1}, ``area`` (S,) in pixels, ``gram`` (S * S,) float32 as `derived` makes it.
+        Per image: ``unary`` (S, D_U) float32 or uint8 and ``pairwise`` (E, D_P) float32, ``edges`` (E, 2) int with
+        ends a < b < S, ``labels`` (S,) in {0, 1}, ``area`` (S,) in pixels, ``gram`` (S * S,) float32 as `derived`
+        makes it. Of these dtypes features are used where they lie, be it in a file. Shared by all: ``unary_scale``
+        (1,), which uint8 needs.
     meta : Mapping
         ``checked`` true says that `check_features` has seen every block already (featurize does it through `derived`),
         so that opening tens of gigabytes does not read them.
@@ -248,7 +255,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
     n, label_ptr, edge_ptr = sizes.size, ptr["unary"], ptr["pairwise"]
     labels, area = np.asarray(arrays["labels"]).reshape(-1), np.asarray(arrays["area"], float).reshape(-1)
     edges = np.asarray(arrays["edges"]).reshape(-1, 2)
-    unary, pairwise = frozen(arrays["unary"], np.float32), frozen(arrays["pairwise"], np.float32)
+    scale, codes = scale_of(arrays), arrays["unary"].dtype == np.uint8
+    unary, pairwise = frozen(arrays["unary"], None if codes else np.float32), frozen(arrays["pairwise"], np.float32)
 
     def block(pointer: np.ndarray, k: int) -> int:
         return int(np.searchsorted(pointer, k, side="right")) - 1
@@ -264,7 +272,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
     if not meta.get("checked", False):
         for i in range(n):
             x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
-            check_features(x, edge_x, f"block {i}")
+            check_features(x, edge_x, f"segmentation: block {i}")
     width = unary.shape[1] + pairwise.shape[1]
     lower = np.concatenate([np.full(unary.shape[1], -np.inf), np.zeros(pairwise.shape[1])])
     arc_ptr, head, reverse, edge = adjacency(edges.astype(np.int64), edge_ptr, label_ptr)
@@ -277,6 +285,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
         lower=frozen(lower),
         upper=frozen(np.full(width, np.inf)),
         unary=unary,
+        unary_scale=scale,
         pairwise=pairwise,
         edge_ptr=frozen(edge_ptr),
         edges=frozen(edges, np.int32),
@@ -307,24 +316,39 @@ def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.nd
     return area / (total[group] * classes[image])
 
 
+def scale_of(arrays: Mapping[str, np.ndarray]) -> float:
+    """What stored unary values are multiplied by: ``unary_scale``, without which float rows are as they are."""
+    missing = () if arrays["unary"].dtype == np.uint8 else (1.0,)
+    scale = np.asarray(arrays.get("unary_scale", missing), np.float64).reshape(-1)
+    if scale.size != 1 or not 0.0 < scale[0] < np.inf:
+        raise ValueError(
+            f"segmentation: unary is {arrays['unary'].dtype} and unary_scale has the entries {scale[:3].tolist()} "
+            f"({scale.size} in all); expected one positive number, what stored values are multiplied by"
+        )
+    return float(scale[0])
+
+
 def check_features(unary: np.ndarray, pairwise: np.ndarray, where: str) -> None:
     """ValueError, beginning with `where`, unless all features are finite and the pairwise ones >= 0."""
     for name, values in (("unary", unary), ("pairwise", pairwise)):
         if not np.isfinite(values).all():
             row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
-            raise ValueError(f"segmentation: {where}: {name} is {values[row, column]} in row {row}, feature {column}")
+            raise ValueError(f"{where}: {name} is {values[row, column]} in row {row}, feature {column}")
     if pairwise.size and pairwise.min() < 0:
         row, column = (int(k) for k in np.argwhere(pairwise < 0)[0])
         raise ValueError(
-            f"segmentation: {where}: pairwise is {pairwise[row, column]} in row {row}, feature {column}; "
+            f"{where}: pairwise is {pairwise[row, column]} in row {row}, feature {column}; "
             "expected >= 0, or the max-oracle is not a cut"
         )
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """``gram`` (S * S,) float32: X X' of one image, summed in float64. Checks the block's features first."""
-    check_features(block["unary"], block["pairwise"], "this block")
-    x = np.asarray(block["unary"], np.float64)
+    """``gram`` (S * S,) float32: X X' of one image, scaled, summed in float64. Checks the block's features first.
+
+    A block of uint8 ``unary`` comes with the shared ``unary_scale``.
+    """
+    check_features(block["unary"], block["pairwise"], "segmentation")
+    x = scale_of(block) * np.asarray(block["unary"], np.float64)
     return {"gram": (x @ x.T).astype(np.float32).reshape(-1)}
 
 

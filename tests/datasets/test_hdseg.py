@@ -13,6 +13,8 @@ from PIL import Image
 from stages.datasets import DataError, hdseg, open_dataset
 from stages.datasets.superpixels import adjacency
 from stages.datasets.vision_features import pairwise_features
+from stages.featurize import featurize, open_problem
+from storage.features import open_features
 
 GROUND_TRUTH = [
     ("annoa_2007_000032", "voc12/2007_000032.gt"),
@@ -100,13 +102,63 @@ def test_hdseg__sizes_are_those_of_the_papers(release):
         reader(release, size="huge")
 
 
-@pytest.mark.parametrize(("precision", "dtype", "error"), [("f16", np.float16, 2**-12), ("u8", np.uint8, 1 / 510)])
-def test_hdseg__loses_no_more_precision_than_stated(release, precision, dtype, error):
-    exact, rounded = (read(reader(release, precision=p))[0].arrays("train") for p in ("f32", precision))
-    assert rounded["unary"].dtype == dtype
-    scale = rounded.get("unary_scale", np.float32(1))
-    assert np.abs(rounded["unary"].astype(np.float32) * scale - exact["unary"]).max() <= error * (1 + 1e-5)
-    assert (rounded["pairwise"] == exact["pairwise"]).all()
+@pytest.fixture
+def u8_store(release, tmp_path) -> Path:
+    """The release featurized with dataset.precision=u8."""
+    options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": "u8"}
+    featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda done, total, what: None)
+    return tmp_path / "store"
+
+
+def test_hdseg__u8_is_off_by_at_most_half_a_code(release, u8_store):
+    exact, stored = read(reader(release))[0].arrays("train"), open_features(u8_store).arrays("train")
+    assert (stored["unary"].dtype, stored["unary_scale"].tolist()) == (np.uint8, [1 / 255])
+    error = np.abs(stored["unary"] * stored["unary_scale"] - exact["unary"]).max()
+    assert 1e-3 < error <= 1 / 510 + 1e-15
+    assert (stored["pairwise"] == exact["pairwise"]).all()
+
+
+def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
+    """Opened as written: neither copied nor scanned, and of one mind about what the codes stand for."""
+    mapped = open_features(u8_store)
+    monkeypatch.setattr("stages.problems.segmentation.check_features", lambda *_: pytest.fail("read the features"))
+    monkeypatch.setattr("stages.featurize.open_features", lambda _: mapped)
+    arrays = mapped.arrays("train")
+    monkeypatch.setattr(mapped, "arrays", lambda split: arrays)
+    problem = open_problem(u8_store, "train")
+    for name in ("unary", "pairwise", "gram"):
+        assert isinstance(arrays[name], np.memmap)
+        assert np.shares_memory(getattr(problem, name), arrays[name]), name
+    rng = np.random.default_rng(0)
+    for i in range(problem.n):
+        nodes, arcs = (slice(*ptr[i : i + 2]) for ptr in (problem.label_ptr, problem.edge_ptr))
+        x, p = arrays["unary"][nodes] / 255, arrays["pairwise"][arcs].astype(np.float64)
+        delta, w = rng.normal(size=len(x) + len(p)), rng.random(problem.d)
+        moved, theta = np.zeros(problem.d), np.empty(delta.size)
+        problem.push(i, 1.0, delta, moved)
+        problem.scores(i, w, theta)
+        expected = np.concatenate([delta[: len(x)] @ x, delta[len(x) :] @ p])
+        np.testing.assert_allclose(moved, expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(theta, np.concatenate([x @ w[: hdseg.COLUMNS], p @ w[hdseg.COLUMNS :]]), rtol=1e-9)
+        assert problem.norm2(i, delta) == pytest.approx(expected @ expected, rel=1e-5)
+
+
+def test_hdseg__precision_is_f32_or_u8(release):
+    with pytest.raises(ValueError, match=r"dataset\.precision: must be one of f32, u8, not 'f16'"):
+        reader(release, precision="f16")
+
+
+@pytest.mark.parametrize("value", [1.01, -0.01])
+def test_hdseg__u8_refuses_features_outside_the_unit_interval(release, value):
+    edit(release, "features_000001", np.full((6, 1969), value))
+    with pytest.raises(DataError, match=r"image 000001: features outside \[0, 1\].*dataset\.precision=f32"):
+        read(reader(release, precision="u8"))
+
+
+def test_hdseg__u8_takes_a_norm_that_rounding_made_larger_than_1(release):
+    edit(release, "features_000001", np.full((6, 1969), np.nextafter(np.float32(1), np.float32(2))))
+    arrays = read(reader(release, precision="u8"))[0].arrays("train")
+    assert (arrays["unary"][6:12] == 255).all()
 
 
 def test_hdseg__takes_labels_for_pixels_without_the_hdseg_archive(release):

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tiny import all_labels, ragged, segmentation
+from tiny import all_labels, ragged, segmentation, segmentation_u8
 
 from stages.problems import segmentation as module
 from stages.problems.segmentation import build, derived, metrics
@@ -26,14 +26,15 @@ def block(**changes):
     return arrays | changes
 
 
-def test_score__is_the_one_of_the_design():
+@pytest.mark.parametrize(("tiny", "scale"), [(segmentation, 1.0), (segmentation_u8, 1 / 255)])
+def test_score__is_the_one_of_the_design(tiny, scale):
     """Unary evidence with both signs, minus the Potts terms of the edges that are cut."""
-    problem = segmentation()
+    problem = tiny()
     rng = np.random.default_rng(0)
     w = rng.random(problem.d)
     for i in range(problem.n):
         nodes, arcs = (slice(*p[i : i + 2]) for p in (problem.label_ptr, problem.edge_ptr))
-        x, p, edges = problem.unary[nodes], problem.pairwise[arcs], problem.edges[arcs]
+        x, p, edges = scale * problem.unary[nodes], problem.pairwise[arcs], problem.edges[arcs]
         theta = np.empty(len(x) + len(p))
         problem.scores(i, w, theta)
         for y in all_labels(problem, i):
@@ -47,6 +48,53 @@ def test_score__sums_float32_features_in_float64():
     problem, theta = build(ragged([big]), {}), np.empty(5)
     problem.scores(0, np.array([1.0, 0.5, 0.0, 0.0]), theta)
     assert theta[0] == 1e8 + 0.5
+
+
+def codes(**changes):
+    """Arrays of one block with unary rows in uint8; of scale 1/256, so that float32 holds them without rounding."""
+    unary, scale = np.array([[255, 128], [255, 0], [255, 77]], np.uint8), np.array([1 / 256])
+    stored = block(unary=unary, **derived(unary=unary, pairwise=block()["pairwise"], unary_scale=scale))
+    return ragged([stored]) | {"unary_scale": scale} | changes
+
+
+def test_codes__give_the_problem_of_the_rows_they_stand_for():
+    exact = block(unary=(codes()["unary"] / 256).astype(np.float32))
+    exact |= derived(unary=exact["unary"], pairwise=exact["pairwise"])
+    both = [build(codes(), {}), build(ragged([exact]), {})]
+    delta, w = np.array([1.0, -2.0, 0.5, -1.0, 1.0]), np.array([0.3, -1.0, 0.2, 0.1])
+    for results in zip(*(products(problem, delta, w) for problem in both), strict=True):
+        np.testing.assert_allclose(*results, rtol=1e-12)
+
+
+def products(problem, delta, w):
+    """Scores, norm2 and push of block 0."""
+    theta, moved = np.empty(5), np.zeros(4)
+    problem.scores(0, w, theta)
+    problem.push(0, -0.7, delta, moved)
+    return theta, problem.norm2(0, delta), moved
+
+
+def test_codes__need_one_positive_scale():
+    unscaled = {name: array for name, array in codes().items() if name != "unary_scale"}
+    with pytest.raises(ValueError, match=r"unary is uint8 and unary_scale has the entries \[\] \(0 in all\)"):
+        build(unscaled, {})
+    for scale in (np.full(1969, 0.5), np.array([0.0]), np.array([np.nan])):
+        with pytest.raises(ValueError, match=r"expected one positive number"):
+            build(codes(unary_scale=scale), {})
+    with pytest.raises(ValueError, match=r"unary is uint8"):
+        derived(unary=unscaled["unary"], pairwise=unscaled["pairwise"])
+
+
+@pytest.mark.parametrize("arrays", [ragged([block()]), codes()], ids=["f32", "u8"])
+def test_build__uses_mapped_features_where_they_lie(arrays, tmp_path):
+    mapped = {}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+        mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    problem = build(mapped, {})
+    for name in ("unary", "pairwise", "gram"):
+        assert np.shares_memory(getattr(problem, name), mapped[name]), name
+        assert getattr(problem, name).dtype == arrays[name].dtype
 
 
 def test_bounds__keep_only_the_pairwise_weights_positive():
@@ -126,7 +174,7 @@ def test_build__trusts_features_that_featurize_has_checked(monkeypatch):
 
 
 def test_derived__checks_the_block():
-    with pytest.raises(ValueError, match=r"this block: pairwise is -0\.5"):
+    with pytest.raises(ValueError, match=r"^segmentation: pairwise is -0\.5"):
         derived(unary=block()["unary"], pairwise=NEGATIVE)
 
 

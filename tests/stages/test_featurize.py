@@ -1,0 +1,56 @@
+"""Featurize: what is kept with the features, and whose fault a refused block is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stages import featurize as module
+from stages.datasets import DataError
+from stages.featurize import featurize, open_problem
+from storage.features import open_features
+
+
+class Pictures:
+    """A reader of `count` training blocks of two superpixels in uint8; training block `bad` has a negative feature."""
+
+    structure = "segmentation"
+
+    def __init__(self, count: int = 3, bad: int = -1):
+        self.count, self.bad = count, bad
+
+    def featurize(self, sink, map_blocks, report):
+        sink.put("", "unary_scale", np.array([0.5]))
+        for split, k in [("test", 0), *(("train", k) for k in range(self.count))]:
+            sink.append(
+                split,
+                unary=np.array([[2, 0], [1, 4]], np.uint8),
+                pairwise=np.full((1, 1), -1 if (split, k) == ("train", self.bad) else 1, np.float32),
+                edges=np.array([[0, 1]], np.int32),
+                labels=np.array([0, 1], np.uint8),
+                area=np.ones(2),
+            )
+        return {"n_train": self.count}
+
+
+def run(monkeypatch, target, reader):
+    monkeypatch.setattr(module, "open_dataset", lambda name, options: reader)
+    featurize({"name": "pictures"}, target, key="k", map_blocks=map, report=lambda done, total, what: None)
+
+
+def test_featurize__names_split_and_block_that_the_structure_refuses(monkeypatch, tmp_path):
+    with pytest.raises(DataError, match=r"^train block 17: segmentation: pairwise is -1\.0 in row 0, feature 0"):
+        run(monkeypatch, tmp_path / "store", Pictures(20, bad=17))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_featurize__derives_from_shared_arrays(monkeypatch, tmp_path):
+    run(monkeypatch, tmp_path / "store", Pictures())
+    assert open_features(tmp_path / "store").arrays("test")["gram"].tolist() == [1.0, 0.5, 0.5, 4.25]
+
+
+def test_featurize__spares_opening_a_store_the_scan(monkeypatch, tmp_path):
+    run(monkeypatch, tmp_path / "store", Pictures())
+    assert open_features(tmp_path / "store").meta["checked"] is True
+    monkeypatch.setattr("stages.problems.segmentation.check_features", lambda *_: pytest.fail("read the features"))
+    assert open_problem(tmp_path / "store", "train").n == 3
