@@ -1,10 +1,10 @@
-"""What a step of segmentation costs: ``python tests/benchmarks/bench_segmentation.py [--images N] [--repeats K]``.
+"""What a step of segmentation costs: ``python tests/benchmarks/bench_segmentation.py [--images N] [--codes]``.
 
 Synthetic images of the shape of HorseSeg (about 147 superpixels and 400 edges, 1969 + 100 features). Prints CPU
 microseconds a step of every part on one core: medians over the repeats, each a pass over all images in a fresh random
 order, so that features come from memory and not from cache, as in training; a part is the difference of two passes that
 end after it and before it. Then how near scores come to what the memory allows, and the cut against PyMaxflow's
-vectorised interface on the same graphs, alternating in the same run.
+vectorised interface on the same graphs, alternating in the same run. With --codes unary rows are uint8.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def planar_graph(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.nd
     return points, edges[length < 2.2 / side].astype(np.int32)
 
 
-def image(rng: np.random.Generator) -> dict[str, np.ndarray]:
+def image(rng: np.random.Generator, shared: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """One block: a disc of foreground, histograms that differ between the classes and overlap."""
     size = int(rng.integers(135, 160))
     points, edges = planar_graph(rng, size)
@@ -57,9 +57,11 @@ def image(rng: np.random.Generator) -> dict[str, np.ndarray]:
     distance = np.abs(unary[edges[:, 0], 1:] - unary[edges[:, 1], 1:]).reshape(len(edges), -1, 8).mean(axis=2)[:, :9]
     pairwise = np.exp(-(2.0 ** np.arange(-5, 6)[None, None]) * 10 * distance[:, :, None]).reshape(len(edges), 99)
     pairwise = np.hstack([np.ones((len(edges), 1)), pairwise]).astype(np.float32)
+    if shared:
+        unary = np.rint(unary / shared["unary_scale"]).astype(np.uint8)
     area = rng.integers(400, 900, size).astype(float)
     block = {"unary": unary, "pairwise": pairwise, "edges": edges, "labels": labels, "area": area}
-    return block | {"foreground": area * labels} | derived(**block)
+    return block | {"foreground": area * labels} | derived(**block, **shared)
 
 
 @njit(**FAST)
@@ -154,13 +156,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--images", type=int, default=147)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--codes", action="store_true")
     options = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     from tiny import ragged
 
     rng = np.random.default_rng(0)
-    blocks = [image(rng) for _ in range(options.images)]
-    problem = build(ragged(blocks), {})
+    shared = {"unary_scale": np.array([1 / 255])} if options.codes else {}
+    problem = build(ragged([image(rng, shared) for _ in range(options.images)]) | shared, {})
     n, local = problem.n, int(problem.local_ptr[-1])
     orders = [rng.permutation(n) for _ in range(options.repeats + 1)]
     print(
