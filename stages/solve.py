@@ -173,6 +173,7 @@ class _Attempt:
             "block_gap": solver.state.gap,
             "average": solver.state.z,
             "average_ell": solver.state.z_ell,
+            "centre": solver.centre,
             "counters": solver.state.counters,
             "trace": trace_rows(solver),
         }
@@ -218,6 +219,7 @@ def _restored(problem: Problem, options: SolverOptions, commit: Commit, seed: in
     rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
     solver = Solver(problem, options, state, rng, seed, fresh=True)
     solver.at = Counts(**attrs["counts"])
+    solver.centre = a["centre"]
     solver.trace = [tuple(row) for row in a["trace"].tolist()]
     start = None
     if attrs["start"] is not None:

@@ -43,6 +43,7 @@ STATE = (
     ArraySpec("block_gap", ("block",), "f8", "last known block gaps; inf where never computed"),
     ArraySpec("average", ("average_feature",), "f8", "running sum of the weighted average (DESIGN 2.4)"),
     ArraySpec("average_ell", ("two",), "f8", "the same for the mean loss of the dual point"),
+    ArraySpec("centre", ("centre_feature",), "f8", "proximal centre y of an accelerated solve; empty for plain ones"),
     ArraySpec("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
     ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),
 )

@@ -11,10 +11,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from stages.problems.protocol import Problem
+from stages.solver.accelerated import solve_cached
+from stages.solver.accelerated import start as start_cached
 from stages.solver.gaps import (
     ExactGaps,
     MapRanges,
@@ -28,6 +31,7 @@ from stages.solver.gaps import (
 )
 from stages.solver.loop import (
     AVERAGED,
+    CACHE_FIRST,
     DONE,
     ORACLE_CALLS,
     POOL_FULL,
@@ -74,6 +78,14 @@ class Counts:
     seconds_before: float = 0.0
     initial_calls: int = 0
     """Oracle calls made before the first lambda (init_path)."""
+    kappa: float = 0.0
+    """Weight of the proximal term (DESIGN 2.8); 0 for the plain methods and in the finish."""
+    curvature: float = 0.0
+    """Mean ||B_i delta||^2 over mean slope of the first exact pass's moves: lambda's own scale (`accelerated`)."""
+    permutations: int = 0
+    """Passes in a permuted order so far: the seed of the next order."""
+    marks: list[int] = field(default_factory=list)
+    """Step counts at the latest exact passes of an accelerated solve."""
 
 
 TRACE = ("breakpoint", "lambda", "passes", "oracle_calls", "steps", "seconds", "timestamp_ms", "gap", "dual", "primal")
@@ -95,6 +107,8 @@ class Solver:
     at: Counts = field(default_factory=Counts)
     trace: list[tuple[float, ...]] = field(default_factory=list)
     map_ranges: MapRanges = serial
+    centre: np.ndarray = field(default_factory=lambda: np.empty(0))
+    """float64, (d,): the proximal centre y while kappa > 0."""
     fresh: bool = False
     """Just restored: the state is at a rebase point already."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -103,8 +117,8 @@ class Solver:
     # -- what is known ------------------------------------------------------------------------------------------------
     @property
     def scale(self) -> float:
-        """1 / (lambda n)."""
-        return 1.0 / (self.at.lam * self.problem.n)
+        """1 / ((lambda + kappa) n)."""
+        return 1.0 / ((self.at.lam + self.at.kappa) * self.problem.n)
 
     @property
     def oracle_calls(self) -> int:
@@ -155,6 +169,8 @@ class Solver:
         self.state.counters[AVERAGED] = 0
         self.state.z[:] = 0.0
         self.state.z_ell[0] = 0.0
+        if self.options.schedule != "steps":
+            start_cached(self)
 
     def rebase(self) -> None:
         """Replace the running mu, ell, u, w by those derived from the normalised pool, and the tree by a fresh one."""
@@ -162,8 +178,14 @@ class Solver:
             self.fresh = False
         else:
             normalise(self.state.pool)
-        derive(self.problem, self.state, self.scale)
+        self.derive()
         self.rebuild_tree()
+
+    def derive(self) -> None:
+        """mu, ell, u and w from the pool (and the proximal centre)."""
+        at = self.at
+        share = self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
+        derive(self.problem, self.state, self.scale, share)
 
     def rebuild_tree(self) -> None:
         """The sampling tree of the present gaps."""
@@ -225,13 +247,16 @@ class Solver:
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
 
-    def flags(self, stop_sum: float, stop_calls: int) -> Flags:
-        """The choices as the compiled loop reads them."""
+    def flags(self, stop_sum: float, stop_calls: int, **other: Any) -> Flags:
+        """The choices as the compiled loop reads them; `other` replaces some."""
         options = self.options
-        return Flags(
+        flags = Flags(
             sampler=SAMPLERS.index(options.sampler),
             step=STEPS.index(options.step),
             cache=self.caching,
+            corner=CACHE_FIRST,
+            rounds=1,
+            skip_below=0.0,
             F=float(options.cache.F),
             nu=float(options.cache.nu),
             capacity=self.capacity,
@@ -242,6 +267,24 @@ class Solver:
             stop_sum=stop_sum,
             stop_calls=stop_calls,
         )
+        return flags._replace(**other)
+
+    def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
+        """The compiled loop, with a larger pool whenever it asks for one; returns why it came back."""
+        driver = steps_driver(self.problem)
+        while True:
+            made, why = driver(self.problem, self.state, flags, self.rng, order, steps)
+            if why != POOL_FULL:
+                return int(why)
+            self.make_room(1)
+            steps, order = steps - made, order[made:]
+
+    def visit(self, **choices: Any) -> None:
+        """One visit of every block, in a fresh seeded permutation (a fixed order diverges under momentum)."""
+        order = np.random.default_rng([self.seed, self.at.permutations]).permutation(self.problem.n)
+        self.at.permutations += 1
+        flags = self.flags(-1.0, NEVER, sampler=PERMUTATION, **choices)
+        self.run(flags, order, self.problem.n)
 
     def take_steps(self, threshold: float) -> None:
         """Steps until the next rebase point; sets `exact_due` when the stale sum or the count calls for it."""
@@ -262,13 +305,7 @@ class Solver:
         calls_left = min(options.max_oracle_calls, options.max_passes * n) - (self.oracle_calls - at.calls_before)
         stop_calls = int(min(float(at.next_refresh), calls + max(calls_left, 1.0)))
         flags = self.flags(threshold if summed else -1.0, stop_calls)
-        run = steps_driver(P)
-        while True:
-            made, why = run(P, self.state, flags, self.rng, order, steps)
-            if why != POOL_FULL:
-                break
-            self.make_room(1)
-            steps, order = steps - made, order[made:]
+        why = self.run(flags, order, steps)
         stale = float(np.sum(self.state.gap))
         at.exact_due = bool(why != DONE or stale <= threshold or counters[ORACLE_CALLS] >= stop_calls)
         if options.refresh_every and counters[STEP_COUNT] - at.last_refresh >= CACHED_SHARE * options.refresh_every * n:
@@ -294,6 +331,8 @@ class Solver:
         Status, Certificate
             The certificate belongs to the derived point; None when interrupted.
         """
+        if self.options.schedule != "steps":
+            return solve_cached(self, tolerance, boundary, relative=relative)
         while True:
             started = time.perf_counter()
             self.rebase()
@@ -313,11 +352,11 @@ class Solver:
                     else:
                         point = self.certificate(stale)
                         self.weights = self.state.w
-                    self._record(point, started)
+                    self.record(point, started)
                     bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
                     if point.gap <= bound:
                         return Status.CONVERGED, point
-                    limit = self._limit()
+                    limit = self.limit()
                     if limit:
                         return limit, point
                     if found and self.options.batch_step:
@@ -326,7 +365,8 @@ class Solver:
             finally:
                 self.at.seconds += time.perf_counter() - started
 
-    def _record(self, point: Certificate, started: float) -> None:
+    def record(self, point: Certificate, started: float) -> None:
+        """A row of the trace."""
         at, n = self.at, self.problem.n
         seconds = at.seconds + time.perf_counter() - started
         calls, steps = self.oracle_calls, int(self.state.counters[STEP_COUNT])
@@ -335,7 +375,8 @@ class Solver:
             (at.breakpoint, at.lam, calls / n, calls, steps, seconds, stamp, point.gap, point.dual, point.primal)
         )
 
-    def _limit(self) -> Status | None:
+    def limit(self) -> Status | None:
+        """The limit that is reached at this lambda, if one is."""
         options = self.options
         if self.passes_here >= options.max_passes:
             return Status.PASS_LIMIT
@@ -356,7 +397,7 @@ class Solver:
     def keep_dual(self, lam: float, breakpoint: int) -> None:
         """Move to another lambda with the same alpha; gaps refilled from cached labellings, without an oracle call."""
         self.at.lam = lam
-        derive(self.problem, self.state, self.scale)
+        self.derive()
         if self.caching:
             cached_driver(self.problem)(self.problem, self.state)
         else:

@@ -38,6 +38,12 @@ DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED = range(4)
 """Why `run_steps` came back: all steps made, no free slot, stale gap sum at its bound, oracle calls used up."""
 
 
+CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY = range(3)
+"""Where a visit's corner comes from: the cache if it promises enough, the max-oracle, the cache alone."""
+
+SKIPPED_VISITS = 3
+
+
 class State(NamedTuple):
     """The running solver: everything below but the pool, gaps and counters is derived from the pool at a rebase."""
 
@@ -54,12 +60,16 @@ class State(NamedTuple):
     tree: np.ndarray
     """float64: `sampling`'s tree over the gaps"""
     pool: Pool
+    skip: np.ndarray
+    """int64, (n,): visits of cached passes that block i sits out (DESIGN 2.8)"""
     z: np.ndarray
     """float64, (d,) or (0,) without averaging: running sum of DESIGN 2.4"""
     z_ell: np.ndarray
     """float64, (2,): the same for (1/n) sum ell_i, and its current value"""
     counters: np.ndarray
     """int64, (N_COUNTERS,)"""
+    curvature: np.ndarray
+    """float64, (2,): sums of ||B_i delta||^2 and of the slope over the moves since it was last zeroed"""
 
 
 class Flags(NamedTuple):
@@ -68,6 +78,12 @@ class Flags(NamedTuple):
     sampler: int
     step: int
     cache: bool
+    corner: int
+    """CACHE_FIRST, ORACLE_ALWAYS or CACHE_ONLY: where a visit's corner comes from"""
+    rounds: int
+    """moves a visit: the first towards the corner, more between the block's own atoms"""
+    skip_below: float
+    """cached passes: a block whose gap is below this sits out `SKIPPED_VISITS` visits"""
     F: float
     nu: float
     capacity: int
@@ -128,78 +144,91 @@ def steps_driver(fingerprint: str) -> Any:
                 i = tree_draw(S.tree, greedy, rng)
                 if i < 0:
                     return k, SUM_REACHED
+            if flags.corner == CACHE_ONLY and S.skip[i] > 0:
+                S.skip[i] -= 1
+                continue
             S.counters[STEPS] += 1
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
             length = P.label_ptr[i + 1] - P.label_ptr[i]
             y = y_all[:length]
-            P.scores(i, S.w, theta)
-            base = S.ell[i] + dot(theta, mu)
+            for turn in range(flags.rounds):
+                P.scores(i, S.w, theta)
+                base = S.ell[i] + dot(theta, mu)
 
-            # the best cached and the worst active corner
-            best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
-            if flags.cache or flags.step != FW:
-                s = pool.head[i]
-                while s >= 0:
-                    h = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
-                    if h > h_best:
-                        best, h_best = s, h
-                    if pool.alpha[s] > 0.0:
-                        active += 1
-                        if h < h_away:
-                            away, h_away = s, h
-                    s = pool.next[s]
+                # the best cached and the worst active corner
+                best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
+                if flags.cache or flags.step != FW:
+                    s = pool.head[i]
+                    while s >= 0:
+                        h = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
+                        if h > h_best:
+                            best, h_best = s, h
+                        if pool.alpha[s] > 0.0:
+                            active += 1
+                            if h < h_away:
+                                away, h_away = s, h
+                        s = pool.next[s]
 
-            # the corner: from the cache if that improves enough (O16 3.3), else from the max-oracle
-            known = flags.cache and best >= 0 and h_best > base and S.gap[i] < np.inf
-            if known and h_best - base >= max(flags.F * n * S.gap[i], flags.nu * flags.exact_total):
-                target, h, loss = best, h_best, pool.losses[best]
-                S.counters[CACHED_STEPS] += 1
-            else:
-                loss = P.max_oracle(i, theta, y, scratch)
-                h = loss + P.value(i, theta, y)
-                S.counters[ORACLE_CALLS] += 1
-                S.gap[i] = max(h - base, 0.0) / n
-                weight = S.gap[i] if flags.sampler < 2 else weight_of(S.gap[i], flags.degree)
-                tree_set(S.tree, greedy, i, weight)
-                target = find(pool, i, y, loss)
-                if target < 0 and h > base:
-                    target = insert(pool, i, y, loss, flags.capacity)
-            if target >= 0:
-                pool.used[target] = S.counters[STEPS]
+                # the corner: from the cache if that improves enough (O16 3.3), else from the max-oracle
+                cached = turn > 0 or flags.corner == CACHE_ONLY
+                if not cached and flags.corner == CACHE_FIRST and flags.cache and best >= 0 and h_best > base:
+                    known = S.gap[i]
+                    cached = known < np.inf and h_best - base >= max(flags.F * n * known, flags.nu * flags.exact_total)
+                if cached:
+                    target, h, loss = best, h_best, pool.losses[best]
+                    S.counters[CACHED_STEPS] += 1
+                    if flags.corner == CACHE_ONLY and turn == 0:
+                        S.gap[i] = max(h - base, 0.0) / n
+                        if S.gap[i] < flags.skip_below:
+                            S.skip[i] = SKIPPED_VISITS
+                else:
+                    loss = P.max_oracle(i, theta, y, scratch)
+                    h = loss + P.value(i, theta, y)
+                    S.counters[ORACLE_CALLS] += 1
+                    S.gap[i] = max(h - base, 0.0) / n
+                    weight = S.gap[i] if flags.sampler < 2 else weight_of(S.gap[i], flags.degree)
+                    tree_set(S.tree, greedy, i, weight)
+                    target = find(pool, i, y, loss)
+                    if target < 0 and h > base:
+                        target = insert(pool, i, y, loss, flags.capacity)
+                if target >= 0:
+                    pool.used[target] = S.counters[STEPS]
 
-            # the direction: a move of one kind, and a step along it
-            kind = flags.step
-            if kind == AWAY:
-                kind = AWAY if active > 1 and base - h_away > h - base else FW
-            gamma, gamma_max = 0.0, 0.0
-            if target >= 0 or kind == AWAY:
-                first, last = (FW, AWAY) if kind == BEST else (kind, kind)
-                most = 0.0
-                for candidate in range(first, last + 1):
-                    if candidate == AWAY and active < 2:
-                        continue
-                    if candidate == FW:
-                        slope = h - base
-                    elif candidate == PAIRWISE:
-                        slope = h - h_away
-                    else:
-                        slope = base - h_away
-                    if slope <= 0.0:
-                        continue
-                    y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
-                    write_direction(P, i, candidate, mu, y_to, y_from, delta)
-                    top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
-                    norm2 = P.norm2(i, delta)
-                    step = line_search(slope, norm2, flags.scale, top)
-                    improvement = gain(step, slope, norm2, flags.scale)
-                    if improvement > most:
-                        most, kind, gamma, gamma_max = improvement, candidate, step, top
-                if first != last and gamma > 0.0 and kind != AWAY:
-                    y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
-                    write_direction(P, i, kind, mu, y_to, y_from, delta)
+                # the direction: a move of one kind, and a step along it
+                kind = flags.step
+                if kind == AWAY:
+                    kind = AWAY if active > 1 and base - h_away > h - base else FW
+                gamma, gamma_max, slope_taken, norm2_taken = 0.0, 0.0, 0.0, 0.0
+                if target >= 0 or kind == AWAY:
+                    first, last = (FW, AWAY) if kind == BEST else (kind, kind)
+                    most = 0.0
+                    for candidate in range(first, last + 1):
+                        if candidate == AWAY and active < 2:
+                            continue
+                        if candidate == FW:
+                            slope = h - base
+                        elif candidate == PAIRWISE:
+                            slope = h - h_away
+                        else:
+                            slope = base - h_away
+                        if slope <= 0.0:
+                            continue
+                        y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+                        write_direction(P, i, candidate, mu, y_to, y_from, delta)
+                        top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
+                        norm2 = P.norm2(i, delta)
+                        step = line_search(slope, norm2, flags.scale, top)
+                        improvement = gain(step, slope, norm2, flags.scale)
+                        if improvement > most:
+                            most, kind, gamma, gamma_max = improvement, candidate, step, top
+                            slope_taken, norm2_taken = slope, norm2
+                    if first != last and gamma > 0.0 and kind != AWAY:
+                        y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+                        write_direction(P, i, kind, mu, y_to, y_from, delta)
 
-            if gamma > 0.0:
+                if gamma <= 0.0:
+                    break
                 if kind == FW:
                     dl = loss - S.ell[i]
                 elif kind == PAIRWISE:
@@ -213,6 +242,8 @@ def steps_driver(fingerprint: str) -> Any:
                 P.push(i, -gamma * flags.scale, delta, S.u)
                 if boxed:
                     clip_into(S.u, P.lower, P.upper, S.w)
+                S.curvature[0] += norm2_taken
+                S.curvature[1] += slope_taken
                 S.z_ell[1] += gamma * dl / n
                 if flags.average:
                     t = float(S.counters[AVERAGED] + 1)

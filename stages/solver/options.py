@@ -25,6 +25,7 @@ SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
 STEPS = ("fw", "pairwise", "away", "best")
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
+SCHEDULES = ("steps", "accelerated", "multiplane_half")
 PATHS = ("regpath", "heuristic", "grid", "single")
 RULES = ("one_sided", "paper")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
@@ -57,11 +58,38 @@ class CacheOptions:
 
 
 @dataclass
+class AccelerationOptions:
+    """The proximal-point wrapper over cached passes (DESIGN 2.8)."""
+
+    c: float = 0.036
+    """kappa = c sqrt(lambda Lambda), Lambda the data's own scale; see `accelerated.kappa_of`."""
+    rounds: int = 2
+    """Moves a visit: between the block's own atoms after the first."""
+    cached_passes: int = 3
+    """Cached passes between two recentrings."""
+    inner_target: float = 0.5
+    """The inner loop ends when its gap is below this share of the exact pass's."""
+    skip_share: float = 0.1
+    """A block whose gap is below this share of the mean one sits out three visits."""
+    unused_passes: int = 15
+    """Labellings without weight not chosen for this many exact passes are dropped."""
+
+    def check(self) -> None:
+        for name in ("c", "rounds", "cached_passes", "inner_target", "unused_passes"):
+            _check(f"solver.acceleration.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
+        _check("solver.acceleration.skip_share", self.skip_share, self.skip_share >= 0, "a number >= 0")
+
+
+@dataclass
 class SolverOptions:
     """One member of the block-coordinate Frank-Wolfe family, and when it stops."""
 
     name: str = "bcpfw_gap_cache"
     """Name of the preset, for run directories and tables."""
+    schedule: str = "steps"
+    """`steps`: one block after another as the sampler says, exact passes in between. `accelerated` and
+    `multiplane_half`: exact passes alternate with passes over the cache alone, with and without momentum."""
+    acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
     sampler: str = "gap"
     degree: float = 1.0
     """Gap sampling draws block i with probability proportional to g_i ** degree; greedy is `max_gap`."""
@@ -87,6 +115,11 @@ class SolverOptions:
         _one_of("solver.step", self.step, STEPS)
         _one_of("solver.averaging", self.averaging, AVERAGES)
         self.cache.check()
+        self.acceleration.check()
+        _one_of("solver.schedule", self.schedule, SCHEDULES)
+        if self.schedule != "steps":
+            _check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for schedule={self.schedule}")
+            _check("solver.averaging", self.averaging, self.averaging == "none", f"none, for schedule={self.schedule}")
         _check("solver.degree", self.degree, self.degree > 0, "a number > 0")
         _check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
         _check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")

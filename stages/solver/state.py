@@ -95,9 +95,11 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
         gap=np.full(problem.n, np.inf),
         tree=np.zeros(tree_size(problem.n)),
         pool=pool,
+        skip=np.zeros(problem.n, np.int64),
         z=np.zeros(problem.d if average else 0),
         z_ell=np.zeros(2),
         counters=np.zeros(N_COUNTERS, np.int64),
+        curvature=np.zeros(2),
     )
 
 

@@ -152,6 +152,18 @@ def drop_inactive(pool, i):
 
 
 @njit(**JIT)
+def drop_unused(pool, before):
+    """Drop all atoms without weight that were last used before a step count."""
+    for i in range(pool.head.size):
+        s = pool.head[i]
+        while s >= 0:
+            following = pool.next[s]
+            if pool.alpha[s] == 0.0 and pool.used[s] < before:
+                remove(pool, i, s)
+            s = following
+
+
+@njit(**JIT)
 def _flatten(pool, order):
     k = 0
     for i in range(pool.head.size):
