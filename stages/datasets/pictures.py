@@ -47,9 +47,15 @@ class FeatureOptions:
     """Pixels a training image gives to the colour vocabulary."""
     sift_samples: int = 250
     """Descriptors a training image gives to the SIFT vocabulary."""
+    pairwise: bool = True
+    """False: no edges reach the model, for comparison with one of unary features alone (which are the same)."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.pairwise, bool):
+            raise ValueError(f"dataset.pairwise: must be true or false, not {self.pairwise!r}")
         for name, value in vars(self).items():
+            if name == "pairwise":
+                continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise ValueError(f"dataset.{name}: must be a whole number >= 1, not {value!r}")
 
@@ -82,14 +88,16 @@ def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed
     )
 
 
-def _block(item: tuple[bool, Any], load: Load, words: Words, superpixels: int) -> dict[str, np.ndarray]:
+def _block(item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions) -> dict[str, np.ndarray]:
     """Arrays of one block; with `item[0]` also the picture itself, for figures."""
     cv2.setNumThreads(1)
     shown, source = item
     rgb, mask = load(source)
-    regions = segment(rgb, superpixels)
+    regions = segment(rgb, options.superpixels)
     edges = adjacency(regions)
     unary = unary_features(rgb, regions, edges, words)
+    if not options.pairwise:
+        edges = edges[:0]
     arrays = {
         "unary": unary,
         "pairwise": pairwise_features(unary, edges, words.widths),
@@ -157,7 +165,7 @@ def featurize_pictures(
     sink.put("", "sift_words", words.sift)
 
     tasks = [(False, item) for item in train] + [(number < SHOWN, item) for number, item in enumerate(test)]
-    describe = partial(_block, load=load, words=words, superpixels=options.superpixels)
+    describe = partial(_block, load=load, words=words, options=options)
     superpixels = 0
     for done, arrays in enumerate(map_blocks(describe, tasks), 1):
         check_finite(arrays, f"image {done - 1}")

@@ -175,9 +175,9 @@ def load(item: Picture) -> Picture:
     return item
 
 
-def features_of(train: list[Picture], test: list[Picture]) -> MemorySink:
+def features_of(train: list[Picture], test: list[Picture], pairwise: bool = True) -> MemorySink:
     sink = MemorySink("segmentation")
-    options = FeatureOptions(superpixels=30, colour_words=8, sift_words=10)
+    options = FeatureOptions(superpixels=30, colour_words=8, sift_words=10, pairwise=pairwise)
     featurize_pictures(load, {"train": train, "test": test}, options, 0, sink, map, lambda *_: None)
     return sink
 
@@ -193,6 +193,14 @@ def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only()
         assert (one.whole[""][name] == other.whole[""][name]).all()
         assert (one.whole[""][name] != swapped.whole[""][name]).any()
     assert (one.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
+
+
+def test_featurize_pictures__without_pairwise_keeps_the_unary_features():
+    scenes = [compose(0, 0, number) for number in range(2)]
+    full, unary = (features_of(scenes[:1], scenes[1:], pairwise).arrays("train") for pairwise in (True, False))
+    assert len(full["edges"]) > 0 == len(unary["edges"])
+    assert unary["pairwise"].shape == (0, 100)
+    assert (full["unary"] == unary["unary"]).all()
 
 
 def test_featurize_pictures__refuses_an_empty_split():
