@@ -253,10 +253,7 @@ class Audit:
         worst = []
         for b, r in enumerate(rebuilt):
             lam, low = float(lams[b]), float(lows[b])
-            if low > 0.0:
-                most = self.gap_below(r, lam, low)
-            else:
-                most = max(r.gap, r.hinge) if r.norm2 > 0.0 else r.gap
+            most = self.gap_below(r, lam, low) if low > 0.0 else max(r.gap, r.hinge) if r.norm2 > 0.0 else r.gap
             if b == 0 and self.attrs["rule"] == "one_sided":
                 most = max(most, self._worst_above(r, lam))
             worst.append(most)

@@ -133,4 +133,11 @@ def read_group(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[s
     """(arrays, attributes) of a group, or the named arrays of it."""
     group = zarr.open_group(path, mode="r")
     wanted = names if names is not None else tuple(sorted(name for name, _ in group.arrays()))
-    return {name: np.asarray(group[name][...]) for name in wanted}, dict(group.attrs)
+    return {name: np.asarray(_array(group, name)[...]) for name in wanted}, dict(group.attrs)
+
+
+def _array(group: zarr.Group, name: str) -> zarr.Array:
+    found = group[name]
+    if not isinstance(found, zarr.Array):
+        raise TypeError(f"{group.store_path}: {name} is no array")
+    return found

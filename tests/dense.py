@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import minimize
+from tiny import all_labels
 
 from stages.problems.protocol import Problem
-from tiny import all_labels
 
 
 def psi_and_loss(problem: Problem) -> tuple[list[np.ndarray], list[np.ndarray]]:

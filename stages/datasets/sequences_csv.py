@@ -63,9 +63,7 @@ def same_width(train: Table, test: Table) -> int:
     if width < 2:
         raise DataError(f"{train.file}: line {train.line[0]}: one column only; expected features and then the label")
     if len(test.rows[0]) != width:
-        raise DataError(
-            f"{test.file}: line {test.line[0]}: {len(test.rows[0])} columns, but {width} in {train.file}"
-        )
+        raise DataError(f"{test.file}: line {test.line[0]}: {len(test.rows[0])} columns, but {width} in {train.file}")
     return width
 
 

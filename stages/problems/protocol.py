@@ -82,7 +82,8 @@ class Problem(Protocol):
 
 
 def _forward(declaration: Any) -> None:
-    overload_method(types.BaseNamedTuple, declaration.__name__, jit_options=JIT)(declaration)
+    forward: Any = overload_method  # its stub knows no jit_options
+    forward(types.BaseNamedTuple, declaration.__name__, jit_options=JIT)(declaration)
 
 
 # Explicit signatures: numba cannot forward *args. Each returns the class's own function, which numba then compiles.

@@ -27,9 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.solver.loop import CACHE_ONLY, ORACLE_ALWAYS
+from stages.solver.loop import CACHE_ONLY, ORACLE_ALWAYS, clip_into
 from stages.solver.loop import STEPS as STEP_COUNT
-from stages.solver.loop import clip_into
 from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import Status
 from stages.solver.supports import drop_unused
@@ -50,9 +49,7 @@ def kappa_of(solver: Any) -> float:
     return float(solver.options.acceleration.c * math.sqrt(solver.at.lam * solver.at.curvature))
 
 
-def solve_cached(
-    solver: Any, tolerance: float, boundary: Any, *, relative: bool
-) -> tuple[Status, Certificate | None]:
+def solve_cached(solver: Any, tolerance: float, boundary: Any, *, relative: bool) -> tuple[Status, Certificate | None]:
     """The loop of `Solver.solve` for the schedules `accelerated` and `multiplane_half`; same contract.
 
     An outer iteration is one exact pass (every block visited with its oracle, w moving) and cached passes with momentum.

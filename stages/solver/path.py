@@ -151,10 +151,7 @@ def lowest(path: PathOptions, start: PathStart) -> float:
 def move(solver: Solver, path: PathOptions, lam: float) -> None:
     """Take the solver to the next lambda by the chosen warm start."""
     index = solver.at.breakpoint + 1
-    if path.is_path:
-        warm = "keep_primal" if path.rule == "paper" else "keep_dual"
-    else:
-        warm = path.warm_start
+    warm = ("keep_primal" if path.rule == "paper" else "keep_dual") if path.is_path else path.warm_start
     if warm == "none":
         solver.restart(lam, index)
     elif warm == "keep_primal":

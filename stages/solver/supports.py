@@ -30,7 +30,7 @@ class Pool(NamedTuple):
     """int64, (c,): next atom of the same list, -1 at its end"""
     head: np.ndarray
     """int64, (n,)"""
-    count: np.ndarray
+    counts: np.ndarray
     """int64, (n,): atoms of each block"""
     free: np.ndarray
     """int64, (2,): head of the free list, number of free slots"""
@@ -64,7 +64,7 @@ def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
         used=np.zeros(capacity, np.int64),
         next=chain,
         head=np.full(n, -1, np.int64),
-        count=np.zeros(n, np.int64),
+        counts=np.zeros(n, np.int64),
         free=np.array([0 if capacity else -1, capacity], np.int64),
     )
 
@@ -93,7 +93,7 @@ def insert(pool, i, y, loss, capacity):
 
     At `capacity` atoms the least recently used one without weight makes room. The caller sees to it that a slot is free.
     """
-    if pool.count[i] >= capacity:
+    if pool.counts[i] >= capacity:
         evict(pool, i)
     s = pool.free[0]
     pool.free[0] = pool.next[s]
@@ -105,7 +105,7 @@ def insert(pool, i, y, loss, capacity):
     pool.used[s] = 0
     pool.next[s] = pool.head[i]
     pool.head[i] = s
-    pool.count[i] += 1
+    pool.counts[i] += 1
     return s
 
 
@@ -137,7 +137,7 @@ def remove(pool, i, slot):
     pool.next[slot] = pool.free[0]
     pool.free[0] = slot
     pool.free[1] += 1
-    pool.count[i] -= 1
+    pool.counts[i] -= 1
 
 
 @njit(**JIT)
@@ -176,9 +176,9 @@ def _flatten(pool, order):
 
 def pack(pool: Pool, label_ptr: np.ndarray, active_only: bool = False) -> Supports:
     """The atoms in list order; with `active_only` those with alpha > 0."""
-    order = np.empty(int(pool.count.sum()), np.int64)
+    order = np.empty(int(pool.counts.sum()), np.int64)
     _flatten(pool, order)
-    block = np.repeat(np.arange(pool.head.size), pool.count)
+    block = np.repeat(np.arange(pool.head.size), pool.counts)
     if active_only:
         keep = pool.alpha[order] > 0
         order, block = order[keep], block[keep]
@@ -203,9 +203,9 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
     pool.labels[:atoms] = rows
     pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = supports.alpha, supports.losses, supports.used
     pool.next[: max(atoms, 0)] = np.arange(1, atoms + 1)
-    pool.count[:] = np.diff(supports.offset)
-    pool.head[:] = np.where(pool.count > 0, supports.offset[:-1], -1)
-    last = supports.offset[1:][pool.count > 0] - 1
+    pool.counts[:] = np.diff(supports.offset)
+    pool.head[:] = np.where(pool.counts > 0, supports.offset[:-1], -1)
+    last = supports.offset[1:][pool.counts > 0] - 1
     pool.next[last] = -1
     pool.free[:] = atoms, pool.alpha.size - atoms
     return pool

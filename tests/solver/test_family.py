@@ -12,9 +12,8 @@ from tiny import TINY
 
 from stages.solver.fixed_lambda import Solver
 from stages.solver.objective import squared_norm
-from stages.solver.options import SAMPLERS, STEPS, CacheOptions, SolverOptions, Status
+from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path import begin
-from stages.solver.options import PathOptions
 from stages.solver.state import derive
 
 LAM = 0.3
@@ -155,5 +154,5 @@ def test_cache__saves_oracle_calls_and_keeps_its_capacity():
         solver.solve(1e-6, never)
         calls[cache] = solver.oracle_calls
         active = solver.state.pool.alpha > 0
-        assert solver.state.pool.count.max() <= max(4, active.sum())
+        assert solver.state.pool.counts.max() <= max(4, active.sum())
     assert calls["gap"] < calls["none"]

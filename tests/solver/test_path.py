@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def test_path__is_eps_optimal_at_every_lambda(name, rule):
 @pytest.mark.parametrize("rule", ["one_sided", "paper"])
 def test_path__intervals_touch_and_gaps_keep_kappa(name, rule):
     _, _, records, _, _ = tiny_path(name, rule)
-    for before, after in zip(records, records[1:], strict=False):
+    for before, after in itertools.pairwise(records):
         assert after.point.lam == before.lambda_low
     for b in records:
         assert b.point.gap <= 0.9 * EPS
@@ -119,7 +120,7 @@ def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam
 
 
 def test_rules__lower_end_has_gap_eps_exactly():
-    problem, _, records, _, _ = tiny_path("multiclass", "one_sided")
+    _problem, _, records, _, _ = tiny_path("multiclass", "one_sided")
     for b in records[:-1]:
         point, low = b.point, lower_end(b.point, EPS, "one_sided")
         assert point.gap + point.norm2 * (point.lam - low) ** 2 / (2 * low) == pytest.approx(EPS, abs=1e-12)
@@ -147,7 +148,9 @@ def test_init__paper_start_is_kappa_eps_optimal():
 
 def test_heuristic_path__makes_fewer_oracle_calls_and_says_nothing_exact():
     problem = multiclass(n=30)
-    exact, heuristic = (walked(problem, kind=kind, rule="paper", lambda_min=LOWEST)[3] for kind in ("regpath", "heuristic"))
+    exact, heuristic = (
+        walked(problem, kind=kind, rule="paper", lambda_min=LOWEST)[3] for kind in ("regpath", "heuristic")
+    )
     assert heuristic.oracle_calls < exact.oracle_calls
 
 
