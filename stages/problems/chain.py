@@ -159,7 +159,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:
         labels=K,
         longest=int(lengths.max(initial=1)),
         row_ptr=frozen(row_ptr, np.int64),
-        ids=frozen(ids, np.int32),
+        ids=frozen(ids, np.min_scalar_type(max(p - 1, 0))),  # uint8 for pixels: blocks are visited in random order
         values=frozen(values, np.float32),
         gram_ptr=frozen(gram_ptr, np.int64),
         gram=frozen(gram, np.float32),

@@ -44,7 +44,7 @@ from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import SAMPLERS, STEPS, SolverOptions, Status
 from stages.solver.sampling import MAX_GAP, PERMUTATION, tree_rebuild
 from stages.solver.state import derive, normalise, truth_pool
-from stages.solver.supports import grown
+from stages.solver.supports import grown, repack
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum calls for an exact pass (the authors' choice)."""
@@ -154,7 +154,7 @@ class Solver:
         """Compile or load the two large drivers, so that seconds count solving."""
         P, S = self.problem, self.state
         nothing = np.empty(0)
-        gaps_driver(P)(P, S.w, S.mu, S.ell, 0, 0, nothing, nothing, nothing, np.empty((0, 0), P.truth.dtype))
+        gaps_driver(P)(P, S.w, S.mu, S.ell, S.pool, 0, 0, nothing, nothing, nothing, np.empty((0, 0), P.truth.dtype))
         steps_driver(P)(P, S, self.flags(-1.0, 0), self.rng, np.empty(0, np.int64), 0)
 
     # -- the parts of the loop ----------------------------------------------------------------------------------------
@@ -177,6 +177,7 @@ class Solver:
         if self.fresh:
             self.fresh = False
         else:
+            repack(self.state.pool)
             normalise(self.state.pool)
         self.derive()
         self.rebuild_tree()
@@ -196,7 +197,7 @@ class Solver:
     def exact_pass(self) -> tuple[Certificate, ExactGaps]:
         """One oracle call a block at the derived point: certificate, fresh gaps, corners into the cache."""
         P, S, at = self.problem, self.state, self.at
-        found = exact_gaps(P, S.w, S.mu, S.ell, self.map_ranges)
+        found = exact_gaps(P, S.w, S.mu, S.ell, self.map_ranges, S.pool)
         S.gap[:] = found.gap
         at.gap_passes += 1
         at.exact_due = False

@@ -12,10 +12,12 @@ from stages.problems.protocol import JIT, Problem, max_label_length
 from stages.solver.compiled import driver
 from stages.solver.directions import FW, dot, line_search, update_weights, write_direction
 from stages.solver.loop import clip_into, corner_gap
-from stages.solver.supports import find, insert
+from stages.solver.supports import Pool, empty_pool, find, insert
 
 MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[Any]]
 """map_ranges(fn, ranges): fn(start, stop) of every range, in order, wherever the computation runs."""
+
+FEW_ATOMS = 16
 
 RANGES = 16
 """Block ranges of a pass: fixed, so that no result depends on the number of workers."""
@@ -47,10 +49,14 @@ def block_ranges(n: int, pieces: int = RANGES) -> list[tuple[int, int]]:
 
 @driver
 def gaps_driver(fingerprint: str) -> Any:
-    """`exact(P, w, mu, ell, start, stop, gap, hinge, loss, corner)`: one oracle call for each block of a range."""
+    """`exact(P, w, mu, ell, pool, start, stop, gap, hinge, loss, corner)`: one oracle call for each block of a range.
+
+    Blocks with few atoms in the pool take ell_i + <theta_i, mu_i> = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) from
+    them; the others read mu, which is much more memory.
+    """
 
     @njit(cache=True, **JIT)
-    def exact(P, w, mu, ell, start, stop, gap, hinge, loss, corner):
+    def exact(P, w, mu, ell, pool, start, stop, gap, hinge, loss, corner):
         fingerprint  # noqa: B018
         scratch = P.scratch()
         widest = 0
@@ -65,16 +71,31 @@ def gaps_driver(fingerprint: str) -> Any:
             y = corner[i, : last - first]
             loss[i] = P.max_oracle(i, theta, y, scratch)
             h = loss[i] + P.value(i, theta, y)
-            gap[i] = (h - ell[i] - dot(theta, mu[lo:hi])) / ell.size
+            if 0 < pool.counts[i] <= FEW_ATOMS:
+                base = 0.0
+                s = pool.head[i]
+                while s >= 0:
+                    if pool.alpha[s] > 0.0:
+                        label = pool.labels[s, : last - first]
+                        base += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, label))
+                    s = pool.next[s]
+            else:
+                base = ell[i] + dot(theta, mu[lo:hi])
+            gap[i] = (h - base) / ell.size
             hinge[i] = h - P.value(i, theta, P.truth[first:last])
 
     return exact
 
 
 def exact_gaps(
-    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, map_ranges: MapRanges = serial
+    problem: Problem,
+    w: np.ndarray,
+    mu: np.ndarray,
+    ell: np.ndarray,
+    map_ranges: MapRanges = serial,
+    pool: Pool | None = None,
 ) -> ExactGaps:
-    """One exact pass at w (d,) with block states mu (flat local) and ell (n,).
+    """One exact pass at w (d,) with block states mu (flat local) and ell (n,), which `pool` may speak for.
 
     Raises
     ------
@@ -85,9 +106,10 @@ def exact_gaps(
     corner = np.zeros((n, max_label_length(problem)), problem.truth.dtype)
     found = ExactGaps(np.empty(n), np.empty(n), np.empty(n), corner)
     kernel = gaps_driver(problem)
+    atoms = empty_pool(n, 0, corner.shape[1], corner.dtype) if pool is None else pool
 
     def part(start: int, stop: int) -> None:
-        kernel(problem, w, mu, ell, start, stop, found.gap, found.hinge, found.loss, found.corner)
+        kernel(problem, w, mu, ell, atoms, start, stop, found.gap, found.hinge, found.loss, found.corner)
 
     map_ranges(part, block_ranges(n))
     wrong = ~(found.hinge >= -1e-9 * (1.0 + np.abs(found.loss)))

@@ -48,7 +48,7 @@ class State(NamedTuple):
     """The running solver: everything below but the pool, gaps and counters is derived from the pool at a rebase."""
 
     mu: np.ndarray
-    """float64, flat local vectors: mu_i = sum_y alpha_i(y) m_i(y)"""
+    """float64, flat local vectors: mu_i = sum_y alpha_i(y) m_i(y); pairwise moves leave it to the next rebase"""
     ell: np.ndarray
     """float64, (n,): sum_y alpha_i(y) L_i(y)"""
     u: np.ndarray
@@ -129,6 +129,8 @@ def steps_driver(fingerprint: str) -> Any:
         theta_all, delta_all, y_all = np.empty(widest), np.empty(widest), np.empty(longest, P.truth.dtype)
         greedy = flags.sampler == MAX_GAP
         boxed = P.lower.size > 0
+        # pairwise moves need no mu: sum_y alpha(y) h(y) is ell + <theta, mu>; the next rebase brings it up to date
+        with_mu = flags.step != PAIRWISE
         for k in range(steps):
             if pool.free[1] < 1:
                 return k, POOL_FULL
@@ -154,7 +156,7 @@ def steps_driver(fingerprint: str) -> Any:
             y = y_all[:length]
             for turn in range(flags.rounds):
                 P.scores(i, S.w, theta)
-                base = S.ell[i] + dot(theta, mu)
+                base = S.ell[i] + dot(theta, mu) if with_mu else 0.0
 
                 # the best cached and the worst active corner
                 best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
@@ -166,6 +168,8 @@ def steps_driver(fingerprint: str) -> Any:
                             best, h_best = s, h
                         if pool.alpha[s] > 0.0:
                             active += 1
+                            if not with_mu:
+                                base += pool.alpha[s] * h
                             if h < h_away:
                                 away, h_away = s, h
                         s = pool.next[s]
@@ -235,8 +239,9 @@ def steps_driver(fingerprint: str) -> Any:
                     dl = loss - pool.losses[away]
                 else:
                     dl = S.ell[i] - pool.losses[away]
-                for j in range(mu.size):
-                    mu[j] += gamma * delta[j]
+                if with_mu:
+                    for j in range(mu.size):
+                        mu[j] += gamma * delta[j]
                 S.ell[i] += gamma * dl
                 update_weights(pool, i, kind, target, away, gamma, gamma_max)
                 P.push(i, -gamma * flags.scale, delta, S.u)

@@ -174,6 +174,28 @@ def _flatten(pool, order):
             s = pool.next[s]
 
 
+@njit(**JIT)
+def repack(pool):
+    """Lay the atoms out in list order, the free slots behind them: a block's atoms then share cache lines."""
+    atoms = pool.alpha.size - pool.free[1]
+    order = np.empty(atoms, np.int64)
+    _flatten(pool, order)
+    labels, alpha, losses, used = pool.labels[order], pool.alpha[order], pool.losses[order], pool.used[order]
+    pool.labels[:atoms], pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = labels, alpha, losses, used
+    k = 0
+    for i in range(pool.head.size):
+        pool.head[i] = k if pool.counts[i] > 0 else -1
+        for _ in range(pool.counts[i]):
+            k += 1
+            pool.next[k - 1] = k
+        if pool.counts[i] > 0:
+            pool.next[k - 1] = -1
+    for k in range(atoms, pool.alpha.size):
+        pool.next[k] = k + 1
+    pool.next[pool.alpha.size - 1] = -1 if atoms < pool.alpha.size else pool.next[pool.alpha.size - 1]
+    pool.free[0] = atoms if atoms < pool.alpha.size else -1
+
+
 def pack(pool: Pool, label_ptr: np.ndarray, active_only: bool = False) -> Supports:
     """The atoms in list order; with `active_only` those with alpha > 0."""
     order = np.empty(int(pool.counts.sum()), np.int64)

@@ -90,7 +90,8 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
         S = solver.state
         running = S.mu.copy(), S.ell.copy(), S.u.copy()
         derive(problem, S, solver.scale)
-        for a, b in zip(running, (S.mu, S.ell, S.u), strict=True):
+        kept = slice(1 if step == "pairwise" else 0, None)  # pairwise moves leave mu to the rebase
+        for a, b in list(zip(running, (S.mu, S.ell, S.u), strict=True))[kept]:
             np.testing.assert_allclose(a, b, atol=1e-12)
         solver.fresh = False
 
