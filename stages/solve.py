@@ -112,9 +112,9 @@ def solve(
         **({} if start is None else _scalars(start)),
     }
     segments = [store.folder / s["name"] for s in store.segments]
-    if attempt.finished or segments:
-        write_path(target, segments, stack([_record(b) for b in attempt.finished]) if attempt.finished else None, attrs)
     write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
+    if attempt.finished or segments:  # last: it says that the solve is done
+        write_path(target, segments, stack([_record(b) for b in attempt.finished]) if attempt.finished else None, attrs)
     observe(trace_rows(solver))
     return status
 
@@ -133,7 +133,6 @@ class _Attempt:
     observe: Callable[[np.ndarray], None]
     start: PathStart | None = None
     finished: list[Breakpoint] = dataclasses.field(default_factory=list)
-    began: float = dataclasses.field(default_factory=time.monotonic)
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
 
     def boundary(self, solver: Solver) -> Status | None:
@@ -153,7 +152,7 @@ class _Attempt:
         )
         if self.stop():
             return Status.INTERRUPTED
-        if now - self.began >= self.max_seconds:
+        if at.seconds >= self.max_seconds:
             return Status.TIME_LIMIT
         buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished)
         if now - self.last_commit >= self.every_seconds or buffered > MAX_BUFFERED_BYTES:

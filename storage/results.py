@@ -81,7 +81,9 @@ def write_path(
 def read_path(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not made it."""
     if not path.is_dir():
-        raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")
+        raise FileNotFoundError(
+            f"{path}: no solved path here; run the solve stage first, or give it more time (solver.max_seconds)"
+        )
     return read_group(path, names)
 
 

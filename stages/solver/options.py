@@ -107,7 +107,7 @@ class SolverOptions:
     max_oracle_calls: float = math.inf
     """Per value of lambda."""
     max_seconds: float = math.inf
-    """Seconds of the whole solve stage."""
+    """Seconds of solving of the whole stage, over all attempts."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

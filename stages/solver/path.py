@@ -163,14 +163,17 @@ def move(solver: Solver, path: PathOptions, lam: float) -> None:
 def snapshot(solver: Solver, status: Status, point: Certificate, low: float) -> Breakpoint:
     """The present lambda as a breakpoint; copies all arrays."""
     at = solver.at
+    # the first one's share includes the path's start and smaller first lambdas that were given up
+    calls_before, seconds_before = (at.calls_before, at.seconds_before) if at.breakpoint else (0, 0.0)
+    calls = solver.oracle_calls - calls_before
     return Breakpoint(
         index=at.breakpoint,
         point=point,
         status=status,
         lambda_low=low,
-        effective_passes=solver.passes_here,
-        oracle_calls=solver.oracle_calls - at.calls_before,
-        seconds=at.seconds - at.seconds_before,
+        effective_passes=calls / solver.problem.n,
+        oracle_calls=calls,
+        seconds=at.seconds - seconds_before,
         weights=np.array(solver.weights if solver.weights.size else solver.state.w),
         block_gap=solver.state.gap.copy(),
         supports=pack(solver.state.pool, solver.problem.label_ptr, active_only=True),
