@@ -17,7 +17,9 @@ import numpy as np
 
 from stages.init_path import init_path
 from stages.problems.protocol import Problem
-from stages.solver.fixed_lambda import TRACE, Counts, Solver
+from stages.snapshots import Snapshots
+from stages.solver.counts import TRACE, Counts
+from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import MapRanges, serial
 from stages.solver.options import PathOptions, SolverOptions, Status
 from stages.solver.path import Breakpoint, PathStart, begin, check_choices, lowest, walk
@@ -50,6 +52,7 @@ def solve(
     report: Report = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
     every_seconds: float = 30.0,
+    snapshot_passes: float = 0.0,
     observe: Callable[[np.ndarray], None] = lambda trace: None,
 ) -> Status:
     """Solve, committing to ``run_dir/state``; leaves ``path.zarr`` and ``trace.zarr`` at the end.
@@ -62,6 +65,8 @@ def solve(
         Asked at every rebase point; True commits and returns `INTERRUPTED`.
     every_seconds : float
         Least time between commits, in seconds. Which rebase points are written has no influence on the result.
+    snapshot_passes : float
+        Effective passes between snapshots (`stages.snapshots`), left in ``snapshots.zarr``; 0: none.
     observe : callable
         Given the trace (rows as `TRACE`) after each commit.
 
@@ -71,16 +76,22 @@ def solve(
         CONVERGED, or why the path ends early; INTERRUPTED when it did not end. After TIME_LIMIT a later call goes on.
     """
     check_choices(problem, solver_options, path)
+    snapshots = Snapshots(run_dir, snapshot_passes)
+    snapshots.check(solver_options.averaging)
     run_dir.mkdir(parents=True, exist_ok=True)
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"
     if target.is_dir():
         status = Status(read_path(target, ())[1]["status"])
         if status is not Status.TIME_LIMIT:
+            snapshots.store.remove()
             return status
     store = CommitStore(run_dir / "state", {"key": key, **(science or {})})
-    attempt = _Attempt(problem, path, store, stop, every_seconds, solver_options.max_seconds, report, observe)
+    attempt = _Attempt(
+        problem, path, store, snapshots, stop, every_seconds, solver_options.max_seconds, report, observe
+    )
     committed = store.load()
+    snapshots.resume([] if committed is None else committed.attrs.get("snapshots", []))
     if committed is None:
         start = init_path(problem, path) if path.is_path else None
         solver = begin(problem, solver_options, path, start, seed, map_ranges=map_ranges)
@@ -111,10 +122,13 @@ def solve(
         "d": problem.d,
         **({} if start is None else _scalars(start)),
     }
+    snapshots.finish()
     segments = [store.folder / s["name"] for s in store.segments]
     write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
     if attempt.finished or segments:  # last: it says that the solve is done
         write_path(target, segments, stack([_record(b) for b in attempt.finished]) if attempt.finished else None, attrs)
+    if status is not Status.TIME_LIMIT:
+        snapshots.store.remove()
     observe(trace_rows(solver))
     return status
 
@@ -126,6 +140,7 @@ class _Attempt:
     problem: Problem
     path: PathOptions
     store: CommitStore
+    snapshots: Snapshots
     stop: Callable[[], bool]
     every_seconds: float
     max_seconds: float
@@ -136,7 +151,7 @@ class _Attempt:
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
 
     def boundary(self, solver: Solver) -> Status | None:
-        """At a rebase point: report, perhaps commit, perhaps stop."""
+        """At a rebase point: report, perhaps take a snapshot, perhaps commit, perhaps stop."""
         now = time.monotonic()
         at = solver.at
         self.report(
@@ -150,11 +165,12 @@ class _Attempt:
                 "seconds": at.seconds,
             }
         )
+        self.snapshots.offer(solver)
         if self.stop():
             return Status.INTERRUPTED
         if at.seconds >= self.max_seconds:
             return Status.TIME_LIMIT
-        buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished)
+        buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished) + self.snapshots.nbytes
         if now - self.last_commit >= self.every_seconds or buffered > MAX_BUFFERED_BYTES:
             self.commit(solver)
         return None
@@ -182,6 +198,7 @@ class _Attempt:
             "counts": dataclasses.asdict(solver.at),
             "rng": solver.rng.bit_generator.state,
             "start": None if self.start is None else _scalars(self.start),
+            "snapshots": self.snapshots.commit(),
         }
         segment = None
         if self.finished:

@@ -73,6 +73,26 @@ PATH = (
 
 TRACE = (ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),)
 
+_ROW = ("snapshot",)
+
+SNAPSHOTS = (
+    ArraySpec("breakpoint", _ROW, "i8", "number of the lambda it was taken at"),
+    ArraySpec("lambda", _ROW, "f8", "that lambda"),
+    ArraySpec("passes", _ROW, "f8", "effective passes since the beginning: oracle calls / n"),
+    ArraySpec("oracle_calls", _ROW, "i8", "max-oracle calls since the beginning"),
+    ArraySpec("steps", _ROW, "i8", "block steps since the beginning, cached ones included"),
+    ArraySpec("seconds", _ROW, "f8", "seconds of solving since the beginning, without those of snapshots"),
+    ArraySpec("stale_gap", _ROW, "f8", "sum of the last known block gaps; inf before every block was visited"),
+    ArraySpec("dual", _ROW, "f8", "dual objective"),
+    ArraySpec("weights", ("snapshot", "feature"), "f8", "primal point w"),
+)
+
+GAP_TRACE = (
+    *SNAPSHOTS[:-1],
+    ArraySpec("primal", _ROW, "f8", "primal objective at the snapshot's w, by an exact pass made afterwards"),
+    ArraySpec("gap", _ROW, "f8", "duality gap: primal - dual"),
+)
+
 LOSSES = (
     ArraySpec("train_loss", _BREAKPOINT, "f8", "mean task loss on the training blocks"),
     ArraySpec("test_loss", _BREAKPOINT, "f8", "mean task loss on the test blocks"),

@@ -1,0 +1,90 @@
+"""Snapshots of a running solve in append-only parts, joined into ``snapshots.zarr`` at its end (DESIGN 3.2).
+
+A part is written before the commit that lists it and never touched again, so a resumed solve keeps exactly the parts of
+the generation it goes on from, and takes again, to the same bits, whatever a killed process had taken after it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+
+from storage.files import aside, publish, remove_leftovers, tree_checksum
+from storage.layout import SNAPSHOTS, create_array, read_group, write_group
+
+
+class SnapshotParts:
+    """The ``snapshots/`` directory of one unfinished solve.
+
+    Parameters
+    ----------
+    folder : Path
+        Made at the first part, removed by `join`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parts: list[dict[str, Any]] = []
+        """name, checksum and rows of each part, in order: what a commit has to keep."""
+
+    def resume(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+        """Go on after the committed `parts`; returns the arrays of the last one ({} if there is none).
+
+        Raises
+        ------
+        ValueError
+            If one of them is missing or damaged.
+        """
+        self.parts = [dict(part) for part in parts]
+        names = {part["name"] for part in self.parts}
+        if self.folder.is_dir():
+            remove_leftovers(self.folder)
+            for path in self.folder.glob("p??????.zarr"):
+                if path.name not in names:
+                    shutil.rmtree(path)
+        for part in self.parts:
+            path = self.folder / part["name"]
+            if not path.is_dir() or tree_checksum(path) != part["checksum"]:
+                raise ValueError(
+                    f"{path}: a part of the snapshots is missing or damaged. Restore the run directory from a copy, or "
+                    "delete its state/ and snapshots/ to solve again from the beginning."
+                )
+        return read_group(self.folder / self.parts[-1]["name"])[0] if self.parts else {}
+
+    def append(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Write one more part, arrays of `storage.layout.SNAPSHOTS`."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"p{len(self.parts):06d}.zarr"
+        write_group(aside(path), SNAPSHOTS, arrays, {})
+        rows = int(arrays["breakpoint"].size)
+        self.parts.append({"name": path.name, "checksum": tree_checksum(aside(path)), "rows": rows})
+        publish(path)
+
+    def join(self, target: Path, attrs: Mapping[str, Any]) -> None:
+        """Make `target` of all parts, one in memory at a time."""
+        shapes, dtypes = {}, {}
+        if self.parts:
+            group: Any = zarr.open_group(self.folder / self.parts[0]["name"], mode="r")
+            shapes = {name: array.shape for name, array in group.arrays()}
+            dtypes = {name: array.dtype for name, array in group.arrays()}
+        total = sum(part["rows"] for part in self.parts)
+        joined = zarr.open_group(aside(target), mode="w", zarr_format=3, attributes=dict(attrs))
+        arrays = {}
+        for spec in SNAPSHOTS:
+            tail = shapes.get(spec.name, (0,) * len(spec.dims))[1:]
+            arrays[spec.name] = create_array(joined, spec, (total, *tail), dtypes.get(spec.name, spec.dtype))
+        row = 0
+        for part in self.parts:
+            for name, array in read_group(self.folder / part["name"])[0].items():
+                arrays[name][row : row + part["rows"]] = array
+            row += part["rows"]
+        publish(target)
+
+    def remove(self) -> None:
+        """Remove the parts, once the solve is over."""
+        shutil.rmtree(self.folder, ignore_errors=True)

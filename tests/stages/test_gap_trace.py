@@ -1,0 +1,149 @@
+"""Gaps from stored snapshots: equal to exact ones, harmless to the solve, and not lost when it is killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import TINY
+
+from stages.gap_trace import gap_trace, read_gap_trace
+from stages.problems.protocol import Problem
+from stages.solve import solve
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from storage.layout import SNAPSHOTS, read_group
+from storage.results import read_path, read_trace
+
+MEASURED = {"seconds"}
+GRID = PathOptions(kind="grid", lambdas=[0.3, 0.05], tolerance=1e-9)
+
+
+def options(problem: Problem, **choices) -> SolverOptions:
+    given = {"max_passes": 8.0, "refresh_every": 3, "rebase_steps": problem.n, **choices}
+    return SolverOptions(**given)
+
+
+def solved(problem: Problem, place: Path, every: float = 1.0, **ways) -> Status:
+    solver = ways.pop("solver", None) or options(problem)
+    given = {"every_seconds": 1e9, "snapshot_passes": every, **ways}
+    return solve(problem, solver, GRID, place, key="k", seed=3, **given)
+
+
+def after(calls: int) -> Callable[[], bool]:
+    left = iter(range(calls))
+    return lambda: next(left, None) is None
+
+
+def same(a: Path, b: Path, name: str) -> None:
+    one, other = read_group(a / name)[0], read_group(b / name)[0]
+    assert one.keys() == other.keys()
+    for column in one.keys() - MEASURED:
+        assert one[column].tobytes() == other[column].tobytes(), column
+
+
+@pytest.mark.parametrize("name", ["chain", "segmentation", "multiclass_cone"])
+def test_gap_trace__is_the_exact_gap(tmp_path: Path, name: str) -> None:
+    """Where an exact pass was made at the very point of a snapshot, both know its gap."""
+    problem = TINY[name]()
+    solved(problem, tmp_path, 1e-9)
+    assert gap_trace(problem, tmp_path) > 6
+    found, trace = read_gap_trace(tmp_path), read_trace(tmp_path)
+    assert (found["gap"] >= -1e-12).all()
+    assert set(found["breakpoint"]) == {0, 1}
+    met = 0
+    for row in range(trace["gap"].size):
+        calls = trace["oracle_calls"][row] - problem.n
+        here = (found["oracle_calls"] == calls) & (found["steps"] == trace["steps"][row])
+        for k in np.flatnonzero(here & (found["breakpoint"] == trace["breakpoint"][row])):
+            met += 1
+            assert found["gap"][k] == pytest.approx(trace["gap"][row], rel=1e-9, abs=1e-12)
+            assert found["primal"][k] == pytest.approx(trace["primal"][row], rel=1e-12)
+    assert met >= 3
+
+
+def test_gap_trace__of_an_accelerated_solve_bounds_its_optimum(tmp_path: Path) -> None:
+    """Taken in the middle of a proximal problem, the dual value is that of lambda itself."""
+    problem = TINY["chain"]()
+    solver = options(problem, schedule="accelerated", max_passes=40.0, cache=CacheOptions("gap"))
+    solved(problem, tmp_path, 0.5, solver=solver)
+    gap_trace(problem, tmp_path)
+    found, path = read_gap_trace(tmp_path), read_path(tmp_path / "path.zarr")[0]
+    for k, b in enumerate(found["breakpoint"]):
+        assert found["dual"][k] <= path["primal"][b] + 1e-12
+        assert found["primal"][k] >= path["dual"][b] - 1e-12
+        assert found["primal"][k] - found["dual"][k] == found["gap"][k]
+
+
+def test_snapshots__do_not_change_the_solve(tmp_path: Path) -> None:
+    problem = TINY["chain"]()
+    assert solved(problem, tmp_path / "with") == solved(problem, tmp_path / "without", 0.0)
+    same(tmp_path / "with", tmp_path / "without", "path.zarr")
+    assert not (tmp_path / "without" / "snapshots.zarr").exists()
+    assert gap_trace(problem, tmp_path / "without") == 0
+
+
+@pytest.mark.parametrize("every_seconds", [0.0, 1e9])
+@pytest.mark.parametrize("calls", [2, 5])
+def test_snapshots__survive_interruptions(tmp_path: Path, calls: int, every_seconds: float) -> None:
+    """Stopped after every few rebase points, committed at each of them or only there."""
+    problem = TINY["chain"]()
+    solved(problem, tmp_path / "whole")
+    attempts = 0
+    while True:
+        attempts += 1
+        status = solved(problem, tmp_path / "parts", stop=after(calls), every_seconds=every_seconds)
+        if status is not Status.INTERRUPTED:
+            break
+        assert attempts < 50
+    assert attempts > 2
+    same(tmp_path / "whole", tmp_path / "parts", "snapshots.zarr")
+    same(tmp_path / "whole", tmp_path / "parts", "path.zarr")
+    assert not (tmp_path / "parts" / "snapshots").exists()
+
+
+def test_snapshots__past_the_last_commit_are_taken_again(tmp_path: Path) -> None:
+    """A process that dies after writing a part and before the commit that would have listed it."""
+    problem = TINY["chain"]()
+    solved(problem, tmp_path / "whole")
+    killed = tmp_path / "killed"
+    assert solved(problem, killed, stop=after(4)) is Status.INTERRUPTED
+    (first,) = (killed / "snapshots").iterdir()
+    late = first.with_name("p000001.zarr")
+    late.mkdir()
+    (late / "zarr.json").write_text("half")
+    (killed / "snapshots" / ".tmp-p000002.zarr").mkdir()
+    assert solved(problem, killed) is not Status.INTERRUPTED
+    same(tmp_path / "whole", killed, "snapshots.zarr")
+
+
+def test_snapshots__that_are_damaged_are_an_error(tmp_path: Path) -> None:
+    problem = TINY["chain"]()
+    assert solved(problem, tmp_path, stop=after(4)) is Status.INTERRUPTED
+    chunk = next(path for path in (tmp_path / "snapshots").rglob("weights/c/*/*") if path.is_file())
+    chunk.write_bytes(chunk.read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"p000000\.zarr: a part of the snapshots is missing or damaged"):
+        solved(problem, tmp_path)
+
+
+def test_snapshots__are_as_far_apart_as_asked_for(tmp_path: Path) -> None:
+    problem = TINY["chain"]()
+    solved(problem, tmp_path, 2.5)
+    found = read_group(tmp_path / "snapshots.zarr")[0]
+    assert found.keys() == {spec.name for spec in SNAPSHOTS}
+    for b in (0, 1):
+        passes = found["passes"][found["breakpoint"] == b]
+        assert passes.size > 2
+        assert (np.diff(passes) >= 2.5).all()
+
+
+def test_snapshots__refuse_averaging(tmp_path: Path) -> None:
+    problem = TINY["chain"]()
+    with pytest.raises(ValueError, match="snapshots of w, not of its average|averaging=none"):
+        solved(problem, tmp_path, solver=options(problem, averaging="weighted"))
+
+
+def test_gap_trace__says_how_to_get_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"snapshots\.every_passes=1"):
+        read_gap_trace(tmp_path)
