@@ -13,6 +13,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pipeline.compute import pin_threads
 from pipeline.config import CONF, explain
 from pipeline.run import INTERRUPTED, run
+from pipeline.sweep import sweep
 
 _codes: list[int] = []
 
@@ -20,7 +21,7 @@ _codes: list[int] = []
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(cfg: DictConfig) -> None:
     if not any(code >= INTERRUPTED for code in _codes):  # an interrupted sweep starts no more jobs
-        _codes.append(run(cfg))
+        _codes.append(run(cfg) if cfg.get("sweep") is None else sweep(cfg))
 
 
 def main() -> int:

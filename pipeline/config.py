@@ -69,16 +69,32 @@ class CheckpointOptions:
 
 
 @dataclass
+class SnapshotOptions:
+    """Whether the solve leaves what its gaps can be computed from afterwards."""
+
+    every_passes: float = 0.0
+    """Effective passes between two snapshots, at least; 0: none."""
+
+    def check(self) -> None:
+        _expect("snapshots.every_passes", self.every_passes, 0 <= self.every_passes < math.inf, "a number >= 0")
+
+
+@dataclass
 class RunOptions:
     """Where the run lies, and which part of it is done now."""
 
     root: str = "runs"
     stage: str | None = None
+    until: str | None = None
+    """The last stage that is wanted; the run is then not complete, and can be completed later."""
 
     def check(self) -> None:
         _expect("run.root", self.root, bool(self.root), "a directory")
         if self.stage is not None:
             _one_of("run.stage", self.stage, STAGES)
+        if self.until is not None:
+            _one_of("run.until", self.until, STAGES[:-1])
+            _expect("run.until", self.until, self.stage is None, "null beside run.stage")
 
 
 @dataclass
@@ -101,6 +117,7 @@ class Settings:
     compute: ComputeOptions
     tracking: TrackingOptions
     checkpoint: CheckpointOptions
+    snapshots: SnapshotOptions
     run: RunOptions
     seed: int
     experiment: str | None = None
@@ -111,7 +128,9 @@ class Settings:
         """What decides the numbers: data set, solver, path, seed. Not the preset's name, not a time limit."""
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        return {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
+        science = {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
+        # they change no number, but a run that left none cannot stand for one that was to
+        return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science
 
     def features_key(self, source: Mapping[str, Any]) -> str:
         """Key of the featurize stage: shared by all solvers of one data set."""
@@ -130,22 +149,23 @@ def fingerprint(value: Any) -> str:
 
 def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
     """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
-    sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "run")
-    _known("", cfg, (*sections, "seed"))
+    sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "run")
+    _known("", cfg, (*sections, "seed", "sweep"))
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
-    solver = _typed("solver", cfg.solver, SolverOptions())
+    solver = typed("solver", cfg.solver, SolverOptions())
     _expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     return Settings(
         dataset=_dataset(cfg.dataset),
         solver=solver,
-        path=_typed("path", cfg.path, PathOptions()),
-        compute=_typed("compute", cfg.compute, ComputeOptions()),
-        tracking=_typed("tracking", cfg.tracking, TrackingOptions()),
-        checkpoint=_typed("checkpoint", cfg.checkpoint, CheckpointOptions()),
-        run=_typed("run", cfg.run, RunOptions()),
-        seed=_typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
+        path=typed("path", cfg.path, PathOptions()),
+        compute=typed("compute", cfg.compute, ComputeOptions()),
+        tracking=typed("tracking", cfg.tracking, TrackingOptions()),
+        checkpoint=typed("checkpoint", cfg.checkpoint, CheckpointOptions()),
+        snapshots=typed("snapshots", cfg.snapshots, SnapshotOptions()),
+        run=typed("run", cfg.run, RunOptions()),
+        seed=typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
         experiment=experiment,
         overrides=tuple(overrides),
     )
@@ -195,7 +215,7 @@ def _like(key: str, value: Any, default: Any) -> Any:
     return value
 
 
-def _typed(section: str, cfg: DictConfig, schema: Any) -> Any:
+def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
     """`cfg` in the shape of dataclass `schema`, checked."""
     values = _plain(section, cfg)
     aliases = ALIASES.get(section, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,22 +45,21 @@ class Job:
 
 
 def _featurize(job: Job) -> dict[str, Any]:
+    make_features(job.settings.dataset, job.features_path, job.features_key, job.compute, job.report)
+    return {"key": job.features_key, "path": str(job.features_path)}
+
+
+def make_features(
+    dataset: Mapping[str, Any], path: Path, key: str, compute: Compute, report: Callable[[int, int, str], None]
+) -> None:
+    """The features of a data set at `path`, made unless they are there; waits while another process makes them."""
     from stages.featurize import featurize
 
-    lock = job.features_path.with_name(f"{job.features_path.name}.lock")
-
     def waiting(holder: str) -> None:
-        job.report(0, 0, f"waiting for the features that {holder} is making")
+        report(0, 0, f"waiting for the features that {holder} is making")
 
-    with locked(lock, waiting):
-        featurize(
-            job.settings.dataset,
-            job.features_path,
-            key=job.features_key,
-            map_blocks=job.compute.map_blocks,
-            report=job.report,
-        )
-    return {"key": job.features_key, "path": str(job.features_path)}
+    with locked(path.with_name(f"{path.name}.lock"), waiting):
+        featurize(dataset, path, key=key, map_blocks=compute.map_blocks, report=report)
 
 
 def _init_path(job: Job) -> dict[str, Any]:
@@ -88,10 +87,15 @@ def _solve(job: Job) -> dict[str, Any]:
         report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
         stop=job.stop,
         every_seconds=job.settings.checkpoint.every_seconds,
+        snapshot_passes=job.settings.snapshots.every_passes,
         observe=lambda rows: job.tracker.observe(dict(zip(TRACE, rows.T, strict=True))),
     )
     if status == "INTERRUPTED":
         raise Interrupted(job.stop.signal)
+    if job.settings.snapshots.every_passes:
+        from stages.gap_trace import gap_trace
+
+        gap_trace(job.train, job.dir.path, map_ranges=job.compute.map_ranges, report=job.report)
     return {"status": str(status), "max_seconds": job.settings.solver.max_seconds}
 
 

@@ -29,12 +29,15 @@ DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
 log = logging.getLogger("gapwise")
 
 
-def run(cfg: DictConfig) -> int:
-    """Do what the composed `cfg` says; the exit code (0 done, 1 failed, 2 bad configuration, 130/143 interrupted)."""
+def run(cfg: DictConfig, experiment: str | None = None) -> int:
+    """Do what the composed `cfg` says, as part of `experiment`; the exit code.
+
+    0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted.
+    """
     from stages.datasets import DataError, open_dataset
 
     try:
-        settings = read(cfg, experiment=_experiment())
+        settings = read(cfg, experiment=experiment or experiment_name())
         source = open_dataset(settings.dataset["name"], settings.dataset).source()
     except DataError as error:
         return _refuse(error, FAILED)
@@ -42,9 +45,7 @@ def run(cfg: DictConfig) -> int:
         return _refuse(error, BAD_CONFIGURATION)
     except OSError as error:
         return _refuse(error, FAILED)
-    root = Path(settings.run.root).expanduser().resolve()
-    name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
-    directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
+    directory, features, features_key = places(settings, source)
     tracker = open_tracker(settings.tracking, directory)
     try:
         if settings.run.stage is None and (found := _complete(directory, settings)):
@@ -58,11 +59,18 @@ def run(cfg: DictConfig) -> int:
                 Progress(attempt / "pipeline.log") as progress,
                 Compute(settings.compute, stop) as pool,
             ):
-                features = root / "features" / f"{name}-{features_key[:8]}"
                 job = Job(settings, directory, features, features_key, pool, progress, stop, tracker)
                 return _guarded(job)
     except (LockedError, ValueError, OSError) as error:
         return _refuse(error, FAILED)
+
+
+def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Path, str]:
+    """The run's directory, that of its features, and their key; nothing is made."""
+    root = Path(settings.run.root).expanduser().resolve()
+    name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
+    directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
+    return directory, root / "features" / f"{name}-{features_key[:8]}", features_key
 
 
 def _guarded(job: Job) -> int:
@@ -104,6 +112,8 @@ def _stages(job: Job) -> dict[str, Any] | None:
                 raise ValueError(f"run.stage={only}: stage {name} has to be done first (run.stage={name})")
             continue
         if name != "featurize" and name in done and not _more_time(done[name], job.settings):
+            if name == job.settings.run.until:
+                return None
             continue
         (job.dir.path / "result.json").unlink(missing_ok=True)
         if name in done and name != "featurize":
@@ -115,6 +125,8 @@ def _stages(job: Job) -> dict[str, Any] | None:
             job.dir.record(name, seconds=round(time.monotonic() - start, 3), **facts)
             done = job.dir.manifest["stages"]
         job.stop.check()
+        if name == job.settings.run.until:
+            return None
     if set(GRAPH) - set(done):
         return None
     if found := _complete(job.dir, job.settings):
@@ -150,7 +162,8 @@ def _refuse(error: Exception, code: int) -> int:
     return code
 
 
-def _experiment() -> str | None:
+def experiment_name() -> str | None:
+    """The `+experiment=` of the command line."""
     from hydra.core.hydra_config import HydraConfig
 
     return HydraConfig.get().runtime.choices.get("experiment") if HydraConfig.initialized() else None
