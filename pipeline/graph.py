@@ -72,7 +72,7 @@ def _init_path(job: Job) -> dict[str, Any]:
 
 def _solve(job: Job) -> dict[str, Any]:
     from stages.solve import solve
-    from stages.solver.fixed_lambda import TRACE
+    from stages.solver.counts import TRACE
 
     total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
     status = solve(

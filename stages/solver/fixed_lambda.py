@@ -7,7 +7,6 @@ take steps until the stale gap sum falls below 0.8 of the tolerance, `refresh_ev
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,16 +17,14 @@ import numpy as np
 from stages.problems.protocol import Problem
 from stages.solver.accelerated import solve_cached
 from stages.solver.accelerated import start as start_cached
+from stages.solver.counts import NEVER, Counts
 from stages.solver.gaps import (
     ExactGaps,
     MapRanges,
     batch_driver,
-    cached_driver,
     exact_gaps,
     gaps_driver,
-    keep_corners,
     serial,
-    truth_driver,
 )
 from stages.solver.loop import (
     AVERAGED,
@@ -43,53 +40,14 @@ from stages.solver.loop import STEPS as STEP_COUNT
 from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import SAMPLERS, STEPS, SolverOptions, Status
 from stages.solver.sampling import MAX_GAP, PERMUTATION, tree_rebuild
-from stages.solver.state import derive, normalise, truth_pool
-from stages.solver.supports import grown, repack
+from stages.solver.state import derive
+from stages.solver.supports import grown, keep_corners, normalise, repack
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum calls for an exact pass (the authors' choice)."""
 
 CACHED_SHARE = 10
 """An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
-
-NEVER = 1 << 60
-
-
-@dataclass
-class Counts:
-    """The scalars of the committed state besides the arrays; all of them plain numbers."""
-
-    lam: float = math.nan
-    breakpoint: int = 0
-    exact_due: bool = True
-    exact_total: float = 1.0
-    """Last exact sum of gaps at this lambda; the authors use 1 before there is one."""
-    dual: float = math.nan
-    """Dual objective at the last exact pass."""
-    gap_passes: int = 0
-    calls_before: int = 0
-    """Oracle calls before this lambda."""
-    next_refresh: int = 0
-    """Oracle calls in steps at which the next exact pass is due."""
-    last_refresh: int = 0
-    """Steps at the last exact pass."""
-    seconds: float = 0.0
-    """Seconds of solving since the beginning, commits excluded."""
-    seconds_before: float = 0.0
-    initial_calls: int = 0
-    """Oracle calls made before the first lambda (init_path)."""
-    kappa: float = 0.0
-    """Weight of the proximal term (DESIGN 2.8); 0 for the plain methods and in the finish."""
-    curvature: float = 0.0
-    """Mean ||B_i delta||^2 over mean slope of the first exact pass's moves: lambda's own scale (`accelerated`)."""
-    permutations: int = 0
-    """Passes in a permuted order so far: the seed of the next order."""
-    marks: list[int] = field(default_factory=list)
-    """Step counts at the latest exact passes of an accelerated solve."""
-
-
-TRACE = ("breakpoint", "lambda", "passes", "oracle_calls", "steps", "seconds", "timestamp_ms", "gap", "dual", "primal")
-"""Columns of the trace: one row for each certificate."""
 
 Boundary = Callable[["Solver"], Status | None]
 """Called at every rebase point; may commit. Returns INTERRUPTED or TIME_LIMIT to stop here, to go on later."""
@@ -384,29 +342,3 @@ class Solver:
         if self.oracle_calls - self.at.calls_before >= options.max_oracle_calls:
             return Status.ORACLE_LIMIT
         return None
-
-    # -- from one lambda to the next ----------------------------------------------------------------------------------
-    def keep_primal(self, lam: float, breakpoint: int) -> None:
-        """Move to a smaller lambda with the same w; block gaps follow exactly (O16 section 4)."""
-        rho = lam / self.at.lam
-        if not rho <= 1.0:
-            raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {self.at.lam:g}")
-        self.make_room(self.problem.n)
-        truth_driver(self.problem)(self.problem, self.state, rho, self.capacity)
-        self.start_lambda(lam, breakpoint)
-
-    def keep_dual(self, lam: float, breakpoint: int) -> None:
-        """Move to another lambda with the same alpha; gaps refilled from cached labellings, without an oracle call."""
-        self.at.lam = lam
-        self.derive()
-        if self.caching:
-            cached_driver(self.problem)(self.problem, self.state)
-        else:
-            self.state.gap[:] = np.inf
-        self.start_lambda(lam, breakpoint)
-
-    def restart(self, lam: float, breakpoint: int) -> None:
-        """Start another lambda at w = 0."""
-        self.state = self.state._replace(pool=truth_pool(self.problem))
-        self.state.gap[:] = np.inf
-        self.start_lambda(lam, breakpoint)

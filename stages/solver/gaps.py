@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,9 +19,10 @@ MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[An
 """map_ranges(fn, ranges): fn(start, stop) of every range, in order, wherever the computation runs."""
 
 FEW_ATOMS = 16
+"""Most atoms of a block that an exact pass reads instead of mu."""
 
-RANGES = 16
-"""Block ranges of a pass: fixed, so that no result depends on the number of workers."""
+RANGES = 2 * (os.cpu_count() or 1)
+"""Block ranges of a pass. Their number decides nothing but the work's division: what comes out is one entry a block."""
 
 
 class ExactGaps(NamedTuple):
@@ -175,17 +177,6 @@ def truth_driver(fingerprint: str) -> Any:
             S.pool.alpha[s] += 1.0 - rho
 
     return towards_truth
-
-
-@njit(**JIT)
-def keep_corners(label_ptr, pool, corner, loss, used, capacity):
-    """Put the corners of an exact pass into the cache; a slot a block must be free."""
-    for i in range(loss.size):
-        y = corner[i, : label_ptr[i + 1] - label_ptr[i]]
-        s = find(pool, i, y, loss[i])
-        if s < 0:
-            s = insert(pool, i, y, loss[i], capacity)
-        pool.used[s] = used
 
 
 @driver

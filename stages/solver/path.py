@@ -15,6 +15,7 @@ from stages.solver.options import PathOptions, Status
 from stages.solver.rules import lower_end, worst_gap_above
 from stages.solver.state import corners_pool, new_state, truth_pool
 from stages.solver.supports import Supports, pack
+from stages.solver.warm_start import keep_dual, keep_primal, restart
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def walk(solver: Solver, path: PathOptions, start: PathStart | None, boundary: B
             return status
         following = following_lambda(solver, path, start, status, point)
         if following.again:
-            solver.keep_dual(following.lam, 0)
+            keep_dual(solver, following.lam, 0)
             continue
         emit(snapshot(solver, status, point, following.low))
         if math.isnan(following.lam):
@@ -153,11 +154,11 @@ def move(solver: Solver, path: PathOptions, lam: float) -> None:
     index = solver.at.breakpoint + 1
     warm = ("keep_primal" if path.rule == "paper" else "keep_dual") if path.is_path else path.warm_start
     if warm == "none":
-        solver.restart(lam, index)
+        restart(solver, lam, index)
     elif warm == "keep_primal":
-        solver.keep_primal(lam, index)
+        keep_primal(solver, lam, index)
     else:
-        solver.keep_dual(lam, index)
+        keep_dual(solver, lam, index)
 
 
 def snapshot(solver: Solver, status: Status, point: Certificate, low: float) -> Breakpoint:

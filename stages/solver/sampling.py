@@ -34,7 +34,7 @@ def tree_set(tree, greedy, i, weight):
         k //= 2
 
 
-@njit(**JIT)
+@njit(cache=True, **JIT)
 def tree_rebuild(tree, greedy, degree, gap):
     """Refill the tree from the gaps (n,); O(n)."""
     m = tree.size // 2

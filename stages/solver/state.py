@@ -16,7 +16,7 @@ from stages.problems.protocol import JIT, Problem, max_label_length
 from stages.solver.compiled import driver
 from stages.solver.loop import N_COUNTERS, State, clip_into
 from stages.solver.sampling import tree_size
-from stages.solver.supports import Pool, Supports, empty_pool, insert, unpack
+from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 
 
 @driver
@@ -50,32 +50,10 @@ def derive_driver(fingerprint: str) -> Any:
     return derive
 
 
-@njit(**JIT)
-def normalise(pool):
-    """Divide the alphas of each block by their sum, which rounding has moved off 1; once a rebase."""
-    for i in range(pool.head.size):
-        total = 0.0
-        s = pool.head[i]
-        while s >= 0:
-            total += pool.alpha[s]
-            s = pool.next[s]
-        s = pool.head[i]
-        while s >= 0:
-            pool.alpha[s] /= total
-            s = pool.next[s]
-
-
-@njit(**JIT)
-def _insert_all(label_ptr, pool, labels, losses):
-    for i in range(losses.size):
-        s = insert(pool, i, labels[label_ptr[i] : label_ptr[i + 1]], losses[i], 1)
-        pool.alpha[s] = 1.0
-
-
 def corners_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> Pool:
     """The pool of a dual point with one corner a block: `labels` flat like truth, `losses` (n,)."""
     pool = empty_pool(problem.n, 4 * problem.n + 64, max_label_length(problem), problem.truth.dtype)
-    _insert_all(problem.label_ptr, pool, labels, losses)
+    insert_all(problem.label_ptr, pool, labels, losses)
     return pool
 
 

@@ -151,7 +151,7 @@ def drop_inactive(pool, i):
         s = following
 
 
-@njit(**JIT)
+@njit(cache=True, **JIT)
 def drop_unused(pool, before):
     """Drop all atoms without weight that were last used before a step count."""
     for i in range(pool.head.size):
@@ -163,7 +163,7 @@ def drop_unused(pool, before):
             s = following
 
 
-@njit(**JIT)
+@njit(cache=True, **JIT)
 def _flatten(pool, order):
     k = 0
     for i in range(pool.head.size):
@@ -174,7 +174,7 @@ def _flatten(pool, order):
             s = pool.next[s]
 
 
-@njit(**JIT)
+@njit(cache=True, **JIT)
 def repack(pool):
     """Lay the atoms out in list order, the free slots behind them: a block's atoms then share cache lines."""
     atoms = pool.alpha.size - pool.free[1]
@@ -194,6 +194,40 @@ def repack(pool):
         pool.next[k] = k + 1
     pool.next[pool.alpha.size - 1] = -1 if atoms < pool.alpha.size else pool.next[pool.alpha.size - 1]
     pool.free[0] = atoms if atoms < pool.alpha.size else -1
+
+
+@njit(cache=True, **JIT)
+def normalise(pool):
+    """Divide the alphas of each block by their sum, which rounding has moved off 1; once a rebase."""
+    for i in range(pool.head.size):
+        total = 0.0
+        s = pool.head[i]
+        while s >= 0:
+            total += pool.alpha[s]
+            s = pool.next[s]
+        s = pool.head[i]
+        while s >= 0:
+            pool.alpha[s] /= total
+            s = pool.next[s]
+
+
+@njit(cache=True, **JIT)
+def insert_all(label_ptr, pool, labels, losses):
+    """One atom of weight 1 a block: flat `labels` and their `losses` (n,)."""
+    for i in range(losses.size):
+        s = insert(pool, i, labels[label_ptr[i] : label_ptr[i + 1]], losses[i], 1)
+        pool.alpha[s] = 1.0
+
+
+@njit(cache=True, **JIT)
+def keep_corners(label_ptr, pool, corner, loss, used, capacity):
+    """Put the corners of an exact pass into the cache; a slot a block must be free."""
+    for i in range(loss.size):
+        y = corner[i, : label_ptr[i + 1] - label_ptr[i]]
+        s = find(pool, i, y, loss[i])
+        if s < 0:
+            s = insert(pool, i, y, loss[i], capacity)
+        pool.used[s] = used
 
 
 def pack(pool: Pool, label_ptr: np.ndarray, active_only: bool = False) -> Supports:

@@ -15,6 +15,7 @@ from stages.problems import build
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path import begin, check_choices, walk
 from stages.solver.rules import gap_above, lower_end, shrinkage, worst_gap_above
+from stages.solver.warm_start import keep_dual, keep_primal
 
 EPS = 0.1
 LOWEST = 0.02
@@ -94,7 +95,7 @@ def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
     _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
     w = solver.state.w.copy()
     point, _ = solver.exact_pass()
-    solver.keep_primal(0.3, 1)
+    keep_primal(solver, 0.3, 1)
     predicted = solver.state.gap.copy()
     solver.rebase()
     moved, _ = solver.exact_pass()
@@ -111,7 +112,7 @@ def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam
     _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
     point, _ = solver.exact_pass()
     v, w = solver.state.u.copy(), solver.state.w.copy()
-    solver.keep_dual(lam, 1)
+    keep_dual(solver, lam, 1)
     solver.rebase()
     np.testing.assert_allclose(solver.state.u, v * 0.5 / lam, atol=1e-10)
     dual = solver.certificate(0.0).dual
