@@ -55,7 +55,12 @@ def summary(found: Mapping[str, Any], run_dir: Path, width: int = 100) -> str:
         sum(record[name] for record in path) for name in ("effective_passes", "oracle_calls", "seconds")
     )
     lines.append(("work", f"{passes:.1f} effective passes · {calls:,.0f} oracle calls · {seconds:.1f} s solving"))
-    word = "every certificate holds" if verify["certified"] else "a heuristic path, nothing is certified"
+    if verify["certified"]:
+        word = "every certificate holds"
+    elif found["status"] == "CONVERGED":
+        word = "a heuristic path, nothing is certified"
+    else:
+        word = f"{found['status']} came before the tolerance, not certified to the end"
     epsilon = verify.get("epsilon")
     bound = f" (ε {_number(epsilon)})" if epsilon is not None else ""
     rebuilt = f"rebuilt to {_number(verify['max_rebuild_error'])}"
