@@ -27,7 +27,7 @@ from stages.solver.state import restored_state
 from stages.solver.supports import Supports, pack
 from storage.commits import Commit, CommitStore
 from storage.files import remove_leftovers
-from storage.layout import FORMAT_VERSION
+from storage.layout import FORMAT_VERSION, read_group
 from storage.results import read_path, stack, write_path, write_trace
 
 log = logging.getLogger("gapwise.solve")
@@ -106,6 +106,9 @@ def solve(
         attempt.commit(solver)
     if status is Status.INTERRUPTED:
         return status
+    segments = [store.folder / s["name"] for s in store.segments]
+    if status is Status.CONVERGED and not path.is_path:
+        status = _first_limit(segments, attempt.finished)
     attrs = {
         "format_version": FORMAT_VERSION,
         "key": key,
@@ -114,6 +117,7 @@ def solve(
         "kind": path.kind,
         "rule": path.rule if path.is_path else "given",
         "eps": path.eps if path.is_path else path.tolerance,
+        "relative": path.relative and not path.is_path,
         "kappa": path.kappa,
         "lambda_min": path.lambda_min if start is None else lowest(path, start),
         "certified": path.kind != "heuristic",
@@ -123,7 +127,6 @@ def solve(
         **({} if start is None else _scalars(start)),
     }
     snapshots.finish()
-    segments = [store.folder / s["name"] for s in store.segments]
     write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
     if attempt.finished or segments:  # last: it says that the solve is done
         write_path(target, segments, stack([_record(b) for b in attempt.finished]) if attempt.finished else None, attrs)
@@ -210,6 +213,13 @@ class _Attempt:
         self.finished.clear()
         self.last_commit = time.monotonic()
         self.observe(arrays["trace"])
+
+
+def _first_limit(segments: list[Path], finished: list[Breakpoint]) -> Status:
+    """How a grid ended: CONVERGED if every lambda of it did, else the first limit that was met."""
+    codes = [code for segment in segments for code in read_group(segment, ("status",))[0]["status"]]
+    statuses = [list(Status)[code] for code in codes] + [b.status for b in finished]
+    return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
 
 
 def trace_rows(solver: Solver) -> np.ndarray:

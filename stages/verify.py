@@ -1,9 +1,8 @@
 """Verify: every certificate of the path, recomputed from the supports alone (DESIGN 2.5, 2.6, 3.3).
 
-Code of its own: it shares the structures with the solver and nothing else. From each breakpoint's labellings and weights it
-rebuilds the dual point and w, makes an exact pass, and recomputes the gap g, the hinge R, the mean loss ell and the
-squared norm N. The certificate of every lambda then follows by arithmetic; at some lambdas between breakpoints it is
-also checked by an exact pass.
+From each breakpoint's labellings and weights `rebuild` makes the dual point and w, and by an exact pass the gap g, the
+hinge R, the mean loss ell and the squared norm N; likewise the dual point of w = 0. The certificate of every lambda then
+follows by arithmetic; at some lambdas between breakpoints it is also checked by an exact pass.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numba import njit
 
-from stages.problems.protocol import JIT, Problem
-from stages.solver.compiled import driver
+from stages.problems.protocol import Problem
+from stages.rebuild import Rebuilt, Zero, dual_at, primal_at, rebuild, rebuild_zero
 from stages.solver.gaps import MapRanges, serial
 from storage.files import write_json
 from storage.results import read_path
@@ -25,84 +23,17 @@ from storage.results import read_path
 TOLERANCE = 1e-7
 """Relative difference allowed between stored and recomputed numbers: rounding of sums in another order."""
 
+PATHS = ("regpath", "heuristic")
+"""Kinds whose breakpoints certify the lambdas between them."""
+
+LIMITS = ("PASS_LIMIT", "ORACLE_LIMIT")
+"""Ends of a path that may leave its last lambda unfinished."""
+
 Report = Callable[[int, int, str], None]
 
 
 class CertificateError(RuntimeError):
     """A certificate that does not hold; says which lambda and which number."""
-
-
-class Rebuilt(NamedTuple):
-    """One breakpoint as recomputed."""
-
-    v: np.ndarray
-    w: np.ndarray
-    gap: float
-    hinge: float
-    ell: float
-    simplex_error: float
-    rebuild_error: float
-    primal: float
-    dual: float
-
-    @property
-    def norm2(self) -> float:
-        return float(np.sum(self.w**2))
-
-
-@driver
-def rebuild_driver(fingerprint: str) -> Any:
-    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi) -> largest |sum alpha - 1| or -alpha`.
-
-    mu (flat local), ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed; losses are recomputed.
-    """
-
-    @njit(cache=True, **JIT)
-    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi):
-        fingerprint  # noqa: B018
-        n = ell.size
-        worst = 0.0
-        for i in range(n):
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            total = 0.0
-            for a in range(offset[i], offset[i + 1]):
-                y = label[label_offset[a] : label_offset[a + 1]]
-                total += alpha[a]
-                worst = max(worst, -alpha[a])
-                P.add(i, y, alpha[a], mu[lo:hi])
-                ell[i] += alpha[a] * P.loss(i, y)
-            worst = max(worst, abs(total - 1.0))
-            residual = -mu[lo:hi]
-            P.add(i, P.truth[first:last], 1.0, residual)
-            P.push(i, 1.0 / n, residual, psi)
-        return worst
-
-    return rebuild
-
-
-@driver
-def hinge_driver(fingerprint: str) -> Any:
-    """`hinge(P, w, mu, ell, hinges, gaps)`: one oracle call a block, written out once more for independence."""
-
-    @njit(cache=True, **JIT)
-    def hinge(P, w, mu, ell, hinges, gaps):
-        fingerprint  # noqa: B018
-        scratch = P.scratch()
-        for i in range(ell.size):
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-            P.scores(i, w, theta)
-            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
-            y = np.empty_like(truth)
-            P.max_oracle(i, theta, y, scratch)
-            most = P.loss(i, y) + P.value(i, theta, y)
-            hinges[i] = most - P.value(i, theta, truth)
-            inside = 0.0
-            for j in range(theta.size):
-                inside += theta[j] * mu[P.local_ptr[i] + j]
-            gaps[i] = (most - ell[i] - inside) / ell.size
-
-    return hinge
 
 
 def verify(
@@ -124,22 +55,24 @@ def verify(
     Raises
     ------
     CertificateError
-        Naming the first lambda whose certificate does not hold. A heuristic path claims none and raises none.
+        Naming the first lambda whose certificate does not hold. A heuristic path claims none and raises none; nor
+        does a path that ended at a limit for the lambda it did not finish.
     """
     arrays, attrs = read_path(run_dir / "path.zarr")
     audit = Audit(problem, arrays, attrs, map_ranges, report)
     rebuilt = audit.breakpoints()
-    intervals = audit.intervals(rebuilt) if attrs["kind"] in ("regpath", "heuristic") else []
+    intervals = audit.intervals(rebuilt) if attrs["kind"] in PATHS else []
     sampled = audit.sampled(rebuilt, samples, seed) if intervals else []
     eps = float(attrs["eps"])
+    closed = arrays["lambda_low"][: audit.claimed]
     gaps = [b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     result = {
-        "certified": bool(attrs["certified"]) and not audit.broken,
+        "certified": bool(attrs["certified"]) and not audit.broken and all(map(audit.claims, range(len(rebuilt)))),
         "epsilon": eps,
         "max_gap": max(gaps),
         "max_rebuild_error": max(b.rebuild_error for b in rebuilt),
         "max_simplex_error": max(b.simplex_error for b in rebuilt),
-        "lambda_low": float(arrays["lambda_low"][-1]),
+        "lambda_low": float(closed[-1]) if closed.size else None,
         "samples": sampled,
         "broken": audit.broken,
     }
@@ -165,39 +98,20 @@ class Audit:
         self.problem, self.arrays, self.attrs = problem, arrays, attrs
         self.map_ranges, self.report = map_ranges, report
         self.broken: list[str] = []
+        self.zero = Zero(0.0, 0.0)
+        self.claimed = arrays["lambda"].size
+        if attrs["kind"] in PATHS and attrs["status"] in LIMITS and not float(arrays["gap"][-1]) <= self.allowed(-1):
+            self.claimed -= 1  # what a limit left unfinished is claimed by nobody
 
-    def exact(self, w: np.ndarray, mu: np.ndarray, ell: np.ndarray) -> tuple[float, float]:
-        """(sum of block gaps, mean hinge) at w."""
-        hinges, gaps = np.empty(self.problem.n), np.empty(self.problem.n)
-        hinge_driver(self.problem)(self.problem, w, mu, ell, hinges, gaps)
-        return math.fsum(gaps), math.fsum(hinges) / self.problem.n
+    def claims(self, b: int) -> bool:
+        """Whether breakpoint b is said to be solved to its tolerance."""
+        if self.attrs["kind"] in PATHS:
+            return b < self.claimed
+        return str(self.attrs["status_meanings"][self.arrays["status"][b]]) == "CONVERGED"
 
-    def clip(self, v: np.ndarray) -> np.ndarray:
-        P = self.problem
-        return np.clip(v, P.lower, P.upper) if P.lower.size else v
-
-    def dual(self, ell: float, v: np.ndarray, lam: float) -> float:
-        """min over the box of the Lagrangian: ell + min_w lambda/2 ||w||^2 - lambda <v, w>."""
-        w = self.clip(v)
-        return ell + lam * float(np.sum(w * (0.5 * w - v)))
-
-    def rebuild(self, b: int) -> Rebuilt:
-        """Breakpoint b from its supports."""
-        P, A = self.problem, self.arrays
-        lam = float(A["lambda"][b])
-        mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
-        supports = A["support_offset"][b], A["support_alpha"], A["support_label"], A["label_offset"]
-        simplex = rebuild_driver(P)(P, *supports, mu, ell, psi)
-        v = psi / lam
-        stored = A["weights"][b]
-        averaged = self.attrs["averaging"] != "none"
-        w = stored if averaged else self.clip(v)
-        gap, hinge = self.exact(w, mu, ell)
-        mean_ell = math.fsum(ell) / P.n
-        primal = 0.5 * lam * float(np.sum(w**2)) + hinge
-        dual = self.dual(mean_ell, v, lam)
-        error = 0.0 if averaged else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
-        return Rebuilt(v, w, primal - dual if averaged else gap, hinge, mean_ell, simplex, error, primal, dual)
+    def allowed(self, b: int) -> float:
+        """The gap that breakpoint b claims to stay below."""
+        return float(self.attrs["eps"]) * (float(self.arrays["dual"][b]) if self.attrs.get("relative") else 1.0)
 
     def breakpoints(self) -> list[Rebuilt]:
         """All breakpoints recomputed and compared with what is stored."""
@@ -206,7 +120,7 @@ class Audit:
 
         def part(start: int, stop: int) -> None:
             for b in range(start, stop):
-                results[b] = self.rebuild(b)
+                results[b] = rebuild(self.problem, self.arrays, b, self.attrs["averaging"] != "none")
                 self.report(b + 1, total, "verify")
 
         self.map_ranges(part, [(b, b + 1) for b in range(total)])
@@ -245,58 +159,82 @@ class Audit:
             )
         if not r.gap >= -TOLERANCE * size:
             self.broken.append(f"{where}: the duality gap {r.gap:.9g} is negative")
+        if not heuristic and self.claims(b) and not r.gap <= self.allowed(b) + TOLERANCE * size:
+            self.broken.append(f"{where}: the duality gap {r.gap:.9g} is above {self.allowed(b):.9g}")
 
     def intervals(self, rebuilt: list[Rebuilt]) -> list[float]:
         """The worst gap of each breakpoint's interval, by arithmetic on the recomputed numbers; overlaps checked."""
         A, eps = self.arrays, float(self.attrs["eps"])
-        lams, lows = A["lambda"], A["lambda_low"]
+        lams, lows = A["lambda"][: self.claimed], A["lambda_low"][: self.claimed]
+        self._top()
         worst = []
-        for b, r in enumerate(rebuilt):
+        for b, r in enumerate(rebuilt[: self.claimed]):
             lam, low = float(lams[b]), float(lows[b])
-            most = self.gap_below(r, lam, low) if low > 0.0 else max(r.gap, r.hinge) if r.norm2 > 0.0 else r.gap
-            if b == 0 and self.attrs["rule"] == "one_sided":
+            most = self.gap_below(r, lam, low)
+            if b == 0:
                 most = max(most, self._worst_above(r, lam))
             worst.append(most)
-            if most > eps * (1.0 + TOLERANCE):
+            if not most <= eps * (1.0 + TOLERANCE):
                 self.broken.append(
                     f"lambda {low:.9g}..{lam:.9g} (breakpoint {b}): the gap reaches {most:.9g} > {eps:g}"
                 )
-            if b + 1 < len(rebuilt) and float(lams[b + 1]) < low * (1.0 - 1e-12):
+            if b + 1 < len(lams) and not low * (1.0 - 1e-12) <= float(lams[b + 1]) < lam:
                 self.broken.append(f"lambda {float(lams[b + 1]):.9g}..{low:.9g}: no breakpoint covers this interval")
-        if self.attrs["status"] == "CONVERGED" and float(lows[-1]) > max(float(self.attrs["lambda_min"]), 0.0) + 1e-300:
+        if self.attrs["status"] == "CONVERGED" and not float(lows[-1]) <= float(self.attrs["lambda_min"]) + 1e-300:
             self.broken.append(f"lambda {float(lows[-1]):.9g}: the path ends above lambda_min without reaching its end")
         return worst
 
+    def _top(self) -> None:
+        """The dual point of w = 0, on which all lambdas above the first breakpoint rest."""
+        self.zero = rebuild_zero(self.problem)
+        top, eps = float(self.attrs["lam_top"]), float(self.attrs["eps"])
+        for name, value in (("hinge_at_zero", self.zero.hinge), ("psi_norm2", self.zero.psi_norm2)):
+            stored = float(self.attrs[name])
+            if not abs(stored - value) <= TOLERANCE * (1.0 + abs(value)):
+                self.broken.append(f"lambda {top:.9g} and above: {name} is stored as {stored:.9g}, is {value:.9g}")
+        gap = self.zero.psi_norm2 / (2.0 * top)
+        if self.attrs["rule"] == "one_sided" and not gap <= eps * (1.0 + TOLERANCE):
+            self.broken.append(f"lambda {top:.9g}: the gap of w = 0 is {gap:.9g} > {eps:g}")
+
     def gap_below(self, r: Rebuilt, lam: float, low: float) -> float:
-        """Gap of (w^j, its dual point) at low <= lam: monotone in between, so this is the interval's worst."""
+        """The worst gap of (w^j, its dual point) over [low, lam]: that at low; over all of (0, lam] if low is 0."""
+        if not low > 0.0:
+            end = max(r.gap, r.hinge) if r.norm2 > 0.0 else r.gap
+            return end if low == 0.0 else math.inf
         if self.attrs["rule"] == "paper":
             return r.gap + (1.0 - low / lam) * (r.hinge - r.gap)
         return r.gap + r.norm2 * (lam - low) ** 2 / (2.0 * low)
 
     def _worst_above(self, r: Rebuilt, lam: float) -> float:
-        """The worst gap over [lambda_1, lambda_top], on a fine grid in log lambda and at the point where t leaves 1."""
+        """The worst gap above the first breakpoint.
+
+        one_sided: over [lambda_1, lambda_top], on a fine grid in log lambda and at the point where t leaves 1. paper: of
+        s w with s = lambda_1 / lambda and the same alpha the gap is convex in s, g at s = 1 and R_0 - ell at s = 0.
+        """
+        if self.attrs["rule"] == "paper":
+            return max(r.gap, self.zero.hinge - r.ell)
         top = float(self.attrs["lam_top"])
         if top <= lam:
             return r.gap
-        turn = (float(self.attrs["hinge_at_zero"]) - r.hinge) / r.norm2 if r.norm2 > 0.0 else lam
+        turn = (self.zero.hinge - r.hinge) / r.norm2 if r.norm2 > 0.0 else lam
         grid = np.append(np.geomspace(lam, top, 1000), np.clip(turn, lam, top))
-        return max(self.bound_above(r, lam, float(x)) for x in grid)
+        return float(max(self.bound_above(r, lam, float(x)) for x in grid))
 
     def bound_above(self, r: Rebuilt, lam: float, at: float) -> float:
+        """Gap at `at` >= lam of t w, t = `shrink`, with the same alpha."""
         t = self.shrink(r, at)
-        zero = float(self.attrs["hinge_at_zero"])
-        return 0.5 * at * t * t * r.norm2 + t * r.hinge + (1 - t) * zero - r.ell + lam**2 * r.norm2 / (2.0 * at)
+        primal = 0.5 * at * t * t * r.norm2 + t * r.hinge + (1.0 - t) * self.zero.hinge
+        return primal - r.ell + lam**2 * r.norm2 / (2.0 * at)
 
     def shrink(self, r: Rebuilt, at: float) -> float:
-        if r.norm2 == 0.0:
-            return 1.0
-        return min(max((float(self.attrs["hinge_at_zero"]) - r.hinge) / (at * r.norm2), 0.0), 1.0)
+        """By how much the first breakpoint's w is scaled at a lambda above it."""
+        return min(max((self.zero.hinge - r.hinge) / (at * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
 
     def sampled(self, rebuilt: list[Rebuilt], samples: int, seed: int) -> list[dict[str, float]]:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
         A, eps = self.arrays, float(self.attrs["eps"])
-        lams = A["lambda"]
-        bottom = max(float(A["lambda_low"][-1]), 0.1 * float(lams[-1]))
+        lams, lows = A["lambda"][: self.claimed], A["lambda_low"][: self.claimed]
+        bottom = max(float(lows[-1]), 0.1 * float(lams[-1]))
         top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
         draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
         gaps = np.empty(samples)
@@ -313,23 +251,17 @@ class Audit:
 
     def gap_at(self, rebuilt: list[Rebuilt], lam: float) -> float:
         """P_lambda(w(lambda)) by an exact pass, less the dual value of the point that certifies lambda."""
-        lams = self.arrays["lambda"]
+        lams = self.arrays["lambda"][: self.claimed]
         b = max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)
         r, here = rebuilt[b], float(lams[b])
         w, tau = r.w, 1.0
         if lam > here:  # above the first breakpoint
             paper = self.attrs["rule"] == "paper"
             if not paper and lam >= float(self.attrs["lam_top"]):
-                return float(self.attrs["hinge_at_zero"]) - self._dual_at_zero(lam)
+                return self.zero.psi_norm2 / (2.0 * lam)
             w = (here / lam if paper else self.shrink(r, lam)) * r.w
         elif self.attrs["rule"] == "paper":
             tau = lam / here
         elif lam < float(self.arrays["lambda_low"][b]) or self.arrays["lambda_low"][b] == 0.0:
             tau = min(1.0, r.ell * lam / (here**2 * r.norm2)) if r.norm2 > 0.0 else 1.0
-        P = self.problem
-        _, hinge = self.exact(w, np.zeros(int(P.local_ptr[-1])), np.zeros(P.n))
-        primal = 0.5 * lam * float(np.sum(w**2)) + hinge
-        return primal - self.dual(tau * r.ell, tau * r.v * here / lam, lam)
-
-    def _dual_at_zero(self, lam: float) -> float:
-        return float(self.attrs["hinge_at_zero"]) - float(self.attrs["psi_norm2"]) / (2.0 * lam)
+        return primal_at(self.problem, w, lam) - dual_at(self.problem, tau * r.ell, tau * r.v * here / lam, lam)

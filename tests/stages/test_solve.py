@@ -268,6 +268,21 @@ def test_limits__end_a_path_with_their_status(tmp_path: Path, limit, status) -> 
     assert arrays["gap"][-1] >= 1e-4
 
 
+@pytest.mark.parametrize("kind", ["single", "grid_keep_dual"])
+def test_limits__of_given_lambdas_are_the_status_of_the_whole(tmp_path: Path, kind: str) -> None:
+    """Also when the breakpoint that met its limit was committed by an attempt before."""
+    problem, path = TINY["multiclass"](), path_of(**{**PATHS[kind], "tolerance": 0.03})
+    options = options_of(sampler="uniform", step="fw", cache="none", max_passes=6.0)
+    assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
+    arrays, attrs = read_path(tmp_path / "whole" / "path.zarr")
+    assert attrs["status"] == "PASS_LIMIT"
+    assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
+    statuses = [attrs["status_meanings"][code] for code in arrays["status"]]
+    assert statuses.count("PASS_LIMIT") == np.sum(arrays["gap"] > 0.03) > 0
+    stopped_and_resumed(problem, tmp_path / "parts", options, path, [1, 2, 1, 2, 1, 2, 1])
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+
+
 def test_complete__is_known_at_once(tmp_path: Path) -> None:
     problem, path = TINY["multiclass"](), path_of()
     solved(problem, tmp_path, options_of(), path)

@@ -1,0 +1,149 @@
+"""A solved lambda from its labellings and weights alone, for `verify` (DESIGN 2.5, 2.6, 3.3).
+
+Code of its own: it shares the structures with the solver and nothing else. The dual point, w, an exact pass and every
+number that a certificate rests on are computed here once more, in another way and another order of summation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT, Problem
+from stages.solver.compiled import driver
+
+
+class Rebuilt(NamedTuple):
+    """One breakpoint as recomputed."""
+
+    v: np.ndarray
+    w: np.ndarray
+    gap: float
+    hinge: float
+    ell: float
+    simplex_error: float
+    rebuild_error: float
+    primal: float
+    dual: float
+
+    @property
+    def norm2(self) -> float:
+        return float(np.sum(self.w**2))
+
+
+class Zero(NamedTuple):
+    """What certifies w = 0: with the largest losses as dual point its gap at lambda is psi_norm2 / (2 lambda)."""
+
+    hinge: float
+    """R_0: mean of the largest losses"""
+    psi_norm2: float
+    """||psi~||^2, clipped to the cone"""
+
+
+@driver
+def rebuild_driver(fingerprint: str) -> Any:
+    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi) -> largest |sum alpha - 1| or -alpha`.
+
+    mu (flat local), ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed; losses are recomputed.
+    """
+
+    @njit(cache=True, **JIT)
+    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi):
+        fingerprint  # noqa: B018
+        n = ell.size
+        worst = 0.0
+        for i in range(n):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            total = 0.0
+            for a in range(offset[i], offset[i + 1]):
+                y = label[label_offset[a] : label_offset[a + 1]]
+                total += alpha[a]
+                worst = max(worst, -alpha[a])
+                P.add(i, y, alpha[a], mu[lo:hi])
+                ell[i] += alpha[a] * P.loss(i, y)
+            worst = max(worst, abs(total - 1.0))
+            residual = -mu[lo:hi]
+            P.add(i, P.truth[first:last], 1.0, residual)
+            P.push(i, 1.0 / n, residual, psi)
+        return worst
+
+    return rebuild
+
+
+@driver
+def hinge_driver(fingerprint: str) -> Any:
+    """`hinge(P, w, mu, ell, labels, hinges, gaps)`: one oracle call a block, written out once more for independence."""
+
+    @njit(cache=True, **JIT)
+    def hinge(P, w, mu, ell, labels, hinges, gaps):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        for i in range(ell.size):
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            y = labels[first:last]
+            P.max_oracle(i, theta, y, scratch)
+            most = P.loss(i, y) + P.value(i, theta, y)
+            hinges[i] = most - P.value(i, theta, P.truth[first:last])
+            inside = 0.0
+            for j in range(theta.size):
+                inside += theta[j] * mu[P.local_ptr[i] + j]
+            gaps[i] = (most - ell[i] - inside) / ell.size
+
+    return hinge
+
+
+def exact(problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray) -> tuple[float, float, np.ndarray]:
+    """(sum of block gaps, mean hinge, flat labels of the corners) at w (d,) with block states mu (flat) and ell (n,)."""
+    hinges, gaps, labels = np.empty(problem.n), np.empty(problem.n), np.empty_like(problem.truth)
+    hinge_driver(problem)(problem, w, mu, ell, labels, hinges, gaps)
+    return math.fsum(gaps), math.fsum(hinges) / problem.n, labels
+
+
+def primal_at(problem: Problem, w: np.ndarray, lam: float) -> float:
+    """P_lambda(w) by an exact pass."""
+    _, hinge, _ = exact(problem, w, np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n))
+    return 0.5 * lam * float(np.sum(w**2)) + hinge
+
+
+def clip(problem: Problem, v: np.ndarray) -> np.ndarray:
+    """The point of the box next to v."""
+    return np.clip(v, problem.lower, problem.upper) if problem.lower.size else v
+
+
+def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
+    """min over the box of the Lagrangian: ell + min_w lambda/2 ||w||^2 - lambda <v, w>."""
+    w = clip(problem, v)
+    return ell + lam * float(np.sum(w * (0.5 * w - v)))
+
+
+def rebuild(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, averaged: bool) -> Rebuilt:
+    """Breakpoint b of a path from its supports; an averaged w is no function of them, and its gap is P - D."""
+    P = problem
+    lam, stored = float(arrays["lambda"][b]), arrays["weights"][b]
+    mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
+    supports = arrays["support_alpha"], arrays["support_label"], arrays["label_offset"]
+    simplex = rebuild_driver(P)(P, arrays["support_offset"][b], *supports, mu, ell, psi)
+    v = psi / lam
+    w = stored if averaged else clip(P, v)
+    gap, hinge, _ = exact(P, w, mu, ell)
+    mean_ell = math.fsum(ell) / P.n
+    primal = 0.5 * lam * float(np.sum(w**2)) + hinge
+    dual = dual_at(P, mean_ell, v, lam)
+    error = 0.0 if averaged else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
+    return Rebuilt(v, w, primal - dual if averaged else gap, hinge, mean_ell, simplex, error, primal, dual)
+
+
+def rebuild_zero(problem: Problem) -> Zero:
+    """The dual point of w = 0 from an exact pass."""
+    P = problem
+    mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
+    _, hinge, labels = exact(P, np.zeros(P.d), mu, ell)
+    rebuild_driver(P)(P, np.arange(P.n + 1), np.ones(P.n), labels, P.label_ptr, mu, ell, psi)
+    return Zero(hinge, float(np.sum(clip(P, psi) ** 2)))

@@ -1,0 +1,300 @@
+"""Verify believes nothing: solved paths pass, and any number that is not so is found, with its lambda."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from dense import optimum, primal_value
+from tiny import TINY, multiclass
+
+from stages.rebuild import rebuild_zero
+from stages.solve import solve
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.verify import CertificateError, verify
+from storage.results import read_path
+
+KINDS = {
+    "one_sided": {"lambda_min": 0.05},
+    "paper": {"rule": "paper", "lambda_min": 0.3},
+    "whole": {"eps": 0.4},
+    "heuristic": {"kind": "heuristic", "kappa": 0.7, "lambda_min": 0.05},
+    "grid": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
+    "relative": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
+    "single": {"kind": "single", "lam": 0.1, "tolerance": 1e-3},
+    "limited": {"lambda_min": 0.05, "eps": 0.001},
+}
+
+
+def problem_of(name: str, kind: str):
+    """Tiny data; where the hinge has to fall to eps, data that can be told apart."""
+    if kind != "whole":
+        return TINY[name]()
+    assert name == "multiclass"
+    return multiclass(width=9, classes=3)
+
+
+@functools.cache
+def solved(name: str, kind: str, **choices) -> Path:
+    run = Path(tempfile.mkdtemp(prefix="gapwise-verify-"))
+    path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind]})
+    limit = 6.0 if kind == "limited" else 1000.0
+    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=limit, rebase_steps=20, **choices)
+    options.check()
+    status = solve(problem_of(name, kind), options, path, run, key="k", seed=0)
+    assert status is (Status.PASS_LIMIT if kind == "limited" else Status.CONVERGED)
+    return run
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tidy():
+    yield
+    for folder in Path(tempfile.gettempdir()).glob("gapwise-verify-*"):
+        shutil.rmtree(folder)
+    solved.cache_clear()
+
+
+def copy_of(run: Path, folder: Path) -> Path:
+    shutil.copytree(run, folder / "run")
+    return folder / "run"
+
+
+# -- what is true passes --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("kind", ["one_sided", "paper", "grid", "single"])
+def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
+    found = verify(TINY[name](), solved(name, kind))
+    assert found["certified"]
+    assert found["broken"] == []
+    assert 0.0 < found["max_gap"] <= found["epsilon"] * (1 + 1e-7)
+    assert found["max_rebuild_error"] < 1e-10
+    assert found["max_simplex_error"] < 1e-10
+    assert len(found["samples"]) == (20 if kind in ("one_sided", "paper") else 0)
+    assert json.loads((solved(name, kind) / "verify.json").read_text()) == found
+
+
+def test_verify__passes_a_path_that_reaches_its_end() -> None:
+    run = solved("multiclass", "whole")
+    found = verify(problem_of("multiclass", "whole"), run)
+    assert found["certified"]
+    assert found["lambda_low"] == 0.0
+    lams = read_path(run / "path.zarr")[0]["lambda"]
+    assert min(sample["lambda"] for sample in found["samples"]) < lams[-1]
+    assert max(sample["lambda"] for sample in found["samples"]) > lams[0]
+
+
+def test_verify__passes_averages_and_relative_tolerances() -> None:
+    for run in (solved("multiclass", "single", averaging="weighted"), solved("multiclass", "relative")):
+        assert verify(TINY["multiclass"](), run)["certified"]
+
+
+@pytest.mark.parametrize("rule", ["one_sided", "paper"])
+def test_verify__samples_bound_what_enumeration_finds(rule: str) -> None:
+    """A sampled gap is P at some w less a dual value: at least what w's P exceeds the optimum by."""
+    problem, run = TINY["multiclass_cone"](), solved("multiclass_cone", rule)
+    arrays, _ = read_path(run / "path.zarr")
+    for sample in verify(problem, run, samples=6, seed=4)["samples"]:
+        b = int(np.searchsorted(-arrays["lambda"], -sample["lambda"], side="right")) - 1
+        if b >= 0:
+            excess = primal_value(problem, arrays["weights"][b], sample["lambda"]) - optimum(problem, sample["lambda"])
+            assert -1e-7 <= excess <= sample["gap"] + 1e-7
+
+
+def test_verify__zero_is_that_of_enumeration() -> None:
+    from dense import psi_and_loss
+
+    problem = TINY["multiclass_cone"]()
+    psis, losses = psi_and_loss(problem)
+    psi = np.mean([p[np.argmax(loss)] for p, loss in zip(psis, losses, strict=True)], axis=0)
+    found = rebuild_zero(problem)
+    assert found.hinge == pytest.approx(np.mean([loss.max() for loss in losses]), abs=1e-12)
+    assert found.psi_norm2 == pytest.approx(float(np.sum(np.clip(psi, problem.lower, problem.upper) ** 2)), rel=1e-9)
+
+
+def test_verify__heuristic_path_is_labelled_so_and_raises_nothing(tmp_path: Path) -> None:
+    run = copy_of(solved("multiclass", "heuristic"), tmp_path)
+    assert verify(TINY["multiclass"](), run)["certified"] is False
+    arrays = zarr.open_group(run / "path.zarr", mode="a")
+    arrays["lambda_low"][0] = 1e-6
+    found = verify(TINY["multiclass"](), run)
+    assert found["certified"] is False
+    assert found["broken"]
+
+
+def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
+    """The lambda that a limit left unfinished is claimed by nobody; those before it still are."""
+    run = solved("multiclass", "limited")
+    arrays, attrs = read_path(run / "path.zarr")
+    assert arrays["gap"][-1] > attrs["eps"]
+    found = verify(TINY["multiclass"](), run)
+    assert found["certified"] is False
+    assert found["broken"] == []
+    claimed = arrays["lambda_low"][-2] if arrays["lambda"].size > 1 else None
+    assert found["lambda_low"] == claimed
+    assert all(sample["gap"] <= attrs["eps"] for sample in found["samples"])
+
+
+def test_verify__does_not_depend_on_the_workers() -> None:
+    run, problem = solved("multiclass", "one_sided"), TINY["multiclass"]()
+
+    def backwards(fn, ranges):
+        results = {part: fn(*part) for part in reversed(ranges)}
+        return [results[part] for part in ranges]
+
+    assert verify(problem, run, map_ranges=backwards) == verify(problem, run)
+
+
+# -- what is not so is found ----------------------------------------------------------------------------------------------
+def change(name: str, at, value: Callable) -> Callable:
+    """Tamper with one entry of an array."""
+
+    def tamper(group: zarr.Group) -> None:
+        array = group[name][...]
+        array[at] = value(array[at])
+        group[name][...] = array
+
+    return tamper
+
+
+def moved_alpha(group: zarr.Group) -> None:
+    """Still on the simplex: weight moved from one labelling of a block to another."""
+    offset, alpha = group["support_offset"][1], group["support_alpha"][...]
+    i = int(np.argmax(np.diff(offset)))
+    assert offset[i + 1] - offset[i] >= 2
+    share = 0.01 * alpha[offset[i]]
+    alpha[offset[i]] -= share
+    alpha[offset[i] + 1] += share
+    group["support_alpha"][...] = alpha
+
+
+def scaled_alpha(group: zarr.Group) -> None:
+    first = int(group["support_offset"][1][0])
+    change("support_alpha", first, lambda x: x + 1e-6)(group)
+
+
+def other_label(group: zarr.Group) -> None:
+    atom = int(group["support_offset"][1][0])
+    change("support_label", int(group["label_offset"][atom]), lambda y: (y + 1) % 2)(group)
+
+
+def keep_rows(group: zarr.Group, rows: np.ndarray) -> None:
+    """The breakpoints of these numbers and no others."""
+    for _, array in list(group.arrays()):
+        if array.metadata.dimension_names[0] == "breakpoint":
+            values = array[...][rows]
+            array.resize(values.shape)
+            array[...] = values
+
+
+def drop_breakpoint(group: zarr.Group) -> None:
+    keep_rows(group, np.delete(np.arange(group["lambda"].size), 1))
+
+
+def drop_last(group: zarr.Group) -> None:
+    keep_rows(group, np.arange(group["lambda"].size - 1))
+
+
+def smaller_top(group: zarr.Group) -> None:
+    """As if init_path had found a third of psi~: consistent in itself, and wrong."""
+    group.attrs["psi_norm2"] = group.attrs["psi_norm2"] / 3.0
+    group.attrs["lam_top"] = group.attrs["lam_top"] / 3.0
+
+
+def only_smaller_top(group: zarr.Group) -> None:
+    group.attrs["lam_top"] = group.attrs["lam_top"] / 3.0
+
+
+def other_hinge_at_zero(group: zarr.Group) -> None:
+    group.attrs["hinge_at_zero"] = group.attrs["hinge_at_zero"] * 0.9
+
+
+SMALL = 2e-6
+TAMPER = {
+    "hinge": (change("hinge", 1, lambda x: x - SMALL), "breakpoint 1.*hinge is stored as"),
+    "norm2": (change("norm2", 1, lambda x: x * (1 + SMALL) + SMALL), "breakpoint 1.*norm2 is stored as"),
+    "gap": (change("gap", 1, lambda x: x - SMALL), "breakpoint 1.*gap is stored as"),
+    "loss_dual": (change("loss_dual", 1, lambda x: x + SMALL), "breakpoint 1.*loss_dual is stored as"),
+    "primal": (change("primal", 1, lambda x: x - SMALL), "breakpoint 1.*primal is stored as"),
+    "dual": (change("dual", 1, lambda x: x + SMALL), "breakpoint 1.*dual is stored as"),
+    "nan": (change("gap", 1, lambda x: np.nan), "breakpoint 1.*gap is stored as nan"),
+    "lambda": (change("lambda", 1, lambda x: x * (1 - SMALL)), "breakpoint 1|no breakpoint covers"),
+    "weight": (change("weights", (1, 2), lambda x: x + SMALL), "breakpoint 1.*stored weights differ"),
+    "alpha": (moved_alpha, "breakpoint 1"),
+    "simplex": (scaled_alpha, "breakpoint 1.*simplex"),
+    "label": (other_label, "breakpoint 1"),
+}
+LOWS = {
+    "low": (change("lambda_low", 1, lambda x: x * 0.9), r"lambda .*breakpoint 1.*the gap reaches"),
+    "low nan": (change("lambda_low", 1, lambda x: np.nan), "breakpoint 1"),
+    "low negative": (change("lambda_low", 1, lambda x: -1.0), "breakpoint 1.*the gap reaches inf"),
+    "low zero": (change("lambda_low", 1, lambda x: 0.0), "breakpoint 1.*the gap reaches"),
+    "high low": (change("lambda_low", 1, lambda x: x * 1.01), "no breakpoint covers"),
+    "missing breakpoint": (drop_breakpoint, "no breakpoint covers"),
+    "missing end": (drop_last, "ends above lambda_min"),
+    "hinge at zero": (other_hinge_at_zero, "hinge_at_zero is stored as"),
+}
+TOPS = {
+    "smaller top": (smaller_top, "psi_norm2 is stored as"),
+    "only smaller top": (only_smaller_top, "the gap of w = 0"),
+}
+
+
+def assert_found(kind: str, tamper: Callable, message: str, folder: Path) -> None:
+    run = copy_of(solved("multiclass", kind), folder)
+    tamper(zarr.open_group(run / "path.zarr", mode="a"))
+    with pytest.raises(CertificateError) as error:
+        verify(TINY["multiclass"](), run)
+    found = json.loads((run / "verify.json").read_text())
+    assert found["certified"] is False
+    assert any(re.search(message, line) for line in found["broken"]), found["broken"]
+    assert all(line.startswith("lambda ") for line in found["broken"])
+    assert found["broken"][0] in str(error.value)
+
+
+@pytest.mark.parametrize("what", TAMPER)
+@pytest.mark.parametrize("kind", ["one_sided", "paper", "grid"])
+def test_verify__finds_a_number_that_is_not_so(tmp_path: Path, kind: str, what: str) -> None:
+    assert_found(kind, *TAMPER[what], tmp_path)
+
+
+@pytest.mark.parametrize("what", LOWS)
+@pytest.mark.parametrize("kind", ["one_sided", "paper"])
+def test_verify__finds_a_lambda_that_nothing_certifies(tmp_path: Path, kind: str, what: str) -> None:
+    assert_found(kind, *LOWS[what], tmp_path)
+
+
+@pytest.mark.parametrize("what", TOPS)
+def test_verify__finds_a_top_that_is_too_low(tmp_path: Path, what: str) -> None:
+    assert_found("one_sided", *TOPS[what], tmp_path)
+
+
+def test_verify__finds_a_gap_above_the_tolerance_it_claims(tmp_path: Path) -> None:
+    """Every number as it is, and the promise a tenth of what was solved to."""
+    for kind in ("grid", "relative"):
+        run = copy_of(solved("multiclass", kind), tmp_path / kind)
+        zarr.open_group(run / "path.zarr", mode="a").attrs["eps"] = 1e-6
+        with pytest.raises(CertificateError, match=r"breakpoint 0.*the duality gap .* is above"):
+            verify(TINY["multiclass"](), run)
+
+
+def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, monkeypatch) -> None:
+    """Were the certificate's formula wrong, an exact pass between two breakpoints would say so."""
+    from stages.verify import Audit
+
+    run = copy_of(solved("multiclass", "one_sided"), tmp_path)
+    group = zarr.open_group(run / "path.zarr", mode="a")
+    lams = group["lambda"][...]
+    assert lams.size >= 6
+    change("lambda_low", 1, lambda x: lams[5])(group)
+    monkeypatch.setattr(Audit, "gap_below", lambda *args: 0.0)
+    keep_rows(group, np.setdiff1d(np.arange(lams.size), [2, 3, 4]))
+    with pytest.raises(CertificateError, match=r"sampled\): an exact pass finds a gap"):
+        verify(TINY["multiclass"](), run, samples=60)
