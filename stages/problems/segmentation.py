@@ -22,85 +22,11 @@ import numpy as np
 from numba import njit
 
 from stages.problems.maxflow import adjacency, minimum_cut, workspace
-from stages.problems.protocol import FAST, JIT, frozen
+from stages.problems.protocol import JIT, frozen
+from stages.problems.segmentation_kernels import gram_form, labelling_value, rows_add, rows_dot, rows_norm2
 
 NEGATIVE = 1e-9
 """An edge score below -NEGATIVE times the largest is an error of the oracle; above, it counts as 0."""
-
-
-# Scores take one row after the other: from memory, where the time goes, one stream is read faster than several at once
-# (40 us an image against 50 to 70 us for 2 to 8 rows an inner loop). A push finds its rows in the cache, and there four
-# share the loads and stores of w. Rows are slices of their own: indices with offsets compile to slower loops.
-@njit(**FAST)
-def _dot(x, w):
-    total = 0.0
-    for j in range(x.size):
-        total += x[j] * w[j]
-    return total
-
-
-@njit(**FAST)
-def _axpy4(a, p, b, q, c, r, d, s, w):
-    for j in range(w.size):
-        w[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
-
-
-@njit(**JIT)
-def _rows_dot(x, scale, first, w, out):
-    """out[k] <- scale <x[first + k], w> for all k."""
-    for k in range(out.size):
-        out[k] = scale * _dot(x[first + k], w)
-
-
-@njit(**JIT)
-def _rows_add(x, first, step, delta, w):
-    """w += step sum_k delta[k] x[first + k]: zero entries are skipped, four others share a pass over w."""
-    a = b = c = 0.0  # up to three rows waiting, the latest last
-    p = q = r = first
-    waiting = 0
-    for k in range(delta.size):
-        if delta[k] != 0.0:
-            d, s = step * delta[k], first + k
-            if waiting == 3:
-                _axpy4(a, x[p], b, x[q], c, x[r], d, x[s], w)
-                a = b = c = 0.0
-                waiting = 0
-            else:
-                a, p, b, q, c, r = b, q, c, r, d, s
-                waiting += 1
-    if waiting > 0:
-        _axpy4(a, x[p], b, x[q], c, x[r], 0.0, x[r], w)
-
-
-@njit(**JIT)
-def _rows_norm2(x, first, delta):
-    """||sum_k delta[k] x[first + k]||^2."""
-    moved = np.zeros(x.shape[1])
-    _rows_add(x, first, 1.0, delta, moved)
-    return _dot(moved, moved)
-
-
-@njit(**JIT)
-def _gram_form(gram, delta):
-    """delta' G delta for a symmetric G stored flat: from below its diagonal, rows of zero entries skipped."""
-    total, row = 0.0, 0
-    for r in range(delta.size):
-        v = delta[r]
-        if v != 0.0:
-            total += v * (2.0 * _dot(gram[row : row + r], delta[:r]) + gram[row + r] * v)
-        row += delta.size
-    return total
-
-
-@njit(**FAST)
-def _value(theta, y, edges, first):
-    total = 0.0
-    for p in range(y.size):
-        total += theta[p] * (2.0 * y[p] - 1.0)
-    for e in range(theta.size - y.size):
-        if y[edges[first + e, 0]] != y[edges[first + e, 1]]:
-            total -= theta[y.size + e]
-    return total
 
 
 @njit(**JIT)
@@ -162,8 +88,8 @@ class Segmentation(NamedTuple):
 
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
-        _rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w[:width], theta[:size])
-        _rows_dot(self.pairwise, 1.0, self.edge_ptr[i], w[width:], theta[size:])
+        rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w[:width], theta[:size])
+        rows_dot(self.pairwise, 1.0, self.edge_ptr[i], w[width:], theta[size:])
 
     def max_oracle(self, i, theta, y, scratch):
         _cut(self, i, theta, True, y, scratch)
@@ -173,7 +99,7 @@ class Segmentation(NamedTuple):
         _cut(self, i, theta, False, y, scratch)
 
     def value(self, i, theta, y):
-        return _value(theta, y, self.edges, self.edge_ptr[i])
+        return labelling_value(theta, y, self.edges, self.edge_ptr[i])
 
     def add(self, i, y, c, out):
         first = self.edge_ptr[i]
@@ -185,13 +111,13 @@ class Segmentation(NamedTuple):
 
     def norm2(self, i, delta):
         size = self.label_ptr[i + 1] - self.label_ptr[i]
-        unary = _gram_form(self.gram[self.gram_ptr[i] : self.gram_ptr[i + 1]], delta[:size])
-        return max(unary, 0.0) + _rows_norm2(self.pairwise, self.edge_ptr[i], delta[size:])
+        unary = gram_form(self.gram[self.gram_ptr[i] : self.gram_ptr[i + 1]], delta[:size])
+        return max(unary, 0.0) + rows_norm2(self.pairwise, self.edge_ptr[i], delta[size:])
 
     def push(self, i, c, delta, w):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
-        _rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta[:size], w[:width])
-        _rows_add(self.pairwise, self.edge_ptr[i], c, delta[size:], w[width:])
+        rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta[:size], w[:width])
+        rows_add(self.pairwise, self.edge_ptr[i], c, delta[size:], w[width:])
 
     def loss(self, i, y):
         return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
