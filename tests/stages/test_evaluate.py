@@ -1,0 +1,156 @@
+"""Evaluate against enumeration: the decoded labels, their losses, and what is made of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import all_labels
+
+from stages.evaluate import evaluate, predict
+from stages.featurize import open_problem
+from stages.problems import structure
+from stages.solve import solve
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from storage.features import FeatureWriter
+from storage.results import read_path
+
+
+def multiclass_blocks(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+    labels = rng.integers(3, size=n)
+    return {"x": rng.normal(size=(n, 4)) + 0.7 * np.eye(3, 4)[labels], "labels": labels}
+
+
+def segmentation_blocks(rng: np.random.Generator, n: int) -> list[dict[str, np.ndarray]]:
+    blocks = []
+    for _ in range(n):
+        size = int(rng.integers(2, 5))
+        edges = np.array([[a, a + 1] for a in range(size - 1)], np.int32)
+        labels = (rng.random(size) < 0.5).astype(np.uint8)
+        unary = (rng.normal(size=(size, 3)) + 0.3 * np.where(labels, 1, -1)[:, None]).astype(np.float32)
+        area = rng.integers(20, 60, size=size).astype(float)
+        block = {
+            "unary": unary,
+            "pairwise": rng.random((size - 1, 2)).astype(np.float32),
+            "edges": edges,
+            "labels": labels,
+            "area": area,
+            "foreground": area * np.where(labels, 0.8, 0.1),
+        }
+        blocks.append(block | structure("segmentation").derived(**block))
+    return blocks
+
+
+def store_of(folder: Path, name: str) -> Path:
+    rng = np.random.default_rng(1)
+    with FeatureWriter(folder / "features") as writer:
+        for split, n in (("train", 6), ("test", 9)):
+            if name == "multiclass":
+                for array, values in multiclass_blocks(rng, n).items():
+                    writer.put(split, array, values)
+            else:
+                for block in segmentation_blocks(rng, n):
+                    writer.append(split, **block)
+        writer.meta = {"structure": name, "classes": 3}
+    return folder / "features"
+
+
+@pytest.fixture(params=["multiclass", "segmentation"])
+def run(request, tmp_path: Path) -> tuple[Path, Path]:
+    """(features, run directory) of a solved grid."""
+    features = store_of(tmp_path, request.param)
+    path = PathOptions(kind="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)
+    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=500.0)
+    solve(open_problem(features, "train"), options, path, tmp_path / "run", key="k", seed=0)
+    return features, tmp_path / "run"
+
+
+def best_losses(problem, w: np.ndarray) -> list[set[float]]:
+    """Of each block: the losses of all its labellings that score highest at w."""
+    found = []
+    for i in range(problem.n):
+        theta = np.empty(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
+        problem.scores(i, w, theta)
+        labels = all_labels(problem, i)
+        values = np.array([problem.value(i, theta, y) for y in labels])
+        found.append({problem.loss(i, labels[k]) for k in np.flatnonzero(values >= values.max() - 1e-9)})
+    return found
+
+
+def test_evaluate__losses_are_those_of_enumeration(run: tuple[Path, Path]) -> None:
+    features, folder = run
+    evaluate(features, folder)
+    arrays, _ = read_path(folder / "path.zarr")
+    for split in ("train", "test"):
+        problem = open_problem(features, split)
+        for b in range(4):
+            candidates = best_losses(problem, arrays["weights"][b])
+            low, high = (np.mean([pick(losses) for losses in candidates]) for pick in (min, max))
+            assert low - 1e-9 <= arrays[f"{split}_loss"][b] <= high + 1e-9
+            if b:  # away from w = 0 there are no ties
+                assert low == pytest.approx(high, abs=1e-9)
+    assert np.ptp(arrays["test_loss"]) > 0.0
+
+
+def test_evaluate__labels_are_a_decoding(run: tuple[Path, Path]) -> None:
+    features, folder = run
+    problem = open_problem(features, "test")
+    w = read_path(folder / "path.zarr")[0]["weights"][2]
+    labels, losses = predict(problem, w)
+    for i in range(problem.n):
+        y = labels[problem.label_ptr[i] : problem.label_ptr[i + 1]]
+        theta = np.empty(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
+        problem.scores(i, w, theta)
+        assert problem.value(i, theta, y) == pytest.approx(
+            max(problem.value(i, theta, other) for other in all_labels(problem, i)), abs=1e-9
+        )
+        assert losses[i] == problem.loss(i, y)
+
+
+def test_evaluate__chooses_the_least_test_loss_and_says_what_it_compares_to(run: tuple[Path, Path]) -> None:
+    features, folder = run
+    found = evaluate(features, folder)
+    assert json.loads((folder / "metrics.json").read_text()) == found
+    arrays, _ = read_path(folder / "path.zarr")
+    best = int(np.flatnonzero(arrays["test_loss"] == arrays["test_loss"].min())[0])
+    assert found["best_breakpoint"] == best
+    assert found["best_lambda"] == arrays["lambda"][best]
+    for name in ("train_loss", "test_loss"):
+        assert found[name] == arrays[name][best]
+    test = open_problem(features, "test")
+    zeros = [test.loss(i, np.zeros_like(all_labels(test, i)[0])) for i in range(test.n)]
+    assert found["all_zero_test_loss"] == pytest.approx(np.mean(zeros), abs=1e-12)
+    kept = np.load(folder / "predictions.npz")
+    np.testing.assert_array_equal(kept["labels"], predict(test, arrays["weights"][best])[0])
+    np.testing.assert_array_equal(kept["label_ptr"], test.label_ptr)
+
+
+def test_evaluate__keeps_the_measures_of_the_structure(run: tuple[Path, Path]) -> None:
+    features, folder = run
+    found = evaluate(features, folder)
+    arrays, _ = read_path(folder / "path.zarr")
+    measures = [name for name in arrays if name.startswith("test_") and name != "test_loss"]
+    assert measures
+    for name in measures:
+        assert arrays[name].shape == (4,)
+        assert found[name] == arrays[name][found["best_breakpoint"]]
+    if "test_error_rate" in measures:  # with 0/1 cost
+        np.testing.assert_allclose(arrays["test_error_rate"], arrays["test_loss"], atol=1e-12)
+
+
+def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple[Path, Path]) -> None:
+    features, folder = run
+    seen = []
+    first = evaluate(features, folder, report=lambda done, total, what: seen.append((done, total)))
+    assert sorted(seen) == [(k, 4) for k in range(1, 5)]
+    before = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
+
+    def backwards(fn, ranges):
+        results = {part: fn(*part) for part in reversed(ranges)}
+        return [results[part] for part in ranges]
+
+    assert evaluate(features, folder, map_ranges=backwards) == first
+    after = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
+    assert after == before
