@@ -32,6 +32,12 @@ class SweepOptions:
     lambdas: list[Any] = field(default_factory=list)
     """Values of `path.lambda`; `1/n` stands for one over the number of training blocks. Empty: as configured."""
     seeds: list[int] = field(default_factory=lambda: [0])
+    passes: float | None = None
+    """`solver.max_passes` of the variants without a cache; null: as configured."""
+    cached_passes: float | None = None
+    """The same of those with one: in a pass they make many more steps, and spend more seconds."""
+    rebase_passes: float | None = None
+    """`solver.rebase_steps` as a multiple of n: how fine snapshots can be. null: as configured."""
     workers: int | None = None
     """Processes; null: as many as there are cores."""
 
@@ -49,6 +55,10 @@ class SweepOptions:
                 raise ValueError(f"sweep.lambdas: expected numbers > 0 or 1/n, got {value!r}")
         if not self.seeds or min(self.seeds) < 0:
             raise ValueError(f"sweep.seeds: expected integers >= 0, got {self.seeds!r}")
+        for name in ("passes", "cached_passes", "rebase_passes"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"sweep.{name}: expected a number > 0, or null, got {value!r}")
         if self.workers is not None and self.workers < 1:
             raise ValueError(f"sweep.workers: expected an integer >= 1, or null, got {self.workers!r}")
 
@@ -110,6 +120,11 @@ def plan(
                 cfg.seed = seed
                 if lam != "":
                     cfg.path["lambda"] = 1.0 / blocks if lam == "1/n" else float(lam)
+                passes = options.passes if cfg.solver.cache.kind == "none" else options.cached_passes
+                if passes is not None:
+                    cfg.solver.max_passes = passes
+                if options.rebase_passes is not None:
+                    cfg.solver.rebase_steps = max(1, round(options.rebase_passes * blocks))
                 settings = read(cfg, experiment=experiment)
                 label = lam if isinstance(lam, str) else f"{lam:g}"
                 config: Any = OmegaConf.to_container(cfg, resolve=True)

@@ -63,7 +63,7 @@ def _sweep(
     options: SweepOptions, experiment: str, key: str, jobs: list[Planned], source: Mapping[str, Any], folder: Path
 ) -> int:
     started = time.monotonic()
-    rows = []
+    rows: list[dict[str, Any]] = []
     for job in jobs:
         directory = places(job.settings, source)[0].path
         rows.append(

@@ -1,7 +1,7 @@
 """Comparison: what the runs of a sweep say together, as numbers (figures: `comparison_figures`).
 
-A run is a curve of its gap over effective passes and over seconds, computed from snapshots (`gap_trace`). Runs of one variant
-and lambda that differ in their seed make a median and a min-max band (O16 Fig. 3, 5).
+A run is a curve of its gap over effective passes and over seconds, computed from snapshots (`gap_trace`). Runs of one
+variant and lambda that differ in their seed make a median and a min-max band (O16 Fig. 3, 5).
 """
 
 from __future__ import annotations

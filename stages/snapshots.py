@@ -60,9 +60,9 @@ class Snapshots:
         calls, at = solver.oracle_calls, solver.at
         if not self.every_passes:
             return
-        if self._last is not None and self._last[0] == at.breakpoint:
-            if calls - self._last[1] < self.every_passes * solver.problem.n:
-                return
+        apart = self.every_passes * solver.problem.n
+        if self._last is not None and self._last[0] == at.breakpoint and calls - self._last[1] < apart:
+            return
         self._last = (at.breakpoint, calls)
         self.rows.append(
             {

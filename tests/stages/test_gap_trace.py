@@ -140,7 +140,7 @@ def test_snapshots__are_as_far_apart_as_asked_for(tmp_path: Path) -> None:
 
 def test_snapshots__refuse_averaging(tmp_path: Path) -> None:
     problem = TINY["chain"]()
-    with pytest.raises(ValueError, match="snapshots of w, not of its average|averaging=none"):
+    with pytest.raises(ValueError, match="snapshots are of w, not of its average"):
         solved(problem, tmp_path, solver=options(problem, averaging="weighted"))
 
 
