@@ -113,9 +113,10 @@ def staleness(curves: Curves, folder: Path) -> list[Path]:
             _lines(row[1], variants, "passes", "stale_ratio", look)
             row[1].axhline(1.0, color="black", lw=0.8)
             row[0].set_ylabel("duality gap")
-            row[1].set_ylabel("believed / true gap")
+            row[1].set_ylabel("ratio")
             row[0].set_title(_title(lam, next(iter(variants.values()))))
-            row[1].set_title("just before the next exact pass, where there is one")
+            row[1].set_yscale("linear")
+            row[1].set_title("sum of last known block gaps / true gap, at each snapshot")
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper")
     return made
