@@ -18,7 +18,7 @@ from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Stat
 from stages.solver.state import derive, restored_state
 from stages.solver.supports import Supports
 from storage.layout import SNAPSHOTS, read_group
-from storage.results import read_path, read_trace
+from storage.results import read_trace
 
 SUPPORTS = (
     "support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset",
