@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zarr
 from numba import njit
 
 from stages.problems import build, structure
@@ -65,14 +66,21 @@ def evaluate(
     arrays = {split: store.arrays(split) for split in SPLITS}
     problems = {split: build(name, arrays[split], store.meta) for split in SPLITS}
     measure = structure(name).metrics
-    path, _ = read_path(run_dir / "path.zarr", ("lambda", "weights"))
+    path, _ = read_path(run_dir / "path.zarr", ("lambda",))
+    stored = zarr.open_group(run_dir / "path.zarr", mode="r")["weights"]
+    assert isinstance(stored, zarr.Array)
     total = path["lambda"].size
     rows: list[dict[str, float]] = [{} for _ in range(total)]
 
+    def weights(b: int) -> np.ndarray:
+        """One breakpoint's at a time: a long path over a million features does not fit in memory."""
+        return np.ascontiguousarray(stored[b])
+
     def part(start: int, stop: int) -> None:
         for b in range(start, stop):
+            w = weights(b)
             for split in SPLITS:
-                labels, losses = predict(problems[split], path["weights"][b])
+                labels, losses = predict(problems[split], w)
                 rows[b][f"{split}_loss"] = float(np.mean(losses))
                 for key, value in measure(problems[split], arrays[split], labels).items():
                     rows[b][f"{split}_{key}"] = value
@@ -82,7 +90,7 @@ def evaluate(
     columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     add_losses(run_dir / "path.zarr", columns)
     best = int(np.argmin(columns["test_loss"]))
-    labels, _ = predict(problems["test"], path["weights"][best])
+    labels, _ = predict(problems["test"], weights(best))
     predictions = run_dir / "predictions.npz"
     with aside(predictions).open("wb") as file:
         np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)

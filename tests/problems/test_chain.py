@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numba import njit
+from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from tiny import TINY, all_labels, chain
 
 from stages.problems import build
@@ -179,3 +182,15 @@ def test_metrics__chunks_are_counted_as_conlleval_does():
     one = chain(lengths=(6,), classes=3)
     with_names = metrics(one, {"label_names": encode_names(["B-X", "I-X", "O"])}, one.truth)
     assert with_names["chunk_f1"] == 1.0
+
+
+def test_metrics__chunks_are_those_of_seqeval_on_all_sequences():
+    """Right sequences are counted without seqeval: random ones, some of them right, some empty of chunks."""
+    names, rng = ["B-X", "B-Y", "I-X", "I-Y", "O"], np.random.default_rng(0)
+    for wrong in (0.0, 0.1, 0.3, 1.0) * 25:
+        ptr = np.concatenate([[0], np.cumsum(rng.integers(1, 7, 8))])
+        truth = rng.integers(0, 5, ptr[-1]).astype(np.uint8)
+        found = np.where(rng.random(truth.size) < wrong, rng.integers(0, 5, truth.size), truth).astype(np.uint8)
+        both = [[[names[y] for y in labels[a:b]] for a, b in pairwise(ptr)] for labels in (truth, found)]
+        expected = precision_recall_fscore_support(*both, average="micro", zero_division=0)[:3]
+        np.testing.assert_allclose(list(chunk_scores(names, ptr, truth, found).values()), expected, rtol=0, atol=1e-12)
