@@ -132,7 +132,7 @@ def _run_all(
     with (
         dask.config.set(settings),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None,
+            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=":0",
             local_directory=str(folder / "workers"), silence_logs=50, env=pinned,
         ) as cluster,
         Client(cluster) as client,
