@@ -1,7 +1,7 @@
 """What a sweep is made of: variants × lambdas × seeds, each an ordinary run's configuration.
 
 A variant is a name and the overrides that make it, as a command line would give them: `bcfw: [solver=bcfw]`. They come
-after the user's own, so that `solver.max_passes=20` on the command line holds for every variant that does not set it.
+after the user's own, so that `solver.degree=2` on the command line holds for every variant that does not set it.
 """
 
 from __future__ import annotations
