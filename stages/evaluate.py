@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import zarr
 from numba import njit
 
 from stages.problems import build, structure
@@ -16,7 +15,7 @@ from stages.solver.compiled import driver
 from stages.solver.gaps import MapRanges, serial
 from storage.features import open_features
 from storage.files import aside, publish, write_json
-from storage.results import add_losses, read_path
+from storage.results import add_losses, read_path, weights_of
 
 SPLITS = ("train", "test")
 
@@ -67,14 +66,9 @@ def evaluate(
     problems = {split: build(name, arrays[split], store.meta) for split in SPLITS}
     measure = structure(name).metrics
     path, _ = read_path(run_dir / "path.zarr", ("lambda",))
-    stored = zarr.open_group(run_dir / "path.zarr", mode="r")["weights"]
-    assert isinstance(stored, zarr.Array)
+    weights = weights_of(run_dir / "path.zarr")
     total = path["lambda"].size
     rows: list[dict[str, float]] = [{} for _ in range(total)]
-
-    def weights(b: int) -> np.ndarray:
-        """One breakpoint's at a time: a long path over a million features does not fit in memory."""
-        return np.ascontiguousarray(stored[b])
 
     def part(start: int, stop: int) -> None:
         for b in range(start, stop):

@@ -20,8 +20,7 @@ from stages.solver.compiled import driver
 class Rebuilt(NamedTuple):
     """One breakpoint as recomputed."""
 
-    v: np.ndarray
-    w: np.ndarray
+    norm2: float
     gap: float
     hinge: float
     ell: float
@@ -29,10 +28,6 @@ class Rebuilt(NamedTuple):
     rebuild_error: float
     primal: float
     dual: float
-
-    @property
-    def norm2(self) -> float:
-        return float(np.sum(self.w**2))
 
 
 class Zero(NamedTuple):
@@ -123,21 +118,34 @@ def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
     return ell + lam * float(np.sum(w * (0.5 * w - v)))
 
 
-def rebuild(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, averaged: bool) -> Rebuilt:
-    """Breakpoint b of a path from its supports; an averaged w is no function of them, and its gap is P - D."""
+class Point(NamedTuple):
+    """A dual point from its supports."""
+
+    v: np.ndarray
+    mu: np.ndarray
+    ell: np.ndarray
+    simplex_error: float
+
+
+def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Point:
+    """Breakpoint b's v (d,), mu (flat local) and ell (n,)."""
     P = problem
-    lam, stored = float(arrays["lambda"][b]), arrays["weights"][b]
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
     supports = arrays["support_alpha"], arrays["support_label"], arrays["label_offset"]
     simplex = rebuild_driver(P)(P, arrays["support_offset"][b], *supports, mu, ell, psi)
-    v = psi / lam
-    w = stored if averaged else clip(P, v)
-    gap, hinge, _ = exact(P, w, mu, ell)
-    mean_ell = math.fsum(ell) / P.n
-    primal = 0.5 * lam * float(np.sum(w**2)) + hinge
-    dual = dual_at(P, mean_ell, v, lam)
+    return Point(psi / float(arrays["lambda"][b]), mu, ell, simplex)
+
+
+def rebuild(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, stored: np.ndarray, averaged: bool) -> Rebuilt:
+    """Breakpoint b of a path, whose weights are `stored`; an averaged w is no function of its supports, its gap is P - D."""
+    lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
+    w = stored if averaged else clip(problem, point.v)
+    gap, hinge, _ = exact(problem, w, point.mu, point.ell)
+    mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
+    primal = 0.5 * lam * norm2 + hinge
+    dual = dual_at(problem, mean_ell, point.v, lam)
     error = 0.0 if averaged else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
-    return Rebuilt(v, w, primal - dual if averaged else gap, hinge, mean_ell, simplex, error, primal, dual)
+    return Rebuilt(norm2, primal - dual if averaged else gap, hinge, mean_ell, point.simplex_error, error, primal, dual)
 
 
 def rebuild_zero(problem: Problem) -> Zero:

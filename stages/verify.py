@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from stages.problems.protocol import Problem
-from stages.rebuild import Rebuilt, Zero, dual_at, primal_at, rebuild, rebuild_zero
+from stages.rebuild import Rebuilt, Zero, clip, dual_at, dual_point, primal_at, rebuild, rebuild_zero
 from stages.solver.gaps import MapRanges, serial
 from storage.files import write_json
-from storage.results import read_path
+from storage.results import weights_of, without_weights
 
 TOLERANCE = 1e-7
 """Relative difference allowed between stored and recomputed numbers: rounding of sums in another order."""
@@ -58,8 +58,8 @@ def verify(
         Naming the first lambda whose certificate does not hold. A heuristic path claims none and raises none; nor
         does a path that ended at a limit for the lambda it did not finish.
     """
-    arrays, attrs = read_path(run_dir / "path.zarr")
-    audit = Audit(problem, arrays, attrs, map_ranges, report)
+    arrays, attrs = without_weights(run_dir / "path.zarr")
+    audit = Audit(problem, arrays, attrs, map_ranges, report, weights_of(run_dir / "path.zarr"))
     rebuilt = audit.breakpoints()
     intervals = audit.intervals(rebuilt) if attrs["kind"] in PATHS else []
     sampled = audit.sampled(rebuilt, samples, seed) if intervals else []
@@ -94,7 +94,9 @@ class Audit:
         attrs: Mapping[str, Any],
         map_ranges: MapRanges,
         report: Report,
+        weights: Callable[[int], np.ndarray],
     ) -> None:
+        self.weights = weights
         self.problem, self.arrays, self.attrs = problem, arrays, attrs
         self.map_ranges, self.report = map_ranges, report
         self.broken: list[str] = []
@@ -120,7 +122,7 @@ class Audit:
 
         def part(start: int, stop: int) -> None:
             for b in range(start, stop):
-                results[b] = rebuild(self.problem, self.arrays, b, self.attrs["averaging"] != "none")
+                results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), self.attrs["averaging"] != "none")
                 self.report(b + 1, total, "verify")
 
         self.map_ranges(part, [(b, b + 1) for b in range(total)])
@@ -254,14 +256,15 @@ class Audit:
         lams = self.arrays["lambda"][: self.claimed]
         b = max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)
         r, here = rebuilt[b], float(lams[b])
-        w, tau = r.w, 1.0
+        v = dual_point(self.problem, self.arrays, b).v
+        w, tau = clip(self.problem, v), 1.0
         if lam > here:  # above the first breakpoint
             paper = self.attrs["rule"] == "paper"
             if not paper and lam >= float(self.attrs["lam_top"]):
                 return self.zero.psi_norm2 / (2.0 * lam)
-            w = (here / lam if paper else self.shrink(r, lam)) * r.w
+            w = (here / lam if paper else self.shrink(r, lam)) * w
         elif self.attrs["rule"] == "paper":
             tau = lam / here
         elif lam < float(self.arrays["lambda_low"][b]) or self.arrays["lambda_low"][b] == 0.0:
             tau = min(1.0, r.ell * lam / (here**2 * r.norm2)) if r.norm2 > 0.0 else 1.0
-        return primal_at(self.problem, w, lam) - dual_at(self.problem, tau * r.ell, tau * r.v * here / lam, lam)
+        return primal_at(self.problem, w, lam) - dual_at(self.problem, tau * r.ell, tau * v * here / lam, lam)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +85,22 @@ def read_path(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[st
             f"{path}: no solved path here; run the solve stage first, or give it more time (solver.max_seconds)"
         )
     return read_group(path, names)
+
+
+def without_weights(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Like `read_path`, but for the weights: over a million features all breakpoints' together need not fit in memory."""
+    if not path.is_dir():
+        raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")
+    names = tuple(sorted(name for name, _ in zarr.open_group(path, mode="r").arrays() if name != "weights"))
+    return read_group(path, names)
+
+
+def weights_of(path: Path) -> Callable[[int], np.ndarray]:
+    """Reads one breakpoint's weights (d,) at a time."""
+    stored = zarr.open_group(path, mode="r")["weights"]
+    if not isinstance(stored, zarr.Array):
+        raise TypeError(f"{path}: weights is no array")
+    return lambda b: np.ascontiguousarray(stored[b])
 
 
 def add_losses(path: Path, losses: Mapping[str, np.ndarray]) -> None:
