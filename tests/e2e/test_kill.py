@@ -133,7 +133,7 @@ def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Whole) -> N
     moments: list[tuple[Callable[[], bool], float]] = [
         (lambda: any(place.root.glob("features/.tmp-*")), 0.5 * whole.first),
         *((lambda at=at: place.generation >= at, 0.2) for at in generations.tolist()),
-        (lambda: any(place.root.glob("horses_sample-*/path.zarr")), 0.5 * (whole.seconds - whole.first)),
+        (lambda: any(place.root.glob("horses_sample-*/path.zarr")), 1.0),
     ]
     reached = []
     for come, longest in moments:
@@ -145,7 +145,6 @@ def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Whole) -> N
         process.communicate()
         assert process.returncode == -signal.SIGKILL
         reached.append(place.generation)
-        assert not list(place.root.glob("*/result.json"))
     assert reached == sorted(reached)
     place.finish()
     assert_same_results(place, whole)

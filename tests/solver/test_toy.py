@@ -8,6 +8,7 @@ Uniform sampling comes by the hard block once in n steps, so it needs about n (K
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 
@@ -21,6 +22,9 @@ from stages.solver.path import begin
 LAM = 0.01
 HARD, EASY = 0, 1
 OPTIMAL = 1e-9
+compiled = pytest.mark.skipif(
+    bool(numba.config.DISABLE_JIT), reason="an exact pass a step: minutes without the compiler"
+)
 
 
 def toy(n: int, K: int):
@@ -49,7 +53,9 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     return int(solver.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n
 
 
-@pytest.mark.parametrize(("n", "K"), [(40, 40), (20, 60), (60, 20)])
+@pytest.mark.parametrize(
+    ("n", "K"), [(12, 12), *(pytest.param(n, K, marks=compiled) for n, K in ((40, 40), (20, 60), (60, 20)))]
+)
 def test_toy__gap_sampling_saves_about_the_smaller_of_blocks_and_classes(n: int, K: int) -> None:
     uniform = [calls_needed(n, K, "uniform", seed)[0] for seed in range(4)]
     gap = [calls_needed(n, K, "gap", seed)[0] for seed in range(4)]
@@ -60,7 +66,7 @@ def test_toy__gap_sampling_saves_about_the_smaller_of_blocks_and_classes(n: int,
     assert min(n, K) / 2.5 <= ratio <= 1.35 * min(n, K)
 
 
-@pytest.mark.parametrize(("n", "K"), [(40, 40), (20, 60)])
+@pytest.mark.parametrize(("n", "K"), [(12, 12), *(pytest.param(n, K, marks=compiled) for n, K in ((40, 40), (20, 60)))])
 def test_toy__gap_sampling_wins_with_its_refreshes_counted_and_without_any(n: int, K: int) -> None:
     uniform = np.mean([sum(calls_needed(n, K, "uniform", seed, refresh_every=0)) for seed in range(4)])
     for refresh_every in (1, 0):

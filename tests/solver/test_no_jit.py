@@ -1,0 +1,95 @@
+"""The same numbers with and without the compiler: what a debugger steps through is what runs (DESIGN 3.1).
+
+A second Python with NUMBA_DISABLE_JIT=1 solves the same tiny instances. Sums may be reordered by the compiler, so the
+numbers agree to rounding, and where rounding may choose between ways, what they lead to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from tiny import TINY
+
+from stages.init_path import init_path
+from stages.solver.gaps import exact_gaps
+from stages.solver.options import STEPS, CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.path import begin
+
+TESTS = Path(__file__).resolve().parents[1]
+
+
+def never(solver):
+    return None
+
+
+def optimum(name: str, step: str) -> list[float]:
+    """Dual and primal at a gap of 1e-11: whatever the way, only rounding is left."""
+    path = PathOptions(kind="single", lam=0.3, tolerance=1e-11)
+    options = SolverOptions(step=step, cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=5000.0)
+    solver = begin(TINY[name](), options, path, None, seed=0)
+    status, point = solver.solve(path.tolerance, never)
+    assert status is Status.CONVERGED
+    return [point.dual, point.primal]
+
+
+def one_pass(name: str) -> list[float]:
+    """Everything an exact pass finds at w's that have no ties, and where a path begins."""
+    problem = TINY[name]()
+    rng = np.random.default_rng(7)
+    found = []
+    for _ in range(3):
+        w = np.clip(rng.normal(size=problem.d), *((problem.lower, problem.upper) if problem.lower.size else (-9, 9)))
+        exact = exact_gaps(problem, w, rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n))
+        found += [*exact.gap, *exact.hinge, *exact.loss, *exact.corner.ravel().astype(float)]
+    start = init_path(problem, PathOptions(rule="paper"))
+    return [*found, start.lam, start.hinge_at_zero, start.psi_norm2]
+
+
+def first_steps(name: str) -> list[float]:
+    """The state after two visits of every block: u, ell and gaps."""
+    problem = TINY[name]()
+    options = SolverOptions(sampler="permutation", step="fw", refresh_every=0)
+    solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
+    solver.rebase()
+    for _ in range(2):
+        solver.take_steps(-1.0)
+    S = solver.state
+    return [*S.u, *S.ell, *S.gap, *S.counters.astype(float)]
+
+
+def all_numbers() -> dict[str, list[float]]:
+    """By case; all of them plain floats."""
+    found = {}
+    for name in sorted(TINY):
+        found |= {f"{name} {step}": optimum(name, step) for step in STEPS if step != "fw"}
+        found |= {f"{name} pass": one_pass(name), f"{name} steps": first_steps(name)}
+    return {case: [float(value) for value in values] for case, values in found.items()}
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="compares with the compiled code, which is switched off")
+def test_no_jit__gives_the_same_numbers() -> None:
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+    script = "import json, test_no_jit; print(json.dumps(test_no_jit.all_numbers()))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=Path(__file__).parent, env=env, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    plain, compiled = json.loads(done.stdout.splitlines()[-1]), all_numbers()
+    assert plain.keys() == compiled.keys()
+    for case, values in compiled.items():
+        assert values == pytest.approx(plain[case], rel=1e-10, abs=1e-10), case
+
+
+def test_no_jit__switch_is_what_it_says() -> None:
+    """The comparison above would be of nothing if the switch were not heeded."""
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(TESTS.parent)}
+    script = "from stages.solver.loop import clip_into; print(hasattr(clip_into, 'py_func'))"
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "False"
