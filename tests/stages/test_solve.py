@@ -150,13 +150,15 @@ def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, 
     [
         {"sampler": "gap", "batch_step": True, "step": "fw"},
         {"sampler": "gap", "degree": 2.0},
-        {"sampler": "permutation", "capacity": 2},
+        {"sampler": "permutation", "capacity": 2, "problem": "chain"},
         {"sampler": "uniform", "refresh_every": 0, "averaging": "none"},
     ],
     ids=["batch", "degree", "capacity", "no_refresh"],
 )
 def test_resume__is_bit_equal_with_every_other_choice(tmp_path: Path, choices) -> None:
-    problem, options, path = TINY["multiclass"](), options_of(**choices), path_of(lambda_min=0.02)
+    problem = TINY[choices.get("problem", "multiclass")]()
+    options = options_of(**{name: value for name, value in choices.items() if name != "problem"})
+    path = path_of(lambda_min=0.02)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     stops = np.random.default_rng(2).integers(1, 9, size=6)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 2

@@ -198,6 +198,10 @@ def drop_breakpoint(group: zarr.Group) -> None:
     keep_rows(group, np.delete(np.arange(group["lambda"].size), 1))
 
 
+def keep_last_two(group: zarr.Group) -> None:
+    keep_rows(group, np.arange(group["lambda"].size - 2, group["lambda"].size))
+
+
 def drop_last(group: zarr.Group) -> None:
     keep_rows(group, np.arange(group["lambda"].size - 1))
 
@@ -238,6 +242,7 @@ LOWS = {
     "low zero": (change("lambda_low", 1, lambda x: 0.0), "breakpoint 1.*the gap reaches"),
     "high low": (change("lambda_low", 1, lambda x: x * 1.01), "no breakpoint covers"),
     "missing breakpoint": (drop_breakpoint, "no breakpoint covers"),
+    "missing beginning": (keep_last_two, r"breakpoint 0.*the gap reaches"),
     "missing end": (drop_last, "ends above lambda_min"),
     "hinge at zero": (other_hinge_at_zero, "hinge_at_zero is stored as"),
 }
