@@ -321,6 +321,8 @@ class Solver:
                     if found and self.options.batch_step:
                         self.batch_step(found)
                 self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
+                if relative and not self.options.refresh_every and not bound > 0.0:
+                    self.at.exact_due = True  # no other way to a dual value, which the tolerance is relative to
             finally:
                 self.at.seconds += time.perf_counter() - started
 

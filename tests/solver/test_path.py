@@ -12,7 +12,7 @@ from tiny import TINY, multiclass
 
 from stages.init_path import init_path
 from stages.problems import build
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path import begin, check_choices, walk
 from stages.solver.rules import gap_above, lower_end, shrinkage, worst_gap_above
 from stages.solver.warm_start import keep_dual, keep_primal
@@ -172,6 +172,21 @@ def test_grid__relative_tolerance_is_on_gap_over_dual():
     _, records, _, _ = walked(problem, kind="grid", lambdas=[1.0, 0.1], relative=True, tolerance=1e-3)
     for b in records:
         assert b.point.gap <= 1e-3 * b.point.dual
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_relative_tolerance__needs_no_refresh(sampler):
+    """The dual value that it is relative to is not known before an exact pass: one has to be made."""
+    options = SolverOptions(sampler=sampler, refresh_every=0)
+    path = PathOptions(kind="grid", lambdas=[0.1, 1.0], relative=True, tolerance=0.01)
+    solver = begin(TINY["multiclass"](), options, path, None, seed=0)
+    points = []
+
+    def boundary(solver):
+        points.append(1)
+        return Status.INTERRUPTED if len(points) > 2000 else None
+
+    assert walk(solver, path, None, boundary, lambda b: None) is Status.CONVERGED
 
 
 def test_path__refuses_bounds_that_are_no_cone():
