@@ -120,6 +120,8 @@ class SolverOptions:
         if self.schedule != "steps":
             _check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for schedule={self.schedule}")
             _check("solver.averaging", self.averaging, self.averaging == "none", f"none, for schedule={self.schedule}")
+        if self.batch_step:
+            _check("solver.averaging", self.averaging, self.averaging == "none", "none, for batch_step=true")
         _check("solver.degree", self.degree, self.degree > 0, "a number > 0")
         _check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
         _check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")

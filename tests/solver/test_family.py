@@ -157,3 +157,8 @@ def test_cache__saves_oracle_calls_and_keeps_its_capacity():
         active = solver.state.pool.alpha > 0
         assert solver.state.pool.counts.max() <= max(4, active.sum())
     assert calls["gap"] < calls["none"]
+
+
+def test_options__refuse_a_batch_step_that_the_average_would_not_see():
+    with pytest.raises(ValueError, match=r"solver\.averaging: expected none, for batch_step=true"):
+        SolverOptions(batch_step=True, averaging="weighted").check()
