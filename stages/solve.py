@@ -24,7 +24,7 @@ from stages.solver.gaps import MapRanges, serial
 from stages.solver.options import PathOptions, SolverOptions, Status
 from stages.solver.path import Breakpoint, PathStart, begin, check_choices, lowest, walk
 from stages.solver.state import restored_state
-from stages.solver.supports import Supports, keep_corners, pack
+from stages.solver.supports import Supports, pack
 from storage.commits import Commit, CommitStore
 from storage.files import remove_leftovers
 from storage.layout import FORMAT_VERSION, read_group
@@ -100,7 +100,7 @@ def solve(
         solver.map_ranges = map_ranges
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
     attempt.start = start
-    _warm_up(solver)
+    solver.warm_up()
     status = walk(solver, path, start, attempt.boundary, attempt.finished.append)
     if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
         attempt.commit(solver)
@@ -213,17 +213,6 @@ class _Attempt:
         self.finished.clear()
         self.last_commit = time.monotonic()
         self.observe(arrays["trace"])
-
-
-def _warm_up(solver: Solver) -> None:
-    """Compile or load what the first rebase and the first exact pass call; changes no bit of the state."""
-    solver.warm_up()
-    if not solver.fresh:
-        solver.rebase()
-    if solver.caching:
-        none, pool = np.empty(0), solver.state.pool
-        corners = np.empty((0, pool.labels.shape[1]), pool.labels.dtype)
-        keep_corners(solver.problem.label_ptr, pool, corners, none, solver.state.counters[0], solver.capacity)
 
 
 def _first_limit(segments: list[Path], finished: list[Breakpoint]) -> Status:

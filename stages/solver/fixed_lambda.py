@@ -109,11 +109,16 @@ class Solver:
         return Certificate(lam, gap, hinge, ell, norm2, dual)
 
     def warm_up(self) -> None:
-        """Compile or load the two large drivers, so that seconds count solving."""
+        """Compile or load what a solve calls, so that seconds count solving; changes no bit of what follows."""
+        if not self.fresh:
+            self.rebase()
         P, S = self.problem, self.state
         nothing = np.empty(0)
         gaps_driver(P)(P, S.w, S.mu, S.ell, S.pool, 0, 0, nothing, nothing, nothing, np.empty((0, 0), P.truth.dtype))
         steps_driver(P)(P, S, self.flags(-1.0, 0), self.rng, np.empty(0, np.int64), 0)
+        if self.caching:
+            corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
+            keep_corners(P.label_ptr, S.pool, corners, nothing, S.counters[STEP_COUNT], self.capacity)
 
     # -- the parts of the loop ----------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
