@@ -26,28 +26,17 @@ from stages.solver.gaps import (
     gaps_driver,
     serial,
 )
-from stages.solver.loop import (
-    AVERAGED,
-    CACHE_FIRST,
-    DONE,
-    ORACLE_CALLS,
-    POOL_FULL,
-    Flags,
-    State,
-    steps_driver,
-)
+from stages.solver.loop import AVERAGED, ORACLE_CALLS, State, steps_driver
 from stages.solver.loop import STEPS as STEP_COUNT
 from stages.solver.objective import Certificate, dual_value, squared_norm
-from stages.solver.options import SAMPLERS, STEPS, SolverOptions, Status
-from stages.solver.sampling import MAX_GAP, PERMUTATION, tree_rebuild
+from stages.solver.options import SAMPLERS, SolverOptions, Status
+from stages.solver.sampling import MAX_GAP, tree_rebuild
 from stages.solver.state import derive
+from stages.solver.stepping import flags_of, take_steps, visit
 from stages.solver.supports import grown, keep_corners, normalise, repack
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum calls for an exact pass (the authors' choice)."""
-
-CACHED_SHARE = 10
-"""An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
 
 Boundary = Callable[["Solver"], Status | None]
 """Called at every rebase point; may commit. Returns INTERRUPTED or TIME_LIMIT to stop here, to go on later."""
@@ -115,7 +104,7 @@ class Solver:
         P, S = self.problem, self.state
         nothing = np.empty(0)
         gaps_driver(P)(P, S.w, S.mu, S.ell, S.pool, 0, 0, nothing, nothing, nothing, np.empty((0, 0), P.truth.dtype))
-        steps_driver(P)(P, S, self.flags(-1.0, 0), self.rng, np.empty(0, np.int64), 0)
+        steps_driver(P)(P, S, flags_of(self, -1.0, 0), self.rng, np.empty(0, np.int64), 0)
         if self.caching:
             corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
             keep_corners(P.label_ptr, S.pool, corners, nothing, S.counters[STEP_COUNT], self.capacity)
@@ -211,69 +200,13 @@ class Solver:
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
 
-    def flags(self, stop_sum: float, stop_calls: int, **other: Any) -> Flags:
-        """The choices as the compiled loop reads them; `other` replaces some."""
-        options = self.options
-        flags = Flags(
-            sampler=SAMPLERS.index(options.sampler),
-            step=STEPS.index(options.step),
-            cache=self.caching,
-            corner=CACHE_FIRST,
-            rounds=1,
-            skip_below=0.0,
-            F=float(options.cache.F),
-            nu=float(options.cache.nu),
-            capacity=self.capacity,
-            degree=float(options.degree),
-            average=options.averaging != "none",
-            scale=self.scale,
-            exact_total=self.at.exact_total,
-            stop_sum=stop_sum,
-            stop_calls=stop_calls,
-        )
-        return flags._replace(**other)
-
-    def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
-        """The compiled loop, with a larger pool whenever it asks for one; returns why it came back."""
-        driver = steps_driver(self.problem)
-        while True:
-            made, why = driver(self.problem, self.state, flags, self.rng, order, steps)
-            if why != POOL_FULL:
-                return int(why)
-            self.make_room(1)
-            steps, order = steps - made, order[made:]
-
     def visit(self, **choices: Any) -> None:
-        """One visit of every block, in a fresh seeded permutation (a fixed order diverges under momentum)."""
-        order = np.random.default_rng([self.seed, self.at.permutations]).permutation(self.problem.n)
-        self.at.permutations += 1
-        flags = self.flags(-1.0, NEVER, sampler=PERMUTATION, **choices)
-        self.run(flags, order, self.problem.n)
+        """One visit of every block: `stepping.visit`."""
+        visit(self, **choices)
 
     def take_steps(self, threshold: float) -> None:
-        """Steps until the next rebase point; sets `exact_due` when the stale sum or the count calls for it."""
-        P, at, options = self.problem, self.at, self.options
-        n = P.n
-        counters = self.state.counters
-        sampler = SAMPLERS.index(options.sampler)
-        summed = sampler != MAX_GAP and (sampler < 2 or options.degree == 1.0)
-        steps = options.rebase_steps or 10 * n
-        order = np.empty(0, np.int64)
-        if sampler == PERMUTATION:
-            epoch, position = divmod(int(counters[STEP_COUNT]), n)
-            order = np.random.default_rng([self.seed, epoch]).permutation(n)[position:]
-            steps = min(steps, order.size)
-        elif not summed:
-            steps = min(steps, n)
-        calls = counters[ORACLE_CALLS]
-        calls_left = min(options.max_oracle_calls, options.max_passes * n) - (self.oracle_calls - at.calls_before)
-        stop_calls = int(min(float(at.next_refresh), calls + max(calls_left, 1.0)))
-        flags = self.flags(threshold if summed else -1.0, stop_calls)
-        why = self.run(flags, order, steps)
-        stale = float(np.sum(self.state.gap))
-        at.exact_due = bool(why != DONE or stale <= threshold or counters[ORACLE_CALLS] >= stop_calls)
-        if options.refresh_every and counters[STEP_COUNT] - at.last_refresh >= CACHED_SHARE * options.refresh_every * n:
-            at.exact_due = True
+        """Steps until the next rebase point: `stepping.take_steps`."""
+        take_steps(self, threshold)
 
     # -- the loop -----------------------------------------------------------------------------------------------------
     def solve(
