@@ -17,6 +17,7 @@ from pipeline.tracking import Tracker
 
 if TYPE_CHECKING:
     from stages.problems.protocol import Problem
+    from stages.solver.path import PathStart
 
 
 @dataclass
@@ -31,6 +32,8 @@ class Job:
     progress: Progress
     stop: Stop
     tracker: Tracker
+    start: PathStart | None = None
+    """What init_path found, if it ran in this process: solve need not find it again."""
 
     @cached_property
     def train(self) -> Problem:
@@ -67,7 +70,8 @@ def _init_path(job: Job) -> dict[str, Any]:
 
     if not job.settings.path.is_path:
         return {}
-    return {"lambda": float(init_path(job.train, job.settings.path).lam)}
+    job.start = init_path(job.train, job.settings.path)
+    return {"lambda": float(job.start.lam)}
 
 
 def _solve(job: Job) -> dict[str, Any]:
@@ -83,6 +87,7 @@ def _solve(job: Job) -> dict[str, Any]:
         key=job.dir.key,
         seed=job.settings.seed,
         science=flat(job.settings.science),
+        start=job.start,
         map_ranges=job.compute.map_ranges,
         report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
         stop=job.stop,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -116,7 +117,8 @@ def describe(done: int, total: int, what: str) -> str:
 def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
     """A solver's report in words; `total` values of lambda, 0 where the path finds them itself."""
     count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
-    gap = f"gap {at['gap']:.1e} (tol {at['tolerance']:.0e})"
+    known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # not before every block was visited
+    gap = f"gap {known} (tol {at['tolerance']:.0e})"
     return (
         f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"
     )

@@ -66,7 +66,7 @@ def summary(found: Mapping[str, Any], run_dir: Path, width: int = 100) -> str:
     rebuilt = f"rebuilt to {_number(verify['max_rebuild_error'])}"
     lines.append(("verify", f"{word}: largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}"))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
-    lines.append(("best", f"λ {_number(best['best_lambda'])} · {losses}"))
+    lines.append(("best", f"λ {_number(best['best_lambda'])} (picked on the test split) · {losses}"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
     if _is_number(best.get("all_zero_test_loss")):
         extra["all zero: test loss"] = best["all_zero_test_loss"]

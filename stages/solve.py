@@ -48,6 +48,7 @@ def solve(
     key: str,
     seed: int,
     science: Mapping[str, Any] | None = None,
+    start: PathStart | None = None,
     map_ranges: MapRanges = serial,
     report: Report = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
@@ -61,6 +62,8 @@ def solve(
     ----------
     science : mapping, optional
         Flat resolved configuration, so that a state of another one is refused with the keys that differ.
+    start : PathStart, optional
+        What `init_path` says of this problem and path, where it has just been asked; found here otherwise.
     stop : callable
         Asked at every rebase point; True commits and returns `INTERRUPTED`.
     every_seconds : float
@@ -93,7 +96,8 @@ def solve(
     committed = store.load()
     snapshots.resume([] if committed is None else committed.attrs.get("snapshots", []))
     if committed is None:
-        start = init_path(problem, path) if path.is_path else None
+        if path.is_path and start is None:
+            start = init_path(problem, path)
         solver = begin(problem, solver_options, path, start, seed, map_ranges=map_ranges)
     else:
         solver, start = _restored(problem, solver_options, committed, seed)

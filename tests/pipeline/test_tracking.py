@@ -14,7 +14,8 @@ from fake_stages import trace, write_path
 
 from pipeline.config import TrackingOptions
 from pipeline.rundir import RunDir, read_json, write_json
-from pipeline.tracking import CHILDREN, MlflowTracker, evenly, open_tracker, project
+from pipeline.projection import CHILDREN, evenly, project
+from pipeline.tracking import MlflowTracker, open_tracker
 
 
 def finished_run(root: Path, count: int) -> RunDir:
@@ -98,7 +99,7 @@ def test_broken_database__costs_one_warning(
     holder.execute("begin exclusive")
     directory = finished_run(tmp_path, count=3)
     monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.tracking.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("pipeline.projection.LOCK_SECONDS", 0.1)
     tracker = MlflowTracker(f"sqlite:///{database}", directory)
     with caplog.at_level(logging.WARNING, "gapwise"):
         tracker.observe(trace())

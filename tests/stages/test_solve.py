@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tiny import TINY, multiclass
 
+from stages.init_path import init_path
 from stages.solve import solve
 from stages.solver.options import SAMPLERS, SCHEDULES, STEPS, CacheOptions, PathOptions, SolverOptions, Status
 from storage import files
@@ -132,6 +133,16 @@ def test_resume__is_bit_equal_along_every_path(tmp_path: Path, name: str, kind: 
     rng = np.random.default_rng(len(name))
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, rng.integers(0, 6, size=8)) >= 2
     assert_same_results(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "paper"])
+def test_start__that_is_known_is_not_found_again_and_changes_no_bit(tmp_path: Path, monkeypatch, kind: str) -> None:
+    problem, options, path = TINY["chain"](), options_of(), path_of(**PATHS[kind])
+    assert solved(problem, tmp_path / "found", options, path) is Status.CONVERGED
+    start = init_path(problem, path)
+    monkeypatch.setattr("stages.solve.init_path", None)
+    assert solved(problem, tmp_path / "given", options, path, start=start) is Status.CONVERGED
+    assert_same_results(tmp_path / "found", tmp_path / "given")
 
 
 @pytest.mark.parametrize("schedule", [s for s in SCHEDULES if s != "steps"])
