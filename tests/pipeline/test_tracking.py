@@ -13,8 +13,8 @@ import pytest
 from fake_stages import trace, write_path
 
 from pipeline.config import TrackingOptions
-from pipeline.rundir import RunDir, read_json, write_json
 from pipeline.projection import CHILDREN, evenly, project
+from pipeline.rundir import RunDir, read_json, write_json
 from pipeline.tracking import MlflowTracker, open_tracker
 
 
