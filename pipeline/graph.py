@@ -18,6 +18,7 @@ from pipeline.tracking import Tracker
 if TYPE_CHECKING:
     from stages.problems.protocol import Problem
     from stages.solver.path import PathStart
+    from stages.solver.spread import Spread
 
 
 @dataclass
@@ -40,6 +41,13 @@ class Job:
         from stages.featurize import open_problem
 
         return open_problem(self.features_path, "train")
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Ways to spread the blocks of this run's problems."""
+        from stages.solver.spread import Spread
+
+        return Spread(self.compute.map_ranges)
 
     def report(self, done: int, total: int, what: str) -> None:
         """Progress of a stage that commits nothing half-way: ends it if a stop was asked for."""
@@ -70,7 +78,7 @@ def _init_path(job: Job) -> dict[str, Any]:
 
     if not job.settings.path.is_path:
         return {}
-    job.start = init_path(job.train, job.settings.path)
+    job.start = init_path(job.train, job.settings.path, job.spread)
     return {"lambda": float(job.start.lam)}
 
 
@@ -88,7 +96,7 @@ def _solve(job: Job) -> dict[str, Any]:
         seed=job.settings.seed,
         science=flat(job.settings.science),
         start=job.start,
-        map_ranges=job.compute.map_ranges,
+        spread=job.spread,
         report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
         stop=job.stop,
         every_seconds=job.settings.checkpoint.every_seconds,
@@ -100,21 +108,21 @@ def _solve(job: Job) -> dict[str, Any]:
     if job.settings.snapshots.every_passes:
         from stages.gap_trace import gap_trace
 
-        gap_trace(job.train, job.dir.path, map_ranges=job.compute.map_ranges, report=job.report)
+        gap_trace(job.train, job.dir.path, spread=job.spread, report=job.report)
     return {"status": str(status), "max_seconds": job.settings.solver.max_seconds}
 
 
 def _verify(job: Job) -> dict[str, Any]:
     from stages.verify import verify
 
-    found = verify(job.train, job.dir.path, map_ranges=job.compute.map_ranges, report=job.report)
+    found = verify(job.train, job.dir.path, spread=job.spread, report=job.report)
     return {"certified": bool(found["certified"])}
 
 
 def _evaluate(job: Job) -> dict[str, Any]:
     from stages.evaluate import evaluate
 
-    evaluate(job.features_path, job.dir.path, map_ranges=job.compute.map_ranges, report=job.report)
+    evaluate(job.features_path, job.dir.path, spread=job.spread, report=job.report)
     return figures(job)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numba import njit
 
 from stages.problems import build, structure
-from stages.problems.protocol import JIT, Problem
+from stages.problems.protocol import JIT, Problem, frozen
 from stages.solver.compiled import driver
-from stages.solver.gaps import MapRanges, serial
+from stages.solver.spread import HERE, Spread
 from storage.features import open_features
 from storage.files import aside, publish, write_json
 from storage.results import add_losses, read_path, weights_of
@@ -22,34 +22,46 @@ SPLITS = ("train", "test")
 
 @driver
 def predict_driver(fingerprint: str) -> Any:
-    """`predict(P, w, labels, losses)`: decoded labels, flat, and their task losses (n,)."""
+    """`predict(P, w, blocks, labels, losses)`: decoded labels of `blocks`, flat, and their task losses."""
 
     @njit(cache=True, **JIT)
-    def predict(P, w, labels, losses):
+    def predict(P, w, blocks, labels, losses):
         fingerprint  # noqa: B018
         scratch = P.scratch()
-        for i in range(losses.size):
+        end = 0
+        for k in range(blocks.size):
+            i = blocks[k]
             theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)
-            y = labels[P.label_ptr[i] : P.label_ptr[i + 1]]
+            start, end = end, end + P.label_ptr[i + 1] - P.label_ptr[i]
+            y = labels[start:end]
             P.decode(i, theta, y, scratch)
-            losses[i] = P.loss(i, y)
+            losses[k] = P.loss(i, y)
 
     return predict
 
 
-def predict(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Decoded labels (flat, like truth) and task losses (n,) at weights w (d,)."""
-    labels, losses = np.empty_like(problem.truth), np.empty(problem.n)
-    predict_driver(problem)(problem, w, labels, losses)
+def predictions(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Decoded labels of `blocks`, flat, and their task losses at weights w (d,)."""
+    size = int(np.sum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks]))
+    labels, losses = np.empty(size, problem.truth.dtype), np.empty(blocks.size)
+    predict_driver(problem)(problem, frozen(w), blocks, labels, losses)
     return labels, losses
+
+
+def predict(
+    problem: Problem, w: np.ndarray, spread: Spread = HERE, split: str = "train"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decoded labels (flat, like truth) and task losses (n,) of all blocks of a split at weights w (d,)."""
+    parts = spread.blocks(predictions, problem, w, range(problem.n), split)
+    return np.concatenate([labels for labels, _ in parts]), np.concatenate([losses for _, losses in parts])
 
 
 def evaluate(
     features: Path,
     run_dir: Path,
     *,
-    map_ranges: MapRanges = serial,
+    spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, what: None,
 ) -> dict[str, Any]:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``.
@@ -70,21 +82,20 @@ def evaluate(
     total = path["lambda"].size
     rows: list[dict[str, float]] = [{} for _ in range(total)]
 
-    def part(start: int, stop: int) -> None:
-        for b in range(start, stop):
-            w = weights(b)
-            for split in SPLITS:
-                labels, losses = predict(problems[split], w)
-                rows[b][f"{split}_loss"] = float(np.mean(losses))
-                for key, value in measure(problems[split], arrays[split], labels).items():
-                    rows[b][f"{split}_{key}"] = value
-            report(b + 1, total, "evaluate")
+    def measure_at(b: int, inner: Spread) -> None:
+        w = weights(b)
+        for split in SPLITS:
+            labels, losses = predict(problems[split], w, inner, split)
+            rows[b][f"{split}_loss"] = float(np.mean(losses))
+            for key, value in measure(problems[split], arrays[split], labels).items():
+                rows[b][f"{split}_{key}"] = value
+        report(b + 1, total, "evaluate")
 
-    map_ranges(part, [(b, b + 1) for b in range(total)])
+    spread.points(measure_at, total)
     columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     add_losses(run_dir / "path.zarr", columns)
     best = int(np.argmin(columns["test_loss"]))
-    labels, _ = predict(problems["test"], weights(best))
+    labels, _ = predict(problems["test"], weights(best), spread, "test")
     predictions = run_dir / "predictions.npz"
     with aside(predictions).open("wb") as file:
         np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)

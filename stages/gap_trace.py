@@ -1,6 +1,6 @@
 """Gap trace: the duality gap along a solve, computed afterwards from its snapshots (DESIGN 2.1).
 
-Each snapshot's P(w) takes one exact pass at its w, of which the hinge alone is used; with the dual value of the same
+Each snapshot's P(w) takes one exact pass at its w, for its hinges; with the dual value of the same
 moment the gap is P - D, whatever block gaps the solver believed in. `stale_gap` is what it believed.
 """
 
@@ -13,8 +13,9 @@ import numpy as np
 import zarr
 
 from stages.problems.protocol import Problem
-from stages.solver.gaps import MapRanges, exact_gaps, serial
 from stages.solver.objective import squared_norm
+from stages.solver.oracles import corners_at
+from stages.solver.spread import HERE, Spread
 from storage.files import aside, publish
 from storage.layout import GAP_TRACE, SNAPSHOTS, read_group, write_group
 
@@ -25,7 +26,7 @@ def gap_trace(
     problem: Problem,
     run_dir: Path,
     *,
-    map_ranges: MapRanges = serial,
+    spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
 ) -> int:
     """Write ``run_dir/gap_trace.zarr`` (arrays of `storage.layout.GAP_TRACE`) from ``run_dir/snapshots.zarr``.
@@ -42,11 +43,10 @@ def gap_trace(
     weights = zarr.open_group(source, mode="r")["weights"]
     rows = columns["lambda"].size
     primal = np.empty(rows)
-    mu, ell = np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n)
     for k in range(rows):
         report(k, rows, "exact gaps of snapshots")
         w = np.ascontiguousarray(weights[k], dtype=np.float64)  # type: ignore[index]
-        hinge = float(np.sum(exact_gaps(problem, w, mu, ell, map_ranges).hinge)) / problem.n
+        hinge = float(np.sum(corners_at(problem, w, range(problem.n), spread).hinge)) / problem.n
         primal[k] = 0.5 * columns["lambda"][k] * squared_norm(w) + hinge
     target = run_dir / "gap_trace.zarr"
     write_group(aside(target), GAP_TRACE, {**columns, "primal": primal, "gap": primal - columns["dual"]}, {})

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, Problem
+from stages.problems.protocol import JIT, Problem, frozen
 from stages.solver.compiled import driver
-from stages.solver.gaps import exact_gaps
 from stages.solver.objective import require_cone, squared_norm
 from stages.solver.options import PathOptions
+from stages.solver.oracles import corners_at
 from stages.solver.path import PathStart
+from stages.solver.spread import HERE, Spread
 
 
 @driver
@@ -34,26 +35,33 @@ def start_driver(fingerprint: str):
 
 @driver
 def decode_driver(fingerprint: str):
-    """`excess(P, w, out)`: out_i <- max_y <theta_i, m_i(y)> - <theta_i, m_i(y_i)>."""
+    """`excess(P, w, blocks, out)`: out_k <- max_y <theta_i, m_i(y)> - <theta_i, m_i(y_i)>, i = blocks_k."""
 
     @njit(cache=True, **JIT)
-    def excess(P, w, out):
+    def excess(P, w, blocks, out):
         fingerprint  # noqa: B018
         scratch = P.scratch()
-        theta_all = np.empty(P.local_ptr[out.size])
-        for i in range(out.size):
-            theta = theta_all[P.local_ptr[i] : P.local_ptr[i + 1]]
+        for k in range(blocks.size):
+            i = blocks[k]
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)
             truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
             y = np.empty_like(truth)
             P.decode(i, theta, y, scratch)
-            out[i] = P.value(i, theta, y) - P.value(i, theta, truth)
+            out[k] = P.value(i, theta, y) - P.value(i, theta, truth)
 
     return excess
 
 
-def init_path(problem: Problem, path: PathOptions) -> PathStart:
-    """The path's start: n oracle calls for `rule=one_sided`, 2 n for `rule=paper`.
+def excess(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """float64, (blocks,): max_y -<w, psi_i(y)>; one decoding a block."""
+    out = np.empty(blocks.size)
+    decode_driver(problem)(problem, frozen(w), blocks, out)
+    return out
+
+
+def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart:
+    """The path's start: n oracle calls for `rule=one_sided`, 2 n for `rule=paper`, wherever `spread` says.
 
     - *paper*: lambda_inf = (||psi~||^2 + mean_i max_y <-psi~, psi_i(y)>) / (kappa eps), psi~ clipped to the cone.
     - *one_sided*: w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that.
@@ -65,8 +73,7 @@ def init_path(problem: Problem, path: PathOptions) -> PathStart:
     """
     require_cone(problem)
     n = problem.n
-    nothing = np.zeros(int(problem.local_ptr[-1]))
-    found = exact_gaps(problem, np.zeros(problem.d), nothing, np.zeros(n))
+    found = corners_at(problem, np.zeros(problem.d), range(n), spread)
     psi = np.zeros(problem.d)
     start_driver(problem)(problem, found.corner, psi)
     if problem.lower.size:
@@ -74,10 +81,9 @@ def init_path(problem: Problem, path: PathOptions) -> PathStart:
     psi_norm2 = squared_norm(psi)
     calls = n
     if path.rule == "paper":
-        excess = np.empty(n)
-        decode_driver(problem)(problem, psi, excess)
+        over = np.concatenate(spread.blocks(excess, problem, psi, range(n)))
         calls += n
-        top = lam = (psi_norm2 + float(np.sum(excess)) / n) / (path.kappa * path.eps)
+        top = lam = (psi_norm2 + float(np.sum(over)) / n) / (path.kappa * path.eps)
     else:
         top, lam = psi_norm2 / (2.0 * path.eps), psi_norm2 / (16.0 * path.eps)
     if lam == 0.0:  # the labellings of w = 0 score as the truth does everywhere: any lambda is the first

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, Problem
+from stages.problems.protocol import JIT, Problem, frozen
 from stages.solver.compiled import driver
+from stages.solver.spread import HERE, Spread
 
 
 class Rebuilt(NamedTuple):
@@ -71,40 +72,72 @@ def rebuild_driver(fingerprint: str) -> Any:
 
 
 @driver
-def hinge_driver(fingerprint: str) -> Any:
-    """`hinge(P, w, mu, ell, labels, hinges, gaps)`: one oracle call a block, written out once more for independence."""
+def largest_driver(fingerprint: str) -> Any:
+    """`largest(P, w, blocks, labels, most, hinges)`: one oracle call a block, written out once more for independence."""
 
     @njit(cache=True, **JIT)
-    def hinge(P, w, mu, ell, labels, hinges, gaps):
+    def largest(P, w, blocks, labels, most, hinges):
         fingerprint  # noqa: B018
         scratch = P.scratch()
-        for i in range(ell.size):
+        end = 0
+        for k in range(blocks.size):
+            i = blocks[k]
             theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            y = labels[first:last]
+            start, end = end, end + last - first
+            y = labels[start:end]
             P.max_oracle(i, theta, y, scratch)
-            most = P.loss(i, y) + P.value(i, theta, y)
-            hinges[i] = most - P.value(i, theta, P.truth[first:last])
-            inside = 0.0
+            most[k] = P.loss(i, y) + P.value(i, theta, y)
+            hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
+
+    return largest
+
+
+@driver
+def inside_driver(fingerprint: str) -> Any:
+    """`inside(P, w, mu, out)`: out_i <- <theta_i, mu_i>."""
+
+    @njit(cache=True, **JIT)
+    def inside(P, w, mu, out):
+        fingerprint  # noqa: B018
+        for i in range(out.size):
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            out[i] = 0.0
             for j in range(theta.size):
-                inside += theta[j] * mu[P.local_ptr[i] + j]
-            gaps[i] = (most - ell[i] - inside) / ell.size
+                out[i] += theta[j] * mu[P.local_ptr[i] + j]
 
-    return hinge
-
-
-def exact(problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray) -> tuple[float, float, np.ndarray]:
-    """(sum of block gaps, mean hinge, flat labels of the corners) at w (d,) with block states mu (flat) and ell (n,)."""
-    hinges, gaps, labels = np.empty(problem.n), np.empty(problem.n), np.empty_like(problem.truth)
-    hinge_driver(problem)(problem, w, mu, ell, labels, hinges, gaps)
-    return math.fsum(gaps), math.fsum(hinges) / problem.n, labels
+    return inside
 
 
-def primal_at(problem: Problem, w: np.ndarray, lam: float) -> float:
+def largest(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(max_y L_i(y) + <theta_i, m_i(y)>, hinges, flat labels) of `blocks` at w (d,): one oracle call each."""
+    most, hinges = np.empty(blocks.size), np.empty(blocks.size)
+    labels = np.empty(int(np.sum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])), problem.truth.dtype)
+    largest_driver(problem)(problem, frozen(w), blocks, labels, most, hinges)
+    return most, hinges, labels
+
+
+def exact(
+    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, spread: Spread = HERE
+) -> tuple[float, float]:
+    """(sum of block gaps, mean hinge) at w (d,) with block states mu (flat) and ell (n,)."""
+    most, hinges, _ = _largest(problem, w, spread)
+    inside = np.empty(problem.n)
+    inside_driver(problem)(problem, frozen(w), mu, inside)
+    return math.fsum((most - ell - inside) / problem.n), math.fsum(hinges) / problem.n
+
+
+def _largest(problem: Problem, w: np.ndarray, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    most, hinges, labels = zip(*spread.blocks(largest, problem, w, range(problem.n)), strict=True)
+    return np.concatenate(most), np.concatenate(hinges), np.concatenate(labels)
+
+
+def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE) -> float:
     """P_lambda(w) by an exact pass."""
-    _, hinge, _ = exact(problem, w, np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n))
-    return 0.5 * lam * float(np.sum(w**2)) + hinge
+    _, hinges, _ = _largest(problem, w, spread)
+    return 0.5 * lam * float(np.sum(w**2)) + math.fsum(hinges) / problem.n
 
 
 def clip(problem: Problem, v: np.ndarray) -> np.ndarray:
@@ -136,11 +169,18 @@ def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Po
     return Point(psi / float(arrays["lambda"][b]), mu, ell, simplex)
 
 
-def rebuild(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, stored: np.ndarray, averaged: bool) -> Rebuilt:
+def rebuild(
+    problem: Problem,
+    arrays: Mapping[str, np.ndarray],
+    b: int,
+    stored: np.ndarray,
+    averaged: bool,
+    spread: Spread = HERE,
+) -> Rebuilt:
     """Breakpoint b of a path, whose weights are `stored`; an averaged w is no function of its supports, its gap is P - D."""
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
     w = stored if averaged else clip(problem, point.v)
-    gap, hinge, _ = exact(problem, w, point.mu, point.ell)
+    gap, hinge = exact(problem, w, point.mu, point.ell, spread)
     mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
     primal = 0.5 * lam * norm2 + hinge
     dual = dual_at(problem, mean_ell, point.v, lam)
@@ -148,10 +188,10 @@ def rebuild(problem: Problem, arrays: Mapping[str, np.ndarray], b: int, stored: 
     return Rebuilt(norm2, primal - dual if averaged else gap, hinge, mean_ell, point.simplex_error, error, primal, dual)
 
 
-def rebuild_zero(problem: Problem) -> Zero:
+def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     """The dual point of w = 0 from an exact pass."""
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
-    _, hinge, labels = exact(P, np.zeros(P.d), mu, ell)
+    _, hinges, labels = _largest(P, np.zeros(P.d), spread)
     rebuild_driver(P)(P, np.arange(P.n + 1), np.ones(P.n), labels, P.label_ptr, mu, ell, psi)
-    return Zero(hinge, float(np.sum(clip(P, psi) ** 2)))
+    return Zero(math.fsum(hinges) / P.n, float(np.sum(clip(P, psi) ** 2)))

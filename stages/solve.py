@@ -20,9 +20,9 @@ from stages.problems.protocol import Problem
 from stages.snapshots import Snapshots
 from stages.solver.counts import TRACE, Counts
 from stages.solver.fixed_lambda import Solver
-from stages.solver.gaps import MapRanges, serial
 from stages.solver.options import PathOptions, SolverOptions, Status
 from stages.solver.path import Breakpoint, PathStart, begin, check_choices, lowest, walk
+from stages.solver.spread import HERE, Spread
 from stages.solver.state import restored_state
 from stages.solver.supports import Supports, pack
 from storage.commits import Commit, CommitStore
@@ -49,7 +49,7 @@ def solve(
     seed: int,
     science: Mapping[str, Any] | None = None,
     start: PathStart | None = None,
-    map_ranges: MapRanges = serial,
+    spread: Spread = HERE,
     report: Report = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
     every_seconds: float = 30.0,
@@ -64,6 +64,9 @@ def solve(
         Flat resolved configuration, so that a state of another one is refused with the keys that differ.
     start : PathStart, optional
         What `init_path` says of this problem and path, where it has just been asked; found here otherwise.
+    spread : Spread
+        Where oracles of exact passes are called. An exact pass that is broken off (all workers gone, a signal) leaves a
+        commit of the point where it began.
     stop : callable
         Asked at every rebase point; True commits and returns `INTERRUPTED`.
     every_seconds : float
@@ -97,15 +100,20 @@ def solve(
     snapshots.resume([] if committed is None else committed.attrs.get("snapshots", []))
     if committed is None:
         if path.is_path and start is None:
-            start = init_path(problem, path)
-        solver = begin(problem, solver_options, path, start, seed, map_ranges=map_ranges)
+            start = init_path(problem, path, spread)
+        solver = begin(problem, solver_options, path, start, seed, spread=spread)
     else:
         solver, start = _restored(problem, solver_options, committed, seed)
-        solver.map_ranges = map_ranges
+        solver.spread = spread
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
     attempt.start = start
     solver.warm_up()
-    status = walk(solver, path, start, attempt.boundary, attempt.finished.append)
+    try:
+        status = walk(solver, path, start, attempt.boundary, attempt.finished.append)
+    except Exception:
+        if solver.untouched:  # workers that are gone, or a signal, in the middle of an exact pass
+            attempt.commit(solver)
+        raise
     if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
         attempt.commit(solver)
     if status is Status.INTERRUPTED:

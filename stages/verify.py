@@ -16,7 +16,7 @@ import numpy as np
 
 from stages.problems.protocol import Problem
 from stages.rebuild import Rebuilt, Zero, clip, dual_at, dual_point, primal_at, rebuild, rebuild_zero
-from stages.solver.gaps import MapRanges, serial
+from stages.solver.spread import HERE, Spread
 from storage.files import write_json
 from storage.results import weights_of, without_weights
 
@@ -42,7 +42,7 @@ def verify(
     *,
     samples: int = 20,
     seed: int = 0,
-    map_ranges: MapRanges = serial,
+    spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
 ) -> dict[str, Any]:
     """Check every breakpoint and the certificates between them; writes ``verify.json``.
@@ -59,7 +59,7 @@ def verify(
         does a path that ended at a limit for the lambda it did not finish.
     """
     arrays, attrs = without_weights(run_dir / "path.zarr")
-    audit = Audit(problem, arrays, attrs, map_ranges, report, weights_of(run_dir / "path.zarr"))
+    audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))
     rebuilt = audit.breakpoints()
     intervals = audit.intervals(rebuilt) if attrs["kind"] in PATHS else []
     sampled = audit.sampled(rebuilt, samples, seed) if intervals else []
@@ -92,13 +92,13 @@ class Audit:
         problem: Problem,
         arrays: Mapping[str, np.ndarray],
         attrs: Mapping[str, Any],
-        map_ranges: MapRanges,
+        spread: Spread,
         report: Report,
         weights: Callable[[int], np.ndarray],
     ) -> None:
         self.weights = weights
         self.problem, self.arrays, self.attrs = problem, arrays, attrs
-        self.map_ranges, self.report = map_ranges, report
+        self.spread, self.report = spread, report
         self.broken: list[str] = []
         self.zero = Zero(0.0, 0.0)
         self.claimed = arrays["lambda"].size
@@ -120,12 +120,13 @@ class Audit:
         total = self.arrays["lambda"].size
         results: list[Rebuilt | None] = [None] * total
 
-        def part(start: int, stop: int) -> None:
-            for b in range(start, stop):
-                results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), self.attrs["averaging"] != "none")
-                self.report(b + 1, total, "verify")
+        averaged = self.attrs["averaging"] != "none"
 
-        self.map_ranges(part, [(b, b + 1) for b in range(total)])
+        def recompute(b: int, inner: Spread) -> None:
+            results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), averaged, inner)
+            self.report(b + 1, total, "verify")
+
+        self.spread.points(recompute, total)
         rebuilt = [r for r in results if r is not None]
         for b, r in enumerate(rebuilt):
             self._compare(b, r)
@@ -188,7 +189,7 @@ class Audit:
 
     def _top(self) -> None:
         """The dual point of w = 0, on which all lambdas above the first breakpoint rest."""
-        self.zero = rebuild_zero(self.problem)
+        self.zero = rebuild_zero(self.problem, self.spread)
         top, eps = float(self.attrs["lam_top"]), float(self.attrs["eps"])
         for name, value in (("hinge_at_zero", self.zero.hinge), ("psi_norm2", self.zero.psi_norm2)):
             stored = float(self.attrs[name])
@@ -241,17 +242,16 @@ class Audit:
         draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
         gaps = np.empty(samples)
 
-        def part(start: int, stop: int) -> None:
-            for k in range(start, stop):
-                gaps[k] = self.gap_at(rebuilt, float(draws[k]))
+        def sample(k: int, inner: Spread) -> None:
+            gaps[k] = self.gap_at(rebuilt, float(draws[k]), inner)
 
-        self.map_ranges(part, [(k, k + 1) for k in range(samples)])
+        self.spread.points(sample, samples)
         for lam, gap in zip(draws, gaps, strict=True):
             if not gap <= eps * (1.0 + TOLERANCE):
                 self.broken.append(f"lambda {lam:.9g} (sampled): an exact pass finds a gap of {gap:.9g} > {eps:g}")
         return [{"lambda": float(lam), "gap": float(gap)} for lam, gap in zip(draws, gaps, strict=True)]
 
-    def gap_at(self, rebuilt: list[Rebuilt], lam: float) -> float:
+    def gap_at(self, rebuilt: list[Rebuilt], lam: float, spread: Spread = HERE) -> float:
         """P_lambda(w(lambda)) by an exact pass, less the dual value of the point that certifies lambda."""
         lams = self.arrays["lambda"][: self.claimed]
         b = max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)
@@ -267,4 +267,4 @@ class Audit:
             tau = lam / here
         elif lam < float(self.arrays["lambda_low"][b]) or self.arrays["lambda_low"][b] == 0.0:
             tau = min(1.0, r.ell * lam / (here**2 * r.norm2)) if r.norm2 > 0.0 else 1.0
-        return primal_at(self.problem, w, lam) - dual_at(self.problem, tau * r.ell, tau * v * here / lam, lam)
+        return primal_at(self.problem, w, lam, spread) - dual_at(self.problem, tau * r.ell, tau * v * here / lam, lam)

@@ -118,7 +118,7 @@ def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> s
             os.kill(os.getpid(), number)
     if ways["stop"]():
         return "INTERRUPTED"
-    assert ways["map_ranges"](lambda a, b: b - a, [(0, 2), (2, 5)]) == [2, 3]
+    assert ways["spread"].map_ranges(lambda a, b: b - a, [(0, 2), (2, 5)]) == [2, 3]
     at = {"lambda": 0.5, "breakpoint": 0, "passes": 2.0, "gap": 0.08, "tolerance": 0.09, "oracle_calls": 48_123}
     ways["report"](at)
     rows = np.stack(list(trace().values()), axis=1)

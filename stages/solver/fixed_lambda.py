@@ -18,19 +18,14 @@ from stages.problems.protocol import Problem
 from stages.solver.accelerated import solve_cached
 from stages.solver.accelerated import start as start_cached
 from stages.solver.counts import NEVER, Counts
-from stages.solver.gaps import (
-    ExactGaps,
-    MapRanges,
-    batch_driver,
-    exact_gaps,
-    gaps_driver,
-    serial,
-)
+from stages.solver.gaps import ExactGaps, batch_driver, exact_gaps
 from stages.solver.loop import AVERAGED, ORACLE_CALLS, State, steps_driver
 from stages.solver.loop import STEPS as STEP_COUNT
 from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import SAMPLERS, SolverOptions, Status
+from stages.solver.oracles import corners_at, load_exact
 from stages.solver.sampling import MAX_GAP, tree_rebuild
+from stages.solver.spread import HERE, Spread
 from stages.solver.state import derive
 from stages.solver.stepping import flags_of, take_steps, visit
 from stages.solver.supports import grown, keep_corners, normalise, repack
@@ -53,11 +48,14 @@ class Solver:
     seed: int
     at: Counts = field(default_factory=Counts)
     trace: list[tuple[float, ...]] = field(default_factory=list)
-    map_ranges: MapRanges = serial
+    spread: Spread = HERE
+    """Where oracles of exact passes are called; decides no bit."""
     centre: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the proximal centre y while kappa > 0."""
     fresh: bool = False
     """Just restored: the state is at a rebase point already."""
+    untouched: bool = False
+    """An exact pass is under way and has changed nothing: should it fail, the rebase point before it can be committed."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """The primal point of the last certificate: the derived w, or the averaged one."""
 
@@ -103,7 +101,7 @@ class Solver:
             self.rebase()
         P, S = self.problem, self.state
         nothing = np.empty(0)
-        gaps_driver(P)(P, S.w, S.mu, S.ell, S.pool, 0, 0, nothing, nothing, nothing, np.empty((0, 0), P.truth.dtype))
+        load_exact(P)
         steps_driver(P)(P, S, flags_of(self, -1.0, 0), self.rng, np.empty(0, np.int64), 0)
         if self.caching:
             corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
@@ -149,7 +147,9 @@ class Solver:
     def exact_pass(self) -> tuple[Certificate, ExactGaps]:
         """One oracle call a block at the derived point: certificate, fresh gaps, corners into the cache."""
         P, S, at = self.problem, self.state, self.at
-        found = exact_gaps(P, S.w, S.mu, S.ell, self.map_ranges, S.pool)
+        self.untouched = True
+        found = exact_gaps(P, S.w, S.mu, S.ell, self.spread, S.pool)
+        self.untouched = False
         S.gap[:] = found.gap
         at.gap_passes += 1
         at.exact_due = False
@@ -175,7 +175,7 @@ class Solver:
         w = S.u - (2.0 / (steps * (steps + 1.0))) * S.z
         if P.lower.size:
             w = np.clip(w, P.lower, P.upper)
-        hinge = float(np.sum(exact_gaps(P, w, S.mu, S.ell, self.map_ranges).hinge)) / P.n
+        hinge = float(np.sum(corners_at(P, w, range(P.n), self.spread).hinge)) / P.n
         self.at.gap_passes += 1
         norm2 = squared_norm(w)
         gap = 0.5 * point.lam * norm2 + hinge - point.dual

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, Problem, max_label_length
+from stages.problems.protocol import JIT, Problem, frozen, max_label_length
 from stages.solver.compiled import driver
 from stages.solver.directions import FW, dot, line_search, update_weights, write_direction
 from stages.solver.loop import clip_into, corner_gap
+from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, exact_driver
+from stages.solver.spread import HERE, Spread
 from stages.solver.supports import Pool, empty_pool, find, insert
-
-MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[Any]]
-"""map_ranges(fn, ranges): fn(start, stop) of every range, in order, wherever the computation runs."""
-
-FEW_ATOMS = 16
-"""Most atoms of a block that an exact pass reads instead of mu."""
-
-RANGES = 2 * (os.cpu_count() or 1)
-"""Block ranges of a pass. Their number decides nothing but the work's division: what comes out is one entry a block."""
 
 
 class ExactGaps(NamedTuple):
@@ -38,66 +29,12 @@ class ExactGaps(NamedTuple):
     """truth's dtype, (n, longest): the corners' labels"""
 
 
-def serial(fn: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
-    """The plainest `MapRanges`."""
-    return [fn(start, stop) for start, stop in ranges]
-
-
-def block_ranges(n: int, pieces: int = RANGES) -> list[tuple[int, int]]:
-    """At most `pieces` ranges that cover 0..n."""
-    edges = np.linspace(0, n, min(n, pieces) + 1).astype(int)
-    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-
-
-@driver
-def gaps_driver(fingerprint: str) -> Any:
-    """`exact(P, w, mu, ell, pool, start, stop, gap, hinge, loss, corner)`: one oracle call for each block of a range.
-
-    Blocks with few atoms in the pool take ell_i + <theta_i, mu_i> = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) from
-    them; the others read mu, which is much more memory.
-    """
-
-    @njit(cache=True, **JIT)
-    def exact(P, w, mu, ell, pool, start, stop, gap, hinge, loss, corner):
-        fingerprint  # noqa: B018
-        scratch = P.scratch()
-        widest = 0
-        for i in range(start, stop):
-            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
-        theta_all = np.empty(widest)
-        for i in range(start, stop):
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            theta = theta_all[: hi - lo]
-            P.scores(i, w, theta)
-            first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            y = corner[i, : last - first]
-            loss[i] = P.max_oracle(i, theta, y, scratch)
-            h = loss[i] + P.value(i, theta, y)
-            if 0 < pool.counts[i] <= FEW_ATOMS:
-                base = 0.0
-                s = pool.head[i]
-                while s >= 0:
-                    if pool.alpha[s] > 0.0:
-                        label = pool.labels[s, : last - first]
-                        base += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, label))
-                    s = pool.next[s]
-            else:
-                base = ell[i] + dot(theta, mu[lo:hi])
-            gap[i] = (h - base) / ell.size
-            hinge[i] = h - P.value(i, theta, P.truth[first:last])
-
-    return exact
-
-
 def exact_gaps(
-    problem: Problem,
-    w: np.ndarray,
-    mu: np.ndarray,
-    ell: np.ndarray,
-    map_ranges: MapRanges = serial,
-    pool: Pool | None = None,
+    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, spread: Spread = HERE, pool: Pool | None = None
 ) -> ExactGaps:
     """One exact pass at w (d,) with block states mu (flat local) and ell (n,), which `pool` may speak for.
+
+    Where oracles are called elsewhere, nothing of the state goes there: this process computes its part of the gaps.
 
     Raises
     ------
@@ -105,23 +42,25 @@ def exact_gaps(
         If an oracle's value is below the truth's: its labelling is no maximiser. Names the block.
     """
     n = problem.n
-    corner = np.zeros((n, max_label_length(problem)), problem.truth.dtype)
-    found = ExactGaps(np.empty(n), np.empty(n), np.empty(n), corner)
-    kernel = gaps_driver(problem)
-    atoms = empty_pool(n, 0, corner.shape[1], corner.dtype) if pool is None else pool
+    longest = max_label_length(problem)
+    atoms = empty_pool(n, 0, longest, problem.truth.dtype) if pool is None else pool
+    if spread.elsewhere is not None:
+        found = corners_at(problem, w, range(n), spread)
+        base = bases(problem, w, mu, ell, atoms, spread)
+        return ExactGaps((found.h - base) / n, found.hinge, found.loss, found.corner)
+    found, base, every = Corners.empty(problem, n), np.empty(n), np.arange(n)
+    kernel, what, w = exact_driver(problem), np.array([ORACLES | BASES]), frozen(w)
 
     def part(start: int, stop: int) -> None:
-        kernel(problem, w, mu, ell, atoms, start, stop, found.gap, found.hinge, found.loss, found.corner)
+        of = slice(start, stop)
+        kernel(
+            problem, w, mu, ell, atoms, what, every[of],
+            found.h[of], base[of], found.hinge[of], found.loss[of], found.corner[of],
+        )  # fmt: skip
 
-    map_ranges(part, block_ranges(n))
-    wrong = ~(found.hinge >= -1e-9 * (1.0 + np.abs(found.loss)))
-    if wrong.any():
-        i = int(np.argmax(wrong))
-        raise ValueError(
-            f"max-oracle: block {i}: its labelling scores {-found.hinge[i]:.3g} below the truth (loss included); "
-            "an exact max-oracle never does. Check max_oracle, value and loss of this structure."
-        )
-    return found
+    spread.over_threads(part, n)
+    check_corners(found, every)
+    return ExactGaps((found.h - base) / n, found.hinge, found.loss, found.corner)
 
 
 @driver

@@ -18,6 +18,7 @@ from stages.solver.gaps import exact_gaps
 from stages.solver.loop import ORACLE_CALLS
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.path import begin
+from stages.solver.spread import HERE, Spread
 
 PRESETS = {
     "bcfw": ("uniform", "fw", "none"),
@@ -65,8 +66,8 @@ def main() -> None:
     solver.rebase()
     print(f"{'rebase':16} {milliseconds(solver.rebase):8.1f}")
 
-    def gap_pass(map_ranges=None):
-        return exact_gaps(problem, S.w, S.mu, S.ell, *([map_ranges] if map_ranges else []), pool=solver.state.pool)
+    def gap_pass(spread=HERE):
+        return exact_gaps(problem, S.w, S.mu, S.ell, spread, solver.state.pool)
 
     print(
         f"{'exact gap pass':16} {milliseconds(gap_pass):8.1f}   (wall {milliseconds(gap_pass, clock=time.perf_counter):.1f})"
@@ -76,7 +77,7 @@ def main() -> None:
         def on_threads(fn, ranges):
             return list(threads.map(lambda piece: fn(*piece), ranges))
 
-        wall = milliseconds(lambda: gap_pass(on_threads), clock=time.perf_counter)
+        wall = milliseconds(lambda: gap_pass(Spread(on_threads)), clock=time.perf_counter)
         print(f"{'on two threads':16} {wall:8.1f}   (wall)")
 
 

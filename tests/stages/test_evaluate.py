@@ -14,6 +14,7 @@ from stages.featurize import open_problem
 from stages.problems import structure
 from stages.solve import solve
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.spread import Spread
 from storage.features import FeatureWriter
 from storage.results import read_path
 
@@ -151,6 +152,6 @@ def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple
         results = {part: fn(*part) for part in reversed(ranges)}
         return [results[part] for part in ranges]
 
-    assert evaluate(features, folder, map_ranges=backwards) == first
+    assert evaluate(features, folder, spread=Spread(backwards)) == first
     after = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
     assert after == before

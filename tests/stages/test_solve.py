@@ -16,6 +16,7 @@ from tiny import TINY, multiclass
 from stages.init_path import init_path
 from stages.solve import solve
 from stages.solver.options import SAMPLERS, SCHEDULES, STEPS, CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.spread import Spread
 from storage import files
 from storage.commits import CommitStore, StateError
 from storage.results import read_path, read_trace
@@ -219,7 +220,7 @@ def test_resume__does_not_depend_on_the_workers(tmp_path: Path) -> None:
         return [results[part] for part in ranges]
 
     solved(problem, tmp_path / "whole", options, path)
-    stopped_and_resumed(problem, tmp_path / "parts", options, path, [5, 9], map_ranges=backwards)
+    stopped_and_resumed(problem, tmp_path / "parts", options, path, [5, 9], spread=Spread(backwards))
     assert_same_results(tmp_path / "whole", tmp_path / "parts")
 
 

@@ -19,6 +19,7 @@ from tiny import TINY, multiclass
 from stages.rebuild import rebuild_zero
 from stages.solve import solve
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.spread import Spread
 from stages.verify import CertificateError, verify
 from storage.results import read_path
 
@@ -149,7 +150,7 @@ def test_verify__does_not_depend_on_the_workers() -> None:
         results = {part: fn(*part) for part in reversed(ranges)}
         return [results[part] for part in ranges]
 
-    assert verify(problem, run, map_ranges=backwards) == verify(problem, run)
+    assert verify(problem, run, spread=Spread(backwards)) == verify(problem, run)
 
 
 # -- what is not so is found ----------------------------------------------------------------------------------------------

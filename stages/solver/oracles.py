@@ -1,0 +1,148 @@
+"""Max-oracle calls for many blocks at one w, and what the blocks' dual points have there (DESIGN 2.1, 4).
+
+One compiled function does both, for it must: the oracle's part of a gap may come from another process and the other part
+from here, and the same machine code makes the same bits wherever it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT, Problem, frozen, max_label_length
+from stages.solver.compiled import driver
+from stages.solver.directions import dot
+from stages.solver.spread import HERE, Spread
+from stages.solver.supports import Pool, empty_pool
+
+FEW_ATOMS = 16
+"""Most atoms of a block that an exact pass reads instead of mu."""
+
+ORACLES, BASES = 1, 2
+"""Bits of what a call of the driver computes."""
+
+
+class Corners(NamedTuple):
+    """What the max-oracle found for some blocks at a fixed w; arrays over these blocks."""
+
+    h: np.ndarray
+    """float64: max_y L_i(y) + <theta_i, m_i(y)>"""
+    hinge: np.ndarray
+    """float64: h_i - <theta_i, m_i(y_i)> >= 0"""
+    loss: np.ndarray
+    """float64: L_i of the corners"""
+    corner: np.ndarray
+    """truth's dtype, (blocks, longest): the corners' labels"""
+
+    @classmethod
+    def empty(cls, problem: Problem, size: int) -> Corners:
+        """Room for `size` blocks."""
+        corner = np.zeros((size, max_label_length(problem)), problem.truth.dtype)
+        return cls(np.empty(size), np.empty(size), np.empty(size), corner)
+
+
+@driver
+def exact_driver(fingerprint: str) -> Any:
+    """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner)`: entry k of the results is of blocks[k].
+
+    what[0] has the bits ORACLES (h, hinge, loss, corner: one oracle call a block) and BASES (base = ell_i + <theta_i,
+    mu_i>). It is an array so that the compiler cannot make a loop of its own for each case, which might round
+    differently. Blocks with few atoms in the pool take base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) from them;
+    the others read mu, which is much more memory.
+    """
+
+    @njit(cache=True, **JIT)
+    def exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        widest = 0
+        for k in range(blocks.size):
+            widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
+        theta_all = np.empty(widest)
+        for k in range(blocks.size):
+            i = blocks[k]
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            theta = theta_all[: hi - lo]
+            P.scores(i, w, theta)
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            if what[0] & ORACLES:
+                y = corner[k, : last - first]
+                loss[k] = P.max_oracle(i, theta, y, scratch)
+                h[k] = loss[k] + P.value(i, theta, y)
+                hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
+            if what[0] & BASES:
+                if 0 < pool.counts[i] <= FEW_ATOMS:
+                    total = 0.0
+                    s = pool.head[i]
+                    while s >= 0:
+                        if pool.alpha[s] > 0.0:
+                            label = pool.labels[s, : last - first]
+                            total += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, label))
+                        s = pool.next[s]
+                    base[k] = total
+                else:
+                    base[k] = ell[i] + dot(theta, mu[lo:hi])
+
+    return exact
+
+
+def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Corners:
+    """One oracle call for each of `blocks` at w (d,), one after another: a `BlockFunction`."""
+    found, nothing = Corners.empty(problem, blocks.size), np.empty(0)
+    pool = empty_pool(0, 0, found.corner.shape[1], found.corner.dtype)
+    what = np.array([ORACLES])
+    exact_driver(problem)(
+        problem,
+        frozen(w),
+        nothing,
+        nothing,
+        pool,
+        what,
+        blocks,
+        found.h,
+        nothing,
+        found.hinge,
+        found.loss,
+        found.corner,
+    )
+    check_corners(found, blocks)
+    return found
+
+
+def corners_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE) -> Corners:
+    """One oracle call for each of `blocks` at the same w (d,), wherever `spread` says, in the order of `blocks`."""
+    parts = spread.blocks(call_oracles, problem, w, blocks)
+    return Corners(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def bases(
+    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, pool: Pool, spread: Spread = HERE
+) -> np.ndarray:
+    """float64, (n,): ell_i + <theta_i, mu_i> of all blocks, on this process's threads."""
+    base, nothing, w = np.empty(problem.n), np.empty(0), frozen(w)
+    corner = np.empty((0, max_label_length(problem)), problem.truth.dtype)
+    kernel, what, every = exact_driver(problem), np.array([BASES]), np.arange(problem.n)
+
+    def part(start: int, stop: int) -> None:
+        kernel(problem, w, mu, ell, pool, what, every[start:stop], nothing, base[start:stop], nothing, nothing, corner)
+
+    spread.over_threads(part, problem.n)
+    return base
+
+
+def load_exact(problem: Problem) -> None:
+    """Compile or load what an exact pass calls."""
+    call_oracles(problem, np.empty(0), np.empty(0, np.int64))
+
+
+def check_corners(found: Corners, blocks: np.ndarray) -> None:
+    """ValueError, naming the block, if an oracle's value is below the truth's: its labelling is no maximiser."""
+    wrong = ~(found.hinge >= -1e-9 * (1.0 + np.abs(found.loss)))
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(
+            f"max-oracle: block {blocks[k]}: its labelling scores {-found.hinge[k]:.3g} below the truth (loss included); "
+            "an exact max-oracle never does. Check max_oracle, value and loss of this structure."
+        )

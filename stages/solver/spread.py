@@ -1,0 +1,97 @@
+"""How work on many blocks is spread: over threads of this process, and over processes that have the problem open (DESIGN 4).
+
+Whatever the spreading, what comes back is one entry a block, in the order of the blocks. So no sum depends on how many
+workers there were, which of them died, or where a range was computed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from stages.problems.protocol import Problem, frozen
+
+R = TypeVar("R")
+
+MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[Any]]
+"""map_ranges(fn, ranges): fn(start, stop) of every range, in order, by threads that share this process's arrays."""
+
+BlockFunction = Callable[[Problem, np.ndarray, np.ndarray], R]
+"""fn(problem, w, blocks): a function of a module, so that its name is all that travels; entry k is about blocks[k]."""
+
+RANGES = 2 * (os.cpu_count() or 1)
+"""Ranges of a pass over threads. Their number decides nothing but the work's division."""
+
+FEW, USUAL, MOST = 64, 16, 1024
+"""Parts of a pass over processes: one block each up to FEW parts, then USUAL blocks each, never more than MOST parts."""
+
+
+class Elsewhere(Protocol):
+    """Other processes that have the same problem open."""
+
+    def __call__(self, fn: BlockFunction[R], split: str, w: np.ndarray, parts: Sequence[range | np.ndarray]) -> list[R]:
+        """fn(problem of the split, w, blocks) of every part, in order."""
+
+
+def serial(fn: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
+    """The plainest `MapRanges`."""
+    return [fn(start, stop) for start, stop in ranges]
+
+
+def block_ranges(n: int, pieces: int = RANGES) -> list[tuple[int, int]]:
+    """At most `pieces` ranges that cover 0..n."""
+    edges = np.linspace(0, n, min(n, pieces) + 1).astype(int)
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def task_ranges(n: int) -> list[tuple[int, int]]:
+    """The ranges of a pass over processes: their number depends on n alone, not on the workers."""
+    return block_ranges(n, max(FEW, min(n // USUAL, MOST)))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Ways to spread the blocks of one problem.
+
+    Attributes
+    ----------
+    map_ranges : callable
+        Over threads of this process.
+    elsewhere : Elsewhere, optional
+        Over other processes; where it is given, oracles are called there.
+    """
+
+    map_ranges: MapRanges = serial
+    elsewhere: Elsewhere | None = None
+
+    def blocks(
+        self, fn: BlockFunction[R], problem: Problem, w: np.ndarray, blocks: range | np.ndarray, split: str = "train"
+    ) -> list[R]:
+        """fn(problem, w, part) of parts that cover `blocks`, in their order.
+
+        `w` (d,) reaches `fn` read-only, here as elsewhere: compiled code is then the same, and so are its bits.
+        """
+        if self.elsewhere is not None:
+            return self.elsewhere(fn, split, w, [blocks[start:stop] for start, stop in task_ranges(len(blocks))])
+        w, every = frozen(w), np.array(blocks, np.int64)
+        return self.map_ranges(lambda start, stop: fn(problem, w, every[start:stop]), block_ranges(len(every)))
+
+    def over_threads(self, fn: Callable[[int, int], None], n: int) -> None:
+        """fn(start, stop) of ranges that cover 0..n, on threads of this process."""
+        self.map_ranges(fn, block_ranges(n))
+
+    def points(self, fn: Callable[[int, Spread], Any], count: int) -> None:
+        """fn(k, spread for its blocks) for k < count: several k at a time on threads, or one k at a time elsewhere."""
+        if self.elsewhere is None:
+            self.map_ranges(lambda start, stop: fn(start, HERE), [(k, k + 1) for k in range(count)])
+        else:
+            for k in range(count):
+                fn(k, self)
+
+
+HERE = Spread()
+"""One block after another, in this thread."""
