@@ -65,7 +65,7 @@ def open_problem(features: Path, split: str) -> str:
     return split
 
 
-def init_path(problem: Any, path: Any) -> Any:
+def init_path(problem: Any, path: Any, spread: Any) -> Any:
     return types.SimpleNamespace(lam=0.5)
 
 
