@@ -20,7 +20,7 @@ from typing import Any
 
 from pipeline.config import KEY_FORMAT, STAGES, Settings
 from storage import files
-from storage.files import aside, publish
+from storage.files import aside, make_directory, publish
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 
@@ -44,7 +44,7 @@ def read_json(path: Path) -> Any:
 @contextlib.contextmanager
 def locked(path: Path, waiting: Callable[[str], None] | None = None, seconds: float = 0.5) -> Iterator[None]:
     """Hold the lock file `path`. If another process does: LockedError, or, with `waiting`, tell it who and wait."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directory(path.parent)
     with path.open("a+", encoding="utf-8") as file:
         while True:
             try:
@@ -86,7 +86,7 @@ class RunDir:
 
     def prepare(self, settings: Settings, source: Mapping[str, Any]) -> None:
         """Make the directory and its manifest, or check the one there is: ValueError lists the keys that differ."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_directory(self.path)
         science = _finite(json.loads(json.dumps(settings.science, default=str)))
         found = read_json(self.path / "manifest.json")
         if found is None:

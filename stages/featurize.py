@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,9 @@ from stages.datasets import DataError, MapBlocks, Report, open_dataset
 from stages.problems import build, structure
 from stages.problems.protocol import Problem
 from storage.features import FeatureWriter, is_complete, open_features
+from storage.files import DamagedError
+
+log = logging.getLogger("gapwise")
 
 
 class _DerivingSink:
@@ -42,7 +46,7 @@ class _DerivingSink:
 
 
 def featurize(dataset: Mapping[str, Any], target: Path, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
-    """Make the feature store `target` unless it is there.
+    """Make the feature store `target` unless it is there and undamaged.
 
     Parameters
     ----------
@@ -57,14 +61,24 @@ def featurize(dataset: Mapping[str, Any], target: Path, *, key: str, map_blocks:
         Raw data that cannot be used, named by split and block where the structure refuses it; nothing is left behind.
     """
     if is_complete(target):
-        return
+        damage = damaged(target)
+        if damage is None:
+            return
+        log.warning("%s: %s; the features are made again", target, damage)
     reader = open_dataset(dataset["name"], dataset)
-    target.parent.mkdir(parents=True, exist_ok=True)
     with FeatureWriter(target) as writer:
         facts = reader.featurize(_DerivingSink(writer, reader.structure), map_blocks, report)
         facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
         # `derived` has checked every block: to open the store need not read all of it again
         writer.meta = {**facts, "checked": True}
+
+
+def damaged(target: Path) -> str | None:
+    """What of a feature store is not as it was written, or None; reads all of it once, as one gap pass does."""
+    try:
+        return open_features(target).damage()
+    except DamagedError as error:
+        return str(error)
 
 
 def open_problem(features: Path, split: str) -> Problem:

@@ -26,7 +26,7 @@ from stages.solver.spread import HERE, Spread
 from stages.solver.state import restored_state
 from stages.solver.supports import Supports, pack
 from storage.commits import Commit, CommitStore
-from storage.files import remove_leftovers
+from storage.files import make_directory, remove_leftovers
 from storage.layout import FORMAT_VERSION, read_group
 from storage.results import read_path, stack, write_path, write_trace
 
@@ -84,7 +84,7 @@ def solve(
     check_choices(problem, solver_options, path)
     snapshots = Snapshots(run_dir, snapshot_passes)
     snapshots.check(solver_options.averaging)
-    run_dir.mkdir(parents=True, exist_ok=True)
+    make_directory(run_dir)
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"
     if target.is_dir():
@@ -186,7 +186,9 @@ class _Attempt:
         if at.seconds >= self.max_seconds:
             return Status.TIME_LIMIT
         buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished) + self.snapshots.nbytes
-        if now - self.last_commit >= self.every_seconds or buffered > MAX_BUFFERED_BYTES:
+        waited = now - self.last_commit
+        due = not 0.0 <= waited < self.every_seconds  # a clock that went back is no reason never to commit
+        if due or buffered > MAX_BUFFERED_BYTES:
             self.commit(solver)
         return None
 

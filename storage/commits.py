@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
+from storage.files import aside, make_directory, publish, read_json, remove_leftovers, tree_checksum, write_json
+from storage.integrity import sealed, unsealed
 from storage.layout import FORMAT_VERSION, PATH, STATE, read_group, write_group
 
 log = logging.getLogger("gapwise.storage")
@@ -91,7 +92,7 @@ class CommitStore:
         OSError
             A full disk, a read-only directory ...: the generation before is still the committed one.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_directory(self.folder)
         number = self.generation + 1
         segments = list(self.segments)
         if segment is not None:
@@ -101,13 +102,15 @@ class CommitStore:
             publish(path)
         path = self._path(number)
         write_group(aside(path), STATE, arrays, attrs)
-        sidecar = {
-            "format_version": FORMAT_VERSION,
-            "generation": number,
-            "checksum": tree_checksum(aside(path)),
-            "segments": segments,
-            "identity": self.identity,
-        }
+        sidecar = sealed(
+            {
+                "format_version": FORMAT_VERSION,
+                "generation": number,
+                "checksum": tree_checksum(aside(path)),
+                "segments": segments,
+                "identity": self.identity,
+            }
+        )
         publish(path)
         write_json(path.with_suffix(".json"), sidecar)
         write_json(self.folder / "HEAD.json", sidecar)
@@ -123,13 +126,13 @@ class CommitStore:
         sidecars: dict[int, dict[str, Any]] = {}
         for file in sorted(self.folder.glob("g*.json")):
             try:
-                sidecar = read_json(file)
+                sidecar = unsealed(read_json(file), file)
                 sidecars[int(sidecar["generation"])] = sidecar
             except (ValueError, KeyError, TypeError) as error:
                 log.warning("%s: damaged (%s); ignored", file, error)
         head_file = self.folder / "HEAD.json"
         try:
-            head = read_json(head_file)
+            head = unsealed(read_json(head_file), head_file)
             newest = int(head["generation"])
             sidecars[newest] = head
         except FileNotFoundError:

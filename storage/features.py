@@ -2,7 +2,7 @@
 
 One ``.npy`` file an array under ``<split>/`` (``shared/`` for both), written in one go from start to end, so that
 30 GB need not fit in memory on either side; ``meta.json`` is written last. The store is made aside and renamed: it is
-complete or not there.
+complete or not there, and knows the checksums of its files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from storage.files import aside, publish, read_json, write_json
+from storage.files import aside, make_directory, publish, read_json, write_json
+from storage.integrity import changed, checksums, sealed, unsealed
 from storage.layout import FORMAT_VERSION
 
 _HEADER = 128
@@ -59,11 +60,13 @@ class FeatureWriter:
         self.folder = aside(target)
         self._growing: dict[tuple[str, str], _Growing] = {}
         self._offsets: dict[tuple[str, str], list[int]] = {}
+        self._names: dict[str, set[str]] = {}
         self.meta: dict[str, Any] | None = None
 
     def __enter__(self) -> FeatureWriter:
         shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
+        make_directory(self.target.parent)
+        self.folder.mkdir()
         return self
 
     def _file(self, split: str, name: str) -> Path:
@@ -72,7 +75,19 @@ class FeatureWriter:
         return folder / f"{name}.npy"
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
-        """One block: every array is added along its first axis, the offsets become ``<name>_ptr`` (int64)."""
+        """One block: every array is added along its first axis, the offsets become ``<name>_ptr`` (int64).
+
+        Raises
+        ------
+        ValueError
+            If these are not the arrays that the split's first block had.
+        """
+        first = self._names.setdefault(split, set(arrays))
+        if first != set(arrays):
+            raise ValueError(
+                f"features: {split}: every block needs the arrays of the first, {', '.join(sorted(first))}; "
+                f"got {', '.join(sorted(arrays))}"
+            )
         for name, array in arrays.items():
             array = np.asarray(array)
             at = (split, name)
@@ -103,7 +118,8 @@ class FeatureWriter:
             growing.close()
         for (split, name), offsets in self._offsets.items():
             self.put(split, f"{name}_ptr", np.array(offsets, np.int64))
-        write_json(self.folder / "meta.json", {"format_version": FORMAT_VERSION, **(self.meta or {})})
+        meta = {"format_version": FORMAT_VERSION, **(self.meta or {}), "files": checksums(self.folder)}
+        write_json(self.folder / "meta.json", sealed(meta))
         publish(self.target)
 
 
@@ -112,7 +128,7 @@ class Features:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.meta: dict[str, Any] = read_json(path / "meta.json")
+        self.meta = unsealed(read_json(path / "meta.json"), path / "meta.json")
         if self.meta.get("format_version") != FORMAT_VERSION:
             raise ValueError(
                 f"{path}: features of format version {self.meta.get('format_version')}, expected {FORMAT_VERSION}; "
@@ -126,6 +142,10 @@ class Features:
             for file in sorted((self.path / folder).glob("*.npy")):
                 found[file.stem] = np.load(file, mmap_mode="r", allow_pickle=False)
         return found
+
+    def damage(self) -> str | None:
+        """What is not as it was written, or None; reads the whole store once, as one gap pass does."""
+        return changed(self.path, self.meta.get("files", {}))
 
 
 def is_complete(path: Path) -> bool:

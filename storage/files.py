@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 
+class DamagedError(ValueError):
+    """A file that is not what was written; names it."""
+
+
 def fsync_path(path: Path) -> None:
     """fsync one file or directory."""
     fd = os.open(path, os.O_RDONLY)
@@ -17,6 +21,15 @@ def fsync_path(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, with its parents, that power loss does not take away; nothing if it is there."""
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    path.mkdir(exist_ok=True)
+    fsync_path(path.parent)
 
 
 def fsync_tree(root: Path) -> None:
@@ -59,11 +72,11 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Parsed JSON of a file; ValueError names a file that is damaged."""
+    """Parsed JSON of a file; DamagedError names one that is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: not valid JSON ({error}); the file is damaged") from error
+        raise DamagedError(f"{path}: not valid JSON ({error}); the file is damaged") from error
 
 
 def tree_checksum(root: Path) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from storage.files import aside, publish, remove_leftovers, tree_checksum
+from storage.files import aside, make_directory, publish, remove_leftovers, tree_checksum
 from storage.layout import SNAPSHOTS, create_array, read_group, write_group
 
 
@@ -58,7 +58,7 @@ class SnapshotParts:
 
     def append(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Write one more part, arrays of `storage.layout.SNAPSHOTS`."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_directory(self.folder)
         path = self.folder / f"p{len(self.parts):06d}.zarr"
         write_group(aside(path), SNAPSHOTS, arrays, {})
         rows = int(arrays["breakpoint"].size)

@@ -54,3 +54,15 @@ def test_featurize__spares_opening_a_store_the_scan(monkeypatch, tmp_path):
     assert open_features(tmp_path / "store").meta["checked"] is True
     monkeypatch.setattr("stages.problems.segmentation.check_features", lambda *_: pytest.fail("read the features"))
     assert open_problem(tmp_path / "store", "train").n == 3
+
+
+def test_featurize__makes_damaged_features_again(monkeypatch, tmp_path, caplog):
+    run(monkeypatch, tmp_path / "store", Pictures())
+    file = tmp_path / "store" / "train" / "unary.npy"
+    whole, made = file.read_bytes(), file.stat().st_ino
+    run(monkeypatch, tmp_path / "store", Pictures())
+    assert file.stat().st_ino == made
+    file.write_bytes(whole[:-1] + b"x")
+    run(monkeypatch, tmp_path / "store", Pictures())
+    assert file.read_bytes() == whole
+    assert "unary.npy does not match its checksum; the features are made again" in caplog.text

@@ -17,6 +17,7 @@ from records import breakpoint_record
 from storage import layout
 from storage.commits import Commit, CommitStore, StateError
 from storage.files import read_json, write_json
+from storage.integrity import sealed
 from storage.layout import STATE
 from storage.results import stack
 
@@ -296,7 +297,7 @@ def test_load__reads_no_generation_past_head(folder: Path) -> None:
 # -- not ours ---------------------------------------------------------------------------------------------------------
 def test_load__other_format_version_is_an_error(folder: Path) -> None:
     for file in folder.glob("*.json"):
-        write_json(file, {**read_json(file), "format_version": 99})
+        write_json(file, sealed({**read_json(file), "format_version": 99}))
     with pytest.raises(StateError, match=r"format version 99, this program writes 1"):
         opened(folder).load()
 
@@ -324,3 +325,13 @@ def test_load__removes_leftovers(folder: Path) -> None:
     os.rename(folder / "s000002.zarr", folder / ".old-s000002.zarr")  # killed while it was being replaced
     assert_is(opened(folder).load(), 2)
     assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("change", [('"generation": 2', '"generation": 1'), ('"seed": 0', '"seed": 8'), ("g", "h")])
+def test_load__a_head_that_still_parses_is_recognised_as_damaged(folder: Path, caplog, change: tuple[str, str]) -> None:
+    """The sidecar beside the generation is whole: nothing is lost, no other configuration is seen."""
+    head = folder / "HEAD.json"
+    head.write_text(head.read_text().replace(*change))
+    with caplog.at_level(logging.WARNING, "gapwise.storage"):
+        assert_is(opened(folder).load(), 2)
+    assert "does not match its own checksum" in caplog.text

@@ -9,7 +9,8 @@ import pytest
 
 from storage import files
 from storage.features import Features, FeatureWriter, is_complete, open_features
-from storage.files import aside, read_json, write_json
+from storage.files import DamagedError, aside, read_json, write_json
+from storage.integrity import sealed
 
 
 def write(target: Path) -> list[dict[str, np.ndarray]]:
@@ -124,6 +125,39 @@ def test_writer__killed_leaves_no_store_and_the_next_one_is_whole(tmp_path: Path
 def test_features__of_another_format_version_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "f")
     meta = tmp_path / "f" / "meta.json"
-    write_json(meta, {**read_json(meta), "format_version": 99})
+    write_json(meta, sealed({**read_json(meta), "format_version": 99}))
     with pytest.raises(ValueError, match="format version 99, expected 1"):
         Features(tmp_path / "f")
+
+
+def test_writer__refuses_a_block_without_one_of_the_arrays(tmp_path: Path) -> None:
+    def append(**second: np.ndarray) -> None:
+        with FeatureWriter(tmp_path / "f") as writer:
+            writer.append("train", unary=np.zeros((2, 3)), labels=np.zeros(2, np.uint8))
+            writer.append("train", **second)
+
+    for arrays in ({"unary": np.zeros((2, 3))}, {"unary": np.zeros((2, 3)), "label": np.zeros(2, np.uint8)}):
+        with pytest.raises(ValueError, match="train: every block needs the arrays of the first, labels, unary; got"):
+            append(**arrays)
+    assert not any(tmp_path.iterdir())
+
+
+def test_damage__is_found_wherever_it_is(tmp_path: Path) -> None:
+    write(tmp_path / "f")
+    assert open_features(tmp_path / "f").damage() is None
+    for file in sorted((tmp_path / "f").rglob("*.npy")):
+        content = file.read_bytes()
+        name = file.relative_to(tmp_path / "f").as_posix()
+        flipped = bytearray(content)
+        flipped[len(content) // 2] ^= 1
+        for harm, says in ((flipped, "checksum"), (content[:-1], "bytes, was written with"), (None, "is missing")):
+            file.unlink() if harm is None else file.write_bytes(harm)
+            damage = open_features(tmp_path / "f").damage()
+            assert damage is not None
+            assert damage.startswith(name)
+            assert says in damage
+        file.write_bytes(content)
+    meta = tmp_path / "f" / "meta.json"
+    meta.write_text(meta.read_text().replace('"d": 3', '"d": 2'))
+    with pytest.raises(DamagedError, match=r"meta.json: does not match its own checksum"):
+        open_features(tmp_path / "f")

@@ -1,0 +1,64 @@
+"""Whether what is read is what was written: seals of small JSON, checksums of large files (DESIGN 3.2).
+
+A flipped bit can leave JSON that parses, and a number that is believed. So records that others rest on carry a checksum
+of themselves, and features the checksums of their files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from storage.files import DamagedError
+
+
+def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+    """`value` with a checksum of the rest of it under `seal`, its last key."""
+    bare = {name: item for name, item in value.items() if name != "seal"}
+    return {**bare, "seal": _seal(bare)}
+
+
+def unsealed(value: Any, where: Any) -> dict[str, Any]:
+    """`value` without its seal, if that is unbroken or there is none; DamagedError names `where` it came from."""
+    if not isinstance(value, dict):
+        raise DamagedError(f"{where}: expected an object, got {type(value).__name__}; the file is damaged")
+    bare = {name: item for name, item in value.items() if name != "seal"}
+    if "seal" in value and value["seal"] != _seal(bare):
+        raise DamagedError(f"{where}: does not match its own checksum; the file is damaged")
+    return bare
+
+
+def checksums(folder: Path) -> dict[str, dict[str, Any]]:
+    """Size in bytes and sha256 of every file below `folder`, by its relative name; large files are read in pieces."""
+    found = {}
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        found[file.relative_to(folder).as_posix()] = {"bytes": file.stat().st_size, "sha256": _digest(file)}
+    return found
+
+
+def changed(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The first file below `folder` that is not as `checksums` found it, in words; None if all are."""
+    for name, facts in expected.items():
+        file = folder / name
+        if not file.is_file():
+            return f"{name} is missing"
+        if file.stat().st_size != facts["bytes"]:
+            return f"{name} has {file.stat().st_size:,} bytes, was written with {facts['bytes']:,}"
+    for name, facts in expected.items():
+        if _digest(folder / name) != facts["sha256"]:
+            return f"{name} does not match its checksum"
+    return None
+
+
+def _seal(bare: Mapping[str, Any]) -> str:
+    """sha256 of the canonical JSON, of what a reader of the file gets back: a tuple is a list there."""
+    plain = json.loads(json.dumps(bare))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
