@@ -29,6 +29,10 @@ WINDOW = 8
 """Items a worker in one window of `map_blocks`: what is in memory at a time."""
 
 
+class WorkersDiedError(RuntimeError):
+    """Worker processes that ended on the same work again and again."""
+
+
 class Compute:
     """Context manager; pools start at first use and are gone at exit.
 
@@ -59,7 +63,7 @@ class Compute:
         """fn(item) for every item, in order; at most `WINDOW` results a worker exist at a time.
 
         `fn` and the items must pickle. Under `processes` a window whose worker died is tried once more in fresh
-        processes (fn must not mind being called twice); RuntimeError if that dies as well.
+        processes (fn must not mind being called twice); WorkersDiedError if that dies as well.
         """
         left = iter(items)
         while window := list(itertools.islice(left, WINDOW * self.workers)):
@@ -93,7 +97,7 @@ class Compute:
             except BrokenProcessPool:
                 self._processes = None
                 if attempt == 2:
-                    raise RuntimeError(
+                    raise WorkersDiedError(
                         f"compute: workers died twice on the same {len(window)} items (out of memory?); "
                         "try fewer with compute.workers=, or compute=serial to see the error"
                     ) from None

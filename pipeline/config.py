@@ -91,7 +91,7 @@ class RunOptions:
     def check(self) -> None:
         _expect("run.root", self.root, bool(self.root), "a directory")
         if self.stage is not None:
-            _one_of("run.stage", self.stage, STAGES)
+            _one_of("run.stage", self.stage, (*STAGES, "sync"))
         if self.until is not None:
             _one_of("run.until", self.until, STAGES[:-1])
             _expect("run.until", self.until, self.stage is None, "null beside run.stage")

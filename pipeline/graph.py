@@ -105,6 +105,11 @@ def _solve(job: Job) -> dict[str, Any]:
     )
     if status == "INTERRUPTED":
         raise Interrupted(job.stop.signal)
+    if not (job.dir.path / "path.zarr").exists():
+        raise ValueError(
+            f"{job.dir.path}: solver.max_seconds={job.settings.solver.max_seconds:g} was over before the first lambda was "
+            "solved; what was done is committed, and the same command with more seconds goes on from there"
+        )
     if job.settings.snapshots.every_passes:
         from stages.gap_trace import gap_trace
 

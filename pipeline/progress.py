@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import sys
@@ -45,7 +46,7 @@ class Progress:
         self._handlers: list[logging.Handler] = []
 
     def __enter__(self) -> Progress:
-        file = logging.FileHandler(self.path, encoding="utf-8")
+        file = _LogFile(self.path, encoding="utf-8")
         file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         file.setLevel(logging.DEBUG)
         screen: logging.Handler = logging.StreamHandler(self._stream)
@@ -105,6 +106,16 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+
+
+class _LogFile(logging.FileHandler):
+    """A log that a full disk cuts short, and nothing else: the run has errors of its own to tell."""
+
+    def handleError(self, record: logging.LogRecord) -> None: ...
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            super().close()
 
 
 def describe(done: int, total: int, what: str) -> str:

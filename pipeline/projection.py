@@ -101,6 +101,7 @@ def _store(uri: str) -> Iterator[Any]:
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # a server that is away costs seconds, not minutes
     local = Path(uri.removeprefix("sqlite:///")) if uri.startswith("sqlite:///") else None
     with contextlib.nullcontext() if local is None else _turn(local):
         if local is not None:

@@ -23,9 +23,12 @@ from pipeline.graph import GRAPH, Job, figures
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.progress import Progress
 from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json
-from pipeline.tracking import open_tracker
+from pipeline.tracking import Tracker, open_tracker
+from storage.files import DamagedError
 
 DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
+EXPECTED = ("CertificateError", "StateError", "WorkersDiedError")
+"""Errors that say all there is to say, of modules that are not loaded here; with ValueError and OSError."""
 log = logging.getLogger("gapwise")
 
 
@@ -51,6 +54,8 @@ def run(cfg: DictConfig, experiment: str | None = None) -> int:
         if settings.run.stage is None and (found := _complete(directory, settings)):
             tracker.mend()
             return _say(found, directory)
+        if settings.run.stage == "sync":
+            return _sync(settings, directory, tracker)
         with locked(directory.path / "lock"):
             directory.prepare(settings, source)
             attempt = directory.attempt(_hydra_files(cfg))
@@ -85,7 +90,7 @@ def _guarded(job: Job) -> int:
     except Exception as error:
         log.debug("%s", traceback.format_exc())
         job.progress.close()
-        if isinstance(error, (ValueError, OSError)) or type(error).__name__ == "CertificateError":
+        if isinstance(error, (ValueError, OSError)) or type(error).__name__ in EXPECTED:
             _refuse(error, FAILED)
         else:
             traceback.print_exc()
@@ -102,7 +107,9 @@ def _guarded(job: Job) -> int:
 
 def _stages(job: Job) -> dict[str, Any] | None:
     """Every stage that is still to be done; result.json's content once all are."""
-    only, done = job.settings.run.stage, job.dir.manifest["stages"]
+    only = job.settings.run.stage
+    _drop_damaged(job)
+    done = job.dir.manifest["stages"]
     if only == "figures":
         figures(job)
         return None
@@ -136,12 +143,44 @@ def _stages(job: Job) -> dict[str, Any] | None:
     return found
 
 
+def _sync(settings: Settings, directory: RunDir, tracker: Tracker) -> int:
+    """Show in MLflow what the run directory holds, as if that had never been done."""
+    if settings.tracking.kind == "none":
+        return _refuse(ConfigError("run.stage: sync has nothing to do with tracking=none"), BAD_CONFIGURATION)
+    if not (directory.path / "manifest.json").is_file():
+        raise FileNotFoundError(f"{directory.path}: there is no such run yet; run.stage=sync only shows what is there")
+    with locked(directory.path / "lock"):
+        tracker.sync("FINISHED" if _complete(directory, settings) else "KILLED")
+    print(f"run: {directory.path}")
+    return DONE
+
+
+def _drop_damaged(job: Job) -> None:
+    """What a stage left and is no longer that is made again, from what is committed; ValueError for features elsewhere."""
+    stage = job.dir.damaged()
+    if stage == "solve":
+        shutil.rmtree(job.dir.path / "path.zarr", ignore_errors=True)
+        if job.settings.snapshots.every_passes:  # their parts are gone
+            shutil.rmtree(job.dir.path / "state", ignore_errors=True)
+    if stage is not None:
+        job.dir.forget(stage)
+    if job.settings.run.stage not in (None, "featurize"):
+        from stages.featurize import damaged
+
+        if damage := damaged(job.features_path):
+            raise ValueError(f"{job.features_path}: {damage}; run.stage=featurize makes the features again")
+
+
 def _complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
-    """result.json of a run with nothing left to do."""
-    found = read_json(directory.path / "result.json")
+    """result.json of a run with nothing left to do; one that is damaged is made again."""
+    try:
+        found = read_json(directory.path / "result.json")
+        manifest = read_json(directory.path / "manifest.json") or {"stages": {}}
+    except DamagedError as error:
+        log.warning("%s", error)
+        return None
     if found is None or found.get("key") != directory.key or found.get("format_version") != result.FORMAT_VERSION:
         return None
-    manifest = read_json(directory.path / "manifest.json") or {"stages": {}}
     return None if _more_time(manifest["stages"].get("solve", {}), settings) else found
 
 

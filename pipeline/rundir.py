@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
+import logging
 import math
 import os
 import platform
@@ -20,7 +22,8 @@ from typing import Any
 
 from pipeline.config import KEY_FORMAT, STAGES, Settings
 from storage import files
-from storage.files import aside, make_directory, publish
+from storage.files import DamagedError, aside, make_directory, publish, tree_checksum
+from storage.integrity import sealed, unsealed
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 
@@ -29,16 +32,25 @@ class LockedError(RuntimeError):
     """Another process holds the directory; names its pid and host."""
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write `value` to `path` durably and atomically; infinity and NaN, for which JSON has no numbers, as text."""
-    text = json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False, default=str)
+OUTPUTS = {"solve": ("path.zarr", "trace.zarr"), "verify": ("verify.json",), "evaluate": ("metrics.json",)}
+"""What the next stages and result.json are made from; the manifest keeps their checksums."""
+log = logging.getLogger("gapwise")
+
+
+def write_json(path: Path, value: Any, seal: bool = False) -> None:
+    """Write `value` durably and atomically, perhaps sealed; infinity and NaN, for which JSON has no numbers, as text."""
+    value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
+    text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
     aside(path).write_text(text + "\n", encoding="utf-8")
     publish(path)
 
 
 def read_json(path: Path) -> Any:
-    """What `path` holds, or None if there is no such file. Raises ValueError naming a damaged one."""
-    return files.read_json(path) if path.is_file() else None
+    """What `path` holds, or None if there is no such file. Raises DamagedError naming it."""
+    if not path.is_file():
+        return None
+    found = files.read_json(path)
+    return unsealed(found, path) if isinstance(found, dict) else found
 
 
 @contextlib.contextmanager
@@ -85,10 +97,19 @@ class RunDir:
         self.manifest: dict[str, Any] = {}
 
     def prepare(self, settings: Settings, source: Mapping[str, Any]) -> None:
-        """Make the directory and its manifest, or check the one there is: ValueError lists the keys that differ."""
+        """Make the directory and its manifest, or check the one there is: ValueError lists the keys that differ.
+
+        A damaged manifest is put aside and begun anew: stages that it knew to be done are then done again, from what
+        they have committed.
+        """
         make_directory(self.path)
         science = _finite(json.loads(json.dumps(settings.science, default=str)))
-        found = read_json(self.path / "manifest.json")
+        try:
+            found = read_json(self.path / "manifest.json")
+        except DamagedError as error:
+            log.warning("%s; it is kept as damaged-manifest.json, and what it told is found out again", error)
+            os.replace(self.path / "manifest.json", self.path / "damaged-manifest.json")
+            found = None
         if found is None:
             self.manifest = {
                 "format_version": KEY_FORMAT,
@@ -119,13 +140,31 @@ class RunDir:
         self.manifest = found
 
     def save(self) -> None:
-        write_json(self.path / "manifest.json", self.manifest)
+        write_json(self.path / "manifest.json", self.manifest, seal=True)
 
     def record(self, stage: str, **facts: Any) -> None:
         """Note that `stage` is done, and what is to be known of it."""
         self.forget(stage)
-        self.manifest["stages"][stage] = facts
+        outputs = {name: self._checksum(name) for name in OUTPUTS.get(stage, ()) if (self.path / name).exists()}
+        self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
+
+    def damaged(self) -> str | None:
+        """The first stage of those that are done whose output is no longer what it left; a warning says which file."""
+        for stage, facts in self.manifest["stages"].items():
+            for name, checksum in facts.get("outputs", {}).items():
+                if self._checksum(name) != checksum:
+                    log.warning("%s: not what stage %s left there; it is done again", self.path / name, stage)
+                    return str(stage)
+        return None
+
+    def _checksum(self, name: str) -> str | None:
+        from storage.layout import MEASURES  # loads zarr, which a run that is complete has no use for
+
+        path = self.path / name
+        if path.is_dir():
+            return tree_checksum(path, without=MEASURES)
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
     def forget(self, stage: str) -> None:
         """`stage` and what follows it are to be done again."""

@@ -39,6 +39,9 @@ class Tracker(Protocol):
     def mend(self) -> None:
         """Show a complete run that is not shown yet."""
 
+    def sync(self, status: str) -> None:
+        """Show what the directory holds, whatever was shown before; what goes wrong is an error (OSError, ValueError)."""
+
 
 class NoTracker:
     """tracking=none"""
@@ -46,6 +49,7 @@ class NoTracker:
     def observe(self, trace: Mapping[str, Any]) -> None: ...
     def finish(self, status: str) -> None: ...
     def mend(self) -> None: ...
+    def sync(self, status: str) -> None: ...
 
 
 def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
@@ -86,13 +90,23 @@ class MlflowTracker:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
-        self._marker.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a directory that cannot be written to is not the tracker's business
+            self._marker.unlink(missing_ok=True)
         self._guarded(status, None)
 
     def mend(self) -> None:
         marker = read_json(self._marker)
         if marker is None or marker.get("uri") != self._uri:
             self._guarded("FINISHED", None)
+
+    def sync(self, status: str) -> None:
+        try:
+            with _quiet(True):
+                run_id = project(self._uri, self._dir.path, _stored_trace(self._dir.path), status)
+        except Exception as error:
+            raise OSError(f"MLflow at {self._uri}: {_first_line(error)}") from error
+        if status == "FINISHED":
+            write_json(self._marker, {"uri": self._uri, "run_id": run_id})
 
     def _guarded(self, status: str, trace: Mapping[str, Any] | None) -> None:
         """Project; whatever goes wrong is one warning."""
@@ -197,10 +211,14 @@ def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
         yield worked
     except Exception as error:
         worked.clear()
-        text = str(error).splitlines()[0] if str(error) else type(error).__name__
-        log.log(level, "MLflow at %s: %s. The run goes on; the same command will mend this.", uri, text)
+        says = "MLflow at %s: %s. The run goes on; the same command will mend this, or run.stage=sync."
+        log.log(level, says, uri, _first_line(error))
     except KeyboardInterrupt:
         log.warning("MLflow: interrupted; the same command will mend this.")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _stored_trace(run_dir: Path) -> Mapping[str, Any]:

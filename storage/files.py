@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +81,14 @@ def read_json(path: Path) -> Any:
         raise DamagedError(f"{path}: not valid JSON ({error}); the file is damaged") from error
 
 
-def tree_checksum(root: Path) -> str:
-    """sha256 over the names and contents of all files below `root`."""
+def tree_checksum(root: Path, without: Sequence[str] = ()) -> str:
+    """sha256 over the names and contents of all files below `root`, but for children that match a pattern of `without`."""
     digest = hashlib.sha256()
     for file in sorted(p for p in root.rglob("*") if p.is_file()):
-        digest.update(file.relative_to(root).as_posix().encode() + b"\0")
+        name = file.relative_to(root).as_posix()
+        if any(fnmatchcase(name.split("/")[0], pattern) for pattern in without):
+            continue
+        digest.update(name.encode() + b"\0")
         digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 

@@ -98,6 +98,9 @@ LOSSES = (
     ArraySpec("test_loss", _BREAKPOINT, "f8", "mean task loss on the test blocks"),
 )
 
+MEASURES = ("train_*", "test_*")
+"""Names of all arrays that evaluate adds to a path.zarr: LOSSES and a structure's own."""
+
 
 def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Whole rows where they are small enough; at least one element in every dimension."""

@@ -61,6 +61,10 @@ def featurize(dataset: Any, target: Path, *, key: str, map_blocks: Any, report: 
     (target / "meta.json").write_text(json.dumps({"n": 5, "d": 3, "key": key}))
 
 
+def damaged(target: Path) -> None:
+    return None
+
+
 def open_problem(features: Path, split: str) -> str:
     return split
 
@@ -159,7 +163,7 @@ def draw(run_dir: Path, features: Any) -> list[Path]:
 def modules() -> dict[str, types.ModuleType]:
     """Module name to fake module."""
     parts: dict[str, dict[str, Any]] = {
-        "stages.featurize": {"featurize": featurize, "open_problem": open_problem},
+        "stages.featurize": {"featurize": featurize, "open_problem": open_problem, "damaged": damaged},
         "stages.init_path": {"init_path": init_path},
         "stages.solve": {"solve": solve},
         "stages.solver.fixed_lambda": {"TRACE": tuple(trace())},
