@@ -86,7 +86,11 @@ class RunOptions:
     root: str = "runs"
     stage: str | None = None
     until: str | None = None
-    """The last stage that is wanted; the run is then not complete, and can be completed later."""
+    """The last stage that is wanted; the run can be completed later."""
+    export: str | None = None
+    """A folder for a frozen copy of what the stages left."""
+    managed: bool = False
+    """Whether a program started this and may start it again: waits for its run, and stops when that program is gone."""
 
     def check(self) -> None:
         _expect("run.root", self.root, bool(self.root), "a directory")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 from types import FrameType, TracebackType
 from typing import Any
+
+PARENT = os.getppid()
+"""The process that started this one, if it is still there."""
 
 
 class Interrupted(Exception):
@@ -18,20 +22,33 @@ class Interrupted(Exception):
 
 
 class Stop:
-    """Context manager that turns SIGINT and SIGTERM into `stop() -> True`. Outside the main thread: only the flag."""
+    """Context manager that turns SIGINT and SIGTERM into `stop() -> True`. Outside the main thread: only the flag.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    with_parent : bool
+        Whether the end of the process that started this one counts as SIGTERM: nobody else would pass a kill on.
+    every : float
+        Seconds between two looks at it.
+    """
+
+    def __init__(self, with_parent: bool = False, every: float = 0.5) -> None:
         self.signal = signal.SIGINT.value
         self._flag = False
         self._before: dict[signal.Signals, Any] = {}
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._watch_parent, args=(every,), daemon=True) if with_parent else None
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self._before[number] = signal.signal(number, self._caught)
+        if self._watch is not None:
+            self._watch.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._over.set()
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -47,6 +64,12 @@ class Stop:
     def request(self, number: int = signal.SIGINT.value) -> None:
         """Ask for a stop, as signal `number` would."""
         self._flag, self.signal = True, number
+
+    def _watch_parent(self, every: float) -> None:
+        while not self._over.wait(every):
+            if os.getppid() != PARENT:
+                self.request(signal.SIGTERM)
+                return
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
         if self._flag and number == signal.SIGINT:

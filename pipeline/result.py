@@ -24,7 +24,7 @@ def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
     return {
         "format_version": FORMAT_VERSION,
         "key": directory.key,
-        "experiment": settings.experiment,
+        "experiment": directory.manifest["experiment"],
         "status": directory.manifest["stages"]["solve"]["status"],
         "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
         "path": path,

@@ -5,6 +5,7 @@ Nothing is written before the configuration is known to be good; result.json is 
 
 from __future__ import annotations
 
+import functools
 import logging
 import shutil
 import sys
@@ -53,14 +54,15 @@ def run(cfg: DictConfig, experiment: str | None = None) -> int:
     try:
         if settings.run.stage is None and (found := _complete(directory, settings)):
             tracker.mend()
+            _export(settings, directory, features)
             return _say(found, directory)
         if settings.run.stage == "sync":
             return _sync(settings, directory, tracker)
-        with locked(directory.path / "lock"):
+        with locked(directory.path / "lock", _wait if settings.run.managed else None):
             directory.prepare(settings, source)
             attempt = directory.attempt(_hydra_files(cfg))
             with (
-                Stop() as stop,
+                Stop(with_parent=settings.run.managed) as stop,
                 Progress(attempt / "pipeline.log") as progress,
                 Compute(settings.compute, stop) as pool,
             ):
@@ -68,6 +70,8 @@ def run(cfg: DictConfig, experiment: str | None = None) -> int:
                 return _guarded(job)
     except (LockedError, ValueError, OSError) as error:
         return _refuse(error, FAILED)
+    except KeyboardInterrupt:  # while waiting for another process
+        return INTERRUPTED + 2
 
 
 def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Path, str]:
@@ -82,6 +86,7 @@ def _guarded(job: Job) -> int:
     """The stages, with every way they can end turned into an exit code."""
     try:
         found = _stages(job)
+        _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
         signal = end.signal if isinstance(end, Interrupted) else 2
         log.warning("interrupted: what was committed is kept; the same command goes on from there")
@@ -120,7 +125,7 @@ def _stages(job: Job) -> dict[str, Any] | None:
             continue
         if name != "featurize" and name in done and not _more_time(done[name], job.settings):
             if name == job.settings.run.until:
-                return None
+                break
             continue
         (job.dir.path / "result.json").unlink(missing_ok=True)
         if name in done and name != "featurize":
@@ -133,7 +138,7 @@ def _stages(job: Job) -> dict[str, Any] | None:
             done = job.dir.manifest["stages"]
         job.stop.check()
         if name == job.settings.run.until:
-            return None
+            break
     if set(GRAPH) - set(done):
         return None
     if found := _complete(job.dir, job.settings):
@@ -187,6 +192,20 @@ def _complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
 def _more_time(solved: Mapping[str, Any], settings: Settings) -> bool:
     """Whether a solve that ran out of time has been given more."""
     return solved.get("status") == "TIME_LIMIT" and settings.solver.max_seconds > float(solved["max_seconds"])
+
+
+def _export(settings: Settings, directory: RunDir, features: Path) -> None:
+    """Hand over what the wanted stage left; all stages, if none was named."""
+    if settings.run.export is not None:
+        from pipeline.export import export
+
+        wanted = settings.run.stage or settings.run.until
+        export([wanted] if wanted in GRAPH else list(GRAPH), directory.path, features, Path(settings.run.export))
+
+
+@functools.cache
+def _wait(holder: str) -> None:
+    print(f"waiting for this run, which {holder} works on", file=sys.stderr, flush=True)
 
 
 def _say(found: Mapping[str, Any], directory: RunDir) -> int:

@@ -58,8 +58,8 @@ def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
 
 
 def store_uri(options: TrackingOptions) -> str:
-    """`tracking.uri`, or the database in the project's folder."""
-    root = Path(__file__).resolve().parents[1]
+    """`tracking.uri`, or the database in the project's folder; of DVC's project, which queues runs in copies."""
+    root = Path(os.environ.get("DVC_ROOT") or Path(__file__).resolve().parents[1])
     root = root if (root / "pyproject.toml").is_file() and os.access(root, os.W_OK) else Path.cwd()
     return options.uri or f"sqlite:///{root / 'mlflow.db'}"
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,9 +52,24 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
     known = sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in HELPERS)
     if name not in known:
         raise ValueError(f"dataset.name: there is no reader {name!r}; there are: {', '.join(known)}")
+    if "root" in options and options["root"] is None:
+        options = {**options, "root": _data_folder(name)}
     reader: Reader = import_module(f"{__name__}.{name}").open(options)
     return reader
 
 
+def _data_folder(name: str) -> str:
+    """Where the raw data of reader `name` lie on this machine, when the configuration leaves that open."""
+    folder = Path(os.environ.get("GAPWISE_DATA", "../shared/data")) / FOLDERS.get(name, name)
+    if not folder.is_dir():
+        raise DataError(
+            f"dataset.root: must be given, as in dataset.root=...; there is no {folder} (GAPWISE_DATA={folder.parent})"
+        )
+    return str(folder)
+
+
 HELPERS = {"superpixels", "vision_features", "pictures", "horse_scenes", "attributes"}
 """Modules of this folder that are not readers."""
+
+FOLDERS = {"conll": "conll2000", "weizmann": "horses"}
+"""Folders of raw data under $GAPWISE_DATA that are not called as their reader."""
