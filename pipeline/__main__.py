@@ -27,6 +27,8 @@ def _job(cfg: DictConfig) -> None:
 def main() -> int:
     """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
     pin_threads()
+    if "DVC_STAGE" in os.environ:
+        os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "pipeline.kernels.ByContent")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, to be said in one line
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))  # wherever it was written
     try:

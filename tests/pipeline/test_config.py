@@ -88,7 +88,7 @@ def test_names__reach_their_fields() -> None:
         ("run.stage=solv", "run.stage", "solve"),
         ("checkpoint.every_seconds=-1", "checkpoint.every_seconds", ">= 0"),
         ("path=grid path.lambdas=[]", "path.lambdas", "a list"),
-        ("dataset=weizmann", "dataset.root", "must be given"),
+        ("dataset=sequences_csv", "dataset.file", "must be given"),
     ],
 )
 def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
