@@ -40,6 +40,10 @@ def sweep(cfg: DictConfig) -> int:
     try:
         options = sweep_options(cfg)
         base = read(cfg, experiment=experiment)
+        if base.run.export is not None:
+            raise ConfigError(
+                "run.export: is of one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
+            )
         source = open_dataset(base.dataset["name"], base.dataset).source()
         jobs = plan(options, _given(), _compose, _blocks(base, source), experiment)
     except (DataError, OSError) as error:

@@ -59,6 +59,15 @@ def test_group__every_file_validates(choice: str) -> None:
     assert chosen[group] == name
 
 
+def test_params__are_the_sample_experiment_as_dvc_composes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GAPWISE_RUNS", raising=False)
+    cfg = composed("+experiment=regpath_horseseg")
+    OmegaConf.resolve(cfg)
+    assert OmegaConf.load(ROOT / "params.yaml") == cfg, (
+        "params.yaml is behind conf/: python -m pipeline --cfg job --resolve +experiment=regpath_horseseg > params.yaml"
+    )
+
+
 def test_names__reach_their_fields() -> None:
     settings = read(composed("path=single", "path.lambda=0.25", "solver.sampling=uniform", "solver.cache.nu=0.5"))
     assert settings.path.lam == 0.25

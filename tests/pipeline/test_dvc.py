@@ -1,0 +1,174 @@
+"""dvc.yaml against the stage graph, and what stages hand over to DVC. DVC itself runs in `tests/e2e/test_dvc.py`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hydra import compose, initialize_config_dir
+from omegaconf import OmegaConf
+
+from pipeline.config import CONF, read
+from pipeline.export import EXPORTS
+from pipeline.graph import GRAPH
+from pipeline.rundir import locked
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = "python -m pipeline --config-dir . --config-name from_params run.until="
+
+
+def dvc_yaml() -> dict[str, Any]:
+    found: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "dvc.yaml"))
+    return dict(found)
+
+
+def outs(stage: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Path to options, of outs, metrics and plots alike."""
+    listed = [*stage.get("outs", []), *stage.get("metrics", []), *stage.get("plots", [])]
+    return {name: options for out in listed for name, options in (out if isinstance(out, dict) else {out: {}}).items()}
+
+
+def test_stages__are_those_of_the_graph_in_its_order() -> None:
+    stages = dvc_yaml()["stages"]
+    assert list(stages) == list(GRAPH) == list(EXPORTS)
+    assert {name: stage["cmd"] for name, stage in stages.items()} == {name: f"{COMMAND}{name}" for name in GRAPH}
+
+
+def test_stages__need_those_before_them() -> None:
+    made: dict[str, str] = {}
+    reached: dict[str, set[str]] = {}
+    for name, stage in dvc_yaml()["stages"].items():
+        direct = {made[dep] for dep in stage.get("deps", [])}
+        reached[name] = direct.union(*(reached[other] for other in direct))
+        made |= dict.fromkeys(outs(stage), name)
+    names = list(GRAPH)
+    assert [reached[name] for name in names] == [set(names[:k]) for k in range(len(names))]
+
+
+def test_params__are_the_science_of_a_run() -> None:
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        settings = read(compose("config", ["snapshots.every_passes=1"]))
+    stages = dvc_yaml()["stages"]
+    tracked = [param for stage in stages.values() for param in stage.get("params", [])]
+    assert set(tracked) == set(settings.science)
+    assert stages["featurize"]["params"] == ["dataset"]
+
+
+def test_outs__are_never_state() -> None:
+    for name, stage in dvc_yaml()["stages"].items():
+        for path, options in outs(stage).items():
+            assert path.startswith("results/"), name
+            assert set(options) <= {"cache"}, f"{name}: {path}: persist would check old state back in under a new seed"
+    ignored = (ROOT / ".dvcignore").read_text().split("\n")
+    assert "/runs" in ignored
+
+
+def run(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """Stages of `fake_stages`."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(folder / "runs")}
+    script = [sys.executable, str(ROOT / "tests" / "fake_stages.py"), "tracking=none", *words]
+    return subprocess.Popen(script, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def done(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out
+
+
+def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    there: set[str] = set()
+    for name, stage in dvc_yaml()["stages"].items():
+        done(run(tmp_path, f"run.until={name}", f"run.export={results}"))
+        found = {f"results/{path.name}" for path in results.iterdir()}
+        assert found - there == set(outs(stage))
+        there = found
+    stored = {path.name for path in (results / "path.zarr").iterdir()}
+    assert {"lambda", "gap", "zarr.json"} <= stored
+    assert not stored & {"train_loss", "test_loss"}  # evaluate's: solve's copy does not change when it has run
+    assert (results / "path.csv").read_text().splitlines()[1].startswith("0,0.5,0.08,")
+    assert json.loads((results / "solve.json").read_text())["oracle_calls"] == 10 + 15 + 20
+
+
+def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
+    done(run(tmp_path, "+experiment=regpath_horseseg"))
+    (place,) = tmp_path.glob("runs/horses_sample-*")
+    before = {file: file.stat().st_mtime_ns for file in place.rglob("*")}
+    for name in GRAPH:
+        assert done(run(tmp_path, f"run.until={name}", f"run.export={tmp_path / 'results'}")).endswith(f"{place}\n")
+    assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
+    assert len(list((tmp_path / "results").iterdir())) == 9
+
+
+def test_managed__waits_for_its_run(tmp_path: Path) -> None:
+    done(run(tmp_path, "run.until=featurize"))
+    (place,) = tmp_path.glob("runs/horses_sample-*")
+    with locked(place / "lock"):
+        refused = run(tmp_path)
+        assert "is in use by" in refused.communicate(timeout=120)[1]
+        assert refused.returncode == 1
+        waits = run(tmp_path, "run.managed=true")
+        assert waits.stderr is not None
+        line = waits.stderr.readline()
+        assert line.startswith(f"waiting for this run, which process {os.getpid()} on host")
+    done(waits)
+    assert (place / "result.json").is_file()
+
+
+ORPHAN = """
+import sys, time
+from pathlib import Path
+from pipeline.interrupt import Stop
+with Stop(with_parent=sys.argv[1] == "managed", every=0.02) as stop:
+    Path("started").touch()
+    end = time.monotonic() + 3
+    while not stop() and time.monotonic() < end:
+        time.sleep(0.01)
+    Path("ended").write_text(str(stop.signal if stop() else 0))
+"""
+
+
+@pytest.mark.parametrize(("how", "told"), [("managed", signal.SIGTERM), ("alone", 0)])
+def test_managed__stops_when_the_program_that_started_it_is_killed(tmp_path: Path, how: str, told: int) -> None:
+    child = [sys.executable, "-c", ORPHAN, how]
+    starter = f"import subprocess; subprocess.run({child!r})"
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    parent = subprocess.Popen([sys.executable, "-c", starter], cwd=tmp_path, env=env)
+    wait_for(tmp_path / "started")
+    parent.kill()
+    parent.wait()
+    wait_for(tmp_path / "ended")
+    assert int((tmp_path / "ended").read_text()) == told
+
+
+def wait_for(file: Path, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not (file.is_file() and (file.name != "ended" or file.read_text())):
+        assert time.monotonic() < end, f"{file.name} never came"
+        time.sleep(0.02)
+
+
+def test_kernels__of_the_same_source_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pipeline.kernels import ByContent
+
+    def kernel() -> None: ...
+
+    files = [tmp_path / name / "kernel.py" for name in ("one", "copy", "edited")]
+    for file, text in zip(files, ("a = 1", "a = 1", "a = 2"), strict=True):
+        file.parent.mkdir()
+        file.write_text(text)
+    monkeypatch.delenv("DVC_ROOT", raising=False)
+    assert ByContent.from_function(kernel, str(files[0])) is None
+    monkeypatch.setenv("DVC_ROOT", str(tmp_path / "project"))
+    one, copy, edited = (ByContent.from_function(kernel, str(file)) for file in files)
+    assert one.get_cache_path() == copy.get_cache_path() != edited.get_cache_path()
+    assert one.get_source_stamp() == copy.get_source_stamp() != edited.get_source_stamp()
+    assert Path(one.get_cache_path()).is_relative_to(tmp_path / "project" / ".dvc" / "tmp")
