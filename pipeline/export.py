@@ -17,9 +17,7 @@ from typing import Any
 from pipeline.result import breakpoints
 from pipeline.rundir import read_json, write_json
 from storage.files import aside, publish
-
-MEASURES = ("train_*", "test_*")
-"""Arrays that evaluate adds to a path.zarr."""
+from storage.layout import MEASURES
 
 
 @dataclass(frozen=True)

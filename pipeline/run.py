@@ -52,7 +52,11 @@ def run(cfg: DictConfig, experiment: str | None = None) -> int:
     directory, features, features_key = places(settings, source)
     tracker = open_tracker(settings.tracking, directory)
     try:
-        if settings.run.stage is None and (found := _complete(directory, settings)):
+        found = _complete(directory, settings) if settings.run.stage is None else None
+        if found and settings.run.export is not None:
+            directory.manifest = read_json(directory.path / "manifest.json")
+            found = None if directory.damaged() else found  # a copy of what is damaged would look sound
+        if found:
             tracker.mend()
             _export(settings, directory, features)
             return _say(found, directory)
@@ -200,7 +204,8 @@ def _export(settings: Settings, directory: RunDir, features: Path) -> None:
         from pipeline.export import export
 
         wanted = settings.run.stage or settings.run.until
-        export([wanted] if wanted in GRAPH else list(GRAPH), directory.path, features, Path(settings.run.export))
+        stages = [name for name in GRAPH if wanted in (None, name)]
+        export(stages, directory.path, features, Path(settings.run.export))
 
 
 @functools.cache

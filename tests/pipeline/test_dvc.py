@@ -108,6 +108,16 @@ def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
     assert len(list((tmp_path / "results").iterdir())) == 9
 
 
+def test_export__of_a_damaged_run_makes_it_again_first(tmp_path: Path) -> None:
+    export = f"run.export={tmp_path / 'results'}"
+    done(run(tmp_path, export))
+    before = (tmp_path / "results" / "verify.json").read_text()
+    (file,) = tmp_path.glob("runs/horses_sample-*/verify.json")
+    file.write_text(before.replace("0.08", "0.07"))
+    done(run(tmp_path, "run.until=verify", export))
+    assert (tmp_path / "results" / "verify.json").read_text() == before
+
+
 def test_managed__waits_for_its_run(tmp_path: Path) -> None:
     done(run(tmp_path, "run.until=featurize"))
     (place,) = tmp_path.glob("runs/horses_sample-*")
