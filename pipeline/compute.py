@@ -1,9 +1,9 @@
-"""Where blocks are computed: serial | threads | processes (DESIGN 4), as two plain callables for the stages.
+"""Where blocks are computed: serial | threads | processes | cluster | slurm (DESIGN 4), as plain callables for the stages.
 
-Both go through dask. `map_blocks` maps over items that a reader works through (images, sentences), in order and in
-bounded windows, by the scheduler of the chosen kind. `map_ranges` spreads a gap pass over dask's threads: few calls of
-compiled code that releases the GIL. Results come in order and are one entry a block, so no sum depends on the number of
-workers.
+`map_blocks` maps over items that a reader works through (images, sentences), in order and in bounded windows, by workers
+of the chosen kind. `spread` is how gap passes and the like go over the blocks of a feature store: over dask's threads,
+few calls of compiled code that releases the GIL; or over other processes that have the store open, for oracles in Python
+and for other machines. Results come in order and are one entry a block, so no sum depends on the number of workers.
 """
 
 from __future__ import annotations
@@ -14,19 +14,29 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.config import ComputeOptions, default_workers
 from pipeline.interrupt import Stop
+
+if TYPE_CHECKING:
+    from pipeline.cluster import Cluster
+    from stages.solver.spread import Spread
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 WINDOW = 8
 """Items a worker in one window of `map_blocks`: what is in memory at a time."""
+
+DEATHS = 2
+"""Times that processes of this machine may die in one `map_tasks` before it gives up."""
+
+REMOTE = ("cluster", "slurm")
 
 
 class WorkersDiedError(RuntimeError):
@@ -44,11 +54,12 @@ class Compute:
     """
 
     def __init__(self, options: ComputeOptions, stop: Stop | None = None) -> None:
-        self.kind = options.kind
+        self.kind, self._options = options.kind, options
         self.workers = 1 if options.kind == "serial" else (options.workers or default_workers())
         self._stop = stop
         self._threads: ThreadPoolExecutor | None = None
         self._processes: ProcessPoolExecutor | None = None
+        self._cluster: Cluster | None = None
 
     def __enter__(self) -> Compute:
         return self
@@ -58,6 +69,40 @@ class Compute:
             if pool is not None:
                 pool.shutdown(wait=error is None, cancel_futures=True)
         self._threads = self._processes = None
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+    @property
+    def cluster(self) -> Cluster:
+        """The workers of `compute=cluster|slurm`, asked for when they are first needed."""
+        if self._cluster is None:
+            from pipeline.cluster import Cluster
+
+            self._cluster = Cluster(self._options, self._stop)
+        return self._cluster
+
+    def spread(self, features: Path, folder: Path, python: bool) -> Spread:
+        """Ways to spread the blocks of a feature store.
+
+        Parameters
+        ----------
+        features : Path
+            The feature store; workers on other machines open it by this very path.
+        folder : Path
+            Where w is published for other processes; the same holds for it.
+        python : bool
+            Whether the structure's oracle is Python code, which holds the GIL: `processes` then calls it in
+            processes. Compiled oracles need no more than threads, where the arrays are.
+        """
+        from stages.elsewhere import Sender
+        from stages.solver.spread import Spread
+
+        if self.kind in REMOTE:
+            self.cluster.prepare(str(features))
+        elif not (self.kind == "processes" and python):
+            return Spread(self.map_ranges)
+        return Spread(self.map_ranges, Sender(self.map_tasks, features, folder))
 
     def map_blocks(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """fn(item) for every item, in order; at most `WINDOW` results a worker exist at a time.
@@ -65,22 +110,25 @@ class Compute:
         `fn` and the items must pickle. Under `processes` a window whose worker died is tried once more in fresh
         processes (fn must not mind being called twice); WorkersDiedError if that dies as well.
         """
-        left = iter(items)
-        while window := list(itertools.islice(left, WINDOW * self.workers)):
+        left, workers = iter(items), self.workers
+        if self.kind in REMOTE:
+            self.cluster.prepare()
+            workers = self.cluster.threads()
+        while window := list(itertools.islice(left, WINDOW * workers)):
             if self._stop is not None:
                 self._stop.check()
             if self.kind == "serial":
                 for item in window:
                     yield fn(item)
+            elif self.kind in REMOTE:
+                yield from self.cluster.map(fn, window)
             else:
                 yield from self._window(fn, window)
 
     def map_ranges(self, fn: Callable[[int, int], R], ranges: Sequence[tuple[int, int]]) -> list[R]:
-        """fn(start, stop) for every range, in order.
+        """fn(start, stop) for every range, in order, on threads of this process.
 
-        `fn` may close over arrays in memory; it should spend its time without the GIL. Under `processes` gap passes
-        run on threads of the main process too: the arrays are there, and compiled oracles need no more. An oracle
-        in Python would want its problem opened once a worker: that belongs here, behind this signature.
+        `fn` may close over arrays in memory; it should spend its time without the GIL.
         """
         if self.workers == 1 or len(ranges) < 2:
             return [fn(start, stop) for start, stop in ranges]
@@ -89,6 +137,43 @@ class Compute:
         # a plain graph: a third of the time that delayed calls take
         graph = {f"range-{k}": (fn, start, stop) for k, (start, stop) in enumerate(ranges)}
         return list(get(graph, list(graph), pool=self._thread_pool()))
+
+    def map_tasks(self, fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """fn(item) for every item, in order, in other processes; both must pickle.
+
+        What a process that died had not returned is computed again elsewhere. Raises Interrupted in the middle when a
+        stop is asked for, and RuntimeError when processes of this machine die again and again.
+        """
+        if self.kind in REMOTE:
+            return self.cluster.map(fn, items)
+        results: dict[int, R] = {}
+        for _ in range(1 + DEATHS):
+            pool = self._process_pool()
+            left = {pool.submit(fn, items[k]): k for k in range(len(items)) if k not in results}
+            if self._collect(left, results):
+                return [results[k] for k in range(len(items))]
+            self._processes = None
+        raise RuntimeError(
+            f"compute: workers died {1 + DEATHS} times in one pass (out of memory?); try fewer with compute.workers="
+        )
+
+    def _collect(self, left: dict[Future[Any], int], results: dict[int, Any]) -> bool:
+        """Results by number as they come; False if a process died, with those of the others in."""
+        waiting, whole = set(left), True
+        try:
+            while waiting:
+                if self._stop is not None:
+                    self._stop.check()
+                ended, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    try:
+                        results[left[future]] = future.result()
+                    except BrokenProcessPool:
+                        whole = False
+        finally:
+            for future in waiting:
+                future.cancel()
+        return whole
 
     def _window(self, fn: Callable[[T], R], window: list[T]) -> list[R]:
         for attempt in (1, 2):

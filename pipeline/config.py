@@ -27,7 +27,14 @@ KEY_FORMAT = 1
 STAGES = ("featurize", "init_path", "solve", "verify", "evaluate", "figures")
 CONF = Path(__file__).resolve().parents[1] / "conf"
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
-KIND_NAMES = {int: "an integer", float: "a number", bool: "true or false", str: "text"}
+KIND_NAMES = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    dict: "a group of keys",
+    list: "a list",
+}
 ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 
@@ -36,15 +43,45 @@ class ConfigError(ValueError):
 
 
 @dataclass
+class SlurmOptions:
+    """What each Slurm job asks for."""
+
+    queue: str | None = None
+    account: str | None = None
+    walltime: str = "04:00:00"
+    cores: int = 1
+    """of a job; each is a worker of its own"""
+    memory: str = "4GB"
+    interface: str | None = None
+    """network interface that workers and scheduler reach each other by"""
+    directives: list[str] = field(default_factory=list)
+    """further #SBATCH lines, as in [--constraint=cascadelake]"""
+    prologue: list[str] = field(default_factory=list)
+    """shell lines before the worker starts, as in ["source venv/bin/activate"]"""
+
+
+@dataclass
 class ComputeOptions:
     """Where blocks are computed; never part of a key."""
 
     kind: str = "threads"
     workers: int | None = None
+    address: str | None = None
+    """of a dask scheduler (cluster)"""
+    wait_seconds: float = 120.0
+    """how long a pass waits for a worker when there is none (cluster, slurm)"""
+    slurm: SlurmOptions = field(default_factory=SlurmOptions)
 
     def check(self) -> None:
-        _one_of("compute.kind", self.kind, ("serial", "threads", "processes"))
+        _one_of("compute.kind", self.kind, ("serial", "threads", "processes", "cluster", "slurm"))
         _expect("compute.workers", self.workers, self.workers is None or self.workers >= 1, "an integer >= 1, or null")
+        _expect("compute.wait_seconds", self.wait_seconds, 0 < self.wait_seconds < math.inf, "seconds > 0")
+        _expect("compute.slurm.cores", self.slurm.cores, self.slurm.cores >= 1, "an integer >= 1")
+        if self.kind == "cluster":
+            known = self.address is not None and re.fullmatch(r"\w+://.+", self.address) is not None
+            _expect(
+                "compute.address", self.address, known, "that of a scheduler, as in compute.address=tcp://host:8786"
+            )
 
 
 @dataclass

@@ -45,9 +45,12 @@ class Job:
     @cached_property
     def spread(self) -> Spread:
         """Ways to spread the blocks of this run's problems."""
-        from stages.solver.spread import Spread
+        from stages.problems import calls_python
+        from storage.features import open_features
 
-        return Spread(self.compute.map_ranges)
+        processes = self.compute.kind == "processes"
+        python = processes and calls_python(open_features(self.features_path).meta["structure"])
+        return self.compute.spread(self.features_path, self.dir.path / ".tmp-weights", python)
 
     def report(self, done: int, total: int, what: str) -> None:
         """Progress of a stage that commits nothing half-way: ends it if a stop was asked for."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from stages.datasets import open_dataset
 from stages.problems import build, structure
 from stages.problems.chain_features import with_biases
 from stages.problems.protocol import Problem
@@ -78,6 +79,33 @@ def segmentation_u8() -> Problem:
     return segmentation(codes=True)
 
 
+def python_oracle(name: str = "Pairs", **arguments) -> Problem:
+    """A user's oracle, by the arrays that its reader would store."""
+    sink: dict[str, list] = {}
+    facts = open_dataset("python_oracle", {"oracle": f"python_task:{name}", "arguments": arguments}).featurize(
+        _Collect(sink), map, lambda *_: None
+    )
+    return build("python_oracle", ragged(sink["train"]) | {"split": np.frombuffer(b"train", np.uint8)}, facts)
+
+
+class _Collect:
+    """A sink that keeps the blocks of each split."""
+
+    def __init__(self, blocks: dict[str, list]) -> None:
+        self.blocks = blocks
+
+    def append(self, split: str, **arrays: np.ndarray) -> None:
+        self.blocks.setdefault(split, []).append(arrays)
+
+    def put(self, split: str, name: str, array: np.ndarray) -> None:
+        """Only the name of the split, which is known."""
+
+
+def python_oracle_sparse() -> Problem:
+    """Blocks touch few of the weights, one of which is bounded."""
+    return python_oracle("SparsePairs")
+
+
 def ragged(blocks: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Blocks as a feature store gives them: every array concatenated, with its ``<name>_ptr``."""
     arrays = {name: np.concatenate([b[name] for b in blocks]) for name in blocks[0]}
@@ -90,12 +118,18 @@ TINY: dict[str, Callable[[], Problem]] = {
     "chain_sparse": chain_sparse,
     "multiclass": multiclass,
     "multiclass_cone": multiclass_cone,
+    "python_oracle": python_oracle,
+    "python_oracle_sparse": python_oracle_sparse,
     "segmentation": segmentation,
     "segmentation_u8": segmentation_u8,
 }
 """Every test of the solver runs on every one of these; a new structure adds one line."""
 
-LABELS = {"Multiclass": lambda problem, i: problem.cost.shape[0], "Chain": lambda problem, i: problem.labels}
+LABELS = {
+    "Multiclass": lambda problem, i: problem.cost.shape[0],
+    "Chain": lambda problem, i: problem.labels,
+    "PythonOracle": lambda problem, i: problem.labels,
+}
 """Number of values one entry of a labelling can take, by class name (2 where not listed)."""
 
 

@@ -14,8 +14,17 @@ from stages.problems.protocol import Problem
 STRUCTURES = {
     "chain": "stages.problems.chain",
     "multiclass": "stages.problems.multiclass",
+    "python_oracle": "stages.problems.python_oracle",
     "segmentation": "stages.problems.segmentation",
 }
+
+CALL_PYTHON = {"python_oracle"}
+"""Structures whose oracle is Python code: it holds the GIL, so threads do not run it side by side."""
+
+
+def calls_python(name: str) -> bool:
+    """Whether the oracle of structure `name` is Python code."""
+    return name in CALL_PYTHON
 
 
 def structure(name: str) -> ModuleType:

@@ -1,0 +1,75 @@
+"""A user's own oracle in Python as a data set: truths come from the object, which keeps its data itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.problems.python_oracle import Oracle, load_oracle, oracle_source
+
+EVERY = 1000
+"""Blocks between two reports."""
+
+
+def open(options: Mapping[str, Any]) -> PythonOracleReader:
+    """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split."""
+    return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}))
+
+
+class PythonOracleReader:
+    """Blocks of a `stages.problems.python_oracle.Oracle`."""
+
+    structure = "python_oracle"
+
+    def __init__(self, oracle: str, arguments: dict[str, Any]) -> None:
+        self.oracle, self.arguments = oracle, arguments
+
+    def source(self) -> dict[str, Any]:
+        """The file the oracle is written in."""
+        try:
+            return {"oracle": oracle_source(self.oracle)}
+        except ValueError as error:
+            raise DataError(f"dataset.oracle: {error}") from error
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Both splits, each block asked once for what the solver relies on."""
+        d = 0
+        for split in ("train", "test"):
+            try:
+                oracle = load_oracle(self.oracle, split, self.arguments)
+            except ValueError as error:
+                raise DataError(f"dataset.oracle: {error}") from error
+            if len(oracle) < 1:
+                raise DataError(f"{self.oracle}: the {split} split has no blocks")
+            d = int(oracle.d)
+            sink.put(split, "split", np.frombuffer(split.encode(), np.uint8))
+            for i in range(len(oracle)):
+                sink.append(split, **_block(oracle, split, i))
+                if (i + 1) % EVERY == 0:
+                    report(i + 1, len(oracle), f"python_oracle {split}")
+        facts = {"oracle": self.oracle, "arguments": self.arguments, "source": oracle_source(self.oracle)}
+        return {**facts, "d": d}
+
+
+def _block(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
+    """Truth and coordinates of a block; DataError where they cannot be."""
+    where = f"{type(oracle).__name__}: {split} block {i}"
+    truth, ids = np.asarray(oracle.truth(i)), oracle.coordinates(i)
+    if truth.ndim != 1 or not truth.size or truth.min() < 0 or truth.max() >= oracle.labels:
+        raise DataError(f"{where}: truth must be a row of 0, ..., {oracle.labels - 1}, got {truth}")
+    size = oracle.d if ids is None else len(ids)
+    features = np.asarray(oracle.features(i, truth), float)
+    if features.shape != (size,) or not np.isfinite(features).all():
+        raise DataError(f"{where}: features of the truth must be {size} finite numbers, got shape {features.shape}")
+    if oracle.loss(i, truth) != 0.0:
+        raise DataError(f"{where}: the loss of the truth must be 0, is {oracle.loss(i, truth)}")
+    found = {"labels": truth.astype(np.int64)}
+    if ids is None:
+        return found
+    ids = np.asarray(ids, np.int64)
+    if ids.size and (ids.min() < 0 or ids.max() >= oracle.d or np.unique(ids).size != ids.size):
+        raise DataError(f"{where}: coordinates must be different numbers in 0, ..., {oracle.d - 1}")
+    return {**found, "ids": ids}

@@ -1,0 +1,294 @@
+"""A user's own oracle in Python: any structure, at the price of a call back to Python for each oracle call (DESIGN 3.1).
+
+A user subclasses `Oracle` in a module of his own and names it as "module:Class"; every process makes an object of it for a
+split, and the compiled solver calls that object through numba's object mode (about 5 us a call). Local coordinates are
+the weights themselves, B_i = I and m_i(y) = phi(x_i, y); or, where a block touches few weights, those few: B_i is then
+the columns of I that `coordinates(i)` lists. Oracles hold the GIL as Python does: see `compute=processes|cluster`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import inspect
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, objmode
+
+from stages.problems.protocol import FAST, frozen
+
+
+class Oracle:
+    """What a user writes: the blocks of one split, and what the solver has to know of each.
+
+    A subclass is made as ``Class(split, **arguments)``, split "train" or "test", once in each process (so it reads its data
+    itself); its methods may be called from several threads at once, must not keep `theta`, and answer the same
+    question always the same way: what is certified, repeated and resumed rests on that.
+
+    Attributes
+    ----------
+    d : int
+        Number of weights.
+    labels : int
+        Entries of a labelling are 0, ..., labels - 1.
+    lower, upper : sequence of float
+        Bounds on w, of length d; empty: none.
+    """
+
+    d: int
+    labels: int = 2
+    lower: Any = ()
+    upper: Any = ()
+
+    def __len__(self) -> int:
+        """Number of blocks n."""
+        raise NotImplementedError
+
+    def truth(self, i: int) -> Any:
+        """The true labelling of block i: integers, (length of the block's labellings,)."""
+        raise NotImplementedError
+
+    def features(self, i: int, y: np.ndarray) -> Any:
+        """phi(x_i, y), (d,); only its entries at `coordinates(i)` where that is given."""
+        raise NotImplementedError
+
+    def loss(self, i: int, y: np.ndarray) -> float:
+        """Task loss L_i(y) >= 0, zero at the truth."""
+        raise NotImplementedError
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
+        """argmax_y L_i(y) + <theta, features(i, y)>; theta is w, or w at `coordinates(i)`."""
+        raise NotImplementedError
+
+    def decode(self, i: int, theta: np.ndarray) -> Any:
+        """argmax_y <theta, features(i, y)>."""
+        raise NotImplementedError
+
+    def coordinates(self, i: int) -> Any:
+        """Numbers, each once, of the weights that block i can touch; None: all. One way for all blocks."""
+        return None
+
+
+class PythonOracle(NamedTuple):
+    """n blocks whose structure is an `Oracle`; arrays only, so that it can be compiled for and shipped."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    labels: int
+    """values that an entry of a labelling can take"""
+    ids: np.ndarray
+    """int64, flat like local vectors: the weight of each local coordinate; (0,) where p_i = d, B_i = I"""
+    spec: np.ndarray
+    """uint8: JSON of which object to call, made from it where there is none yet"""
+
+    def scores(self, i, w, theta):
+        if self.ids.size == 0:
+            for j in range(theta.size):
+                theta[j] = w[j]
+        else:
+            lo = self.local_ptr[i]
+            for j in range(theta.size):
+                theta[j] = w[self.ids[lo + j]]
+
+    def max_oracle(self, i, theta, y, scratch):
+        return _max_oracle(self.spec, i, theta, y)
+
+    def decode(self, i, theta, y, scratch):
+        _decode(self.spec, i, theta, y)
+
+    def value(self, i, theta, y):
+        phi = np.empty(theta.size)
+        _features(self.spec, i, y, phi)
+        return _dot(theta, phi)
+
+    def add(self, i, y, c, out):
+        phi = np.empty(out.size)
+        _features(self.spec, i, y, phi)
+        for j in range(out.size):
+            out[j] += c * phi[j]
+
+    def norm2(self, i, delta):
+        return _dot(delta, delta)
+
+    def push(self, i, c, delta, w):
+        if self.ids.size == 0:
+            for j in range(delta.size):
+                w[j] += c * delta[j]
+        else:
+            lo = self.local_ptr[i]
+            for j in range(delta.size):
+                w[self.ids[lo + j]] += c * delta[j]
+
+    def loss(self, i, y):
+        return _loss(self.spec, i, y)
+
+    def scratch(self):
+        return (np.empty(0),)
+
+
+@njit(**FAST)
+def _dot(a, b):
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+# without nogil: their callers have let go of the GIL, and object mode takes it back for the call
+@njit
+def _max_oracle(spec, i, theta, y):
+    with objmode(loss="float64"):
+        loss = call(spec, i, "max_oracle", theta, y)
+    return loss  # noqa: RET504  object mode cannot return
+
+
+@njit
+def _decode(spec, i, theta, y):
+    with objmode():
+        call(spec, i, "decode", theta, y)
+
+
+@njit
+def _features(spec, i, y, out):
+    with objmode():
+        call(spec, i, "features", out, y)
+
+
+@njit
+def _loss(spec, i, y):
+    with objmode(loss="float64"):
+        loss = call(spec, i, "loss", None, y)
+    return loss  # noqa: RET504
+
+
+def call(spec: np.ndarray, i: int, what: str, vector: Any, y: np.ndarray) -> float:
+    """One question to a user's object; its errors, and answers of the wrong shape, are told with the block.
+
+    `vector` is theta, or what features are written to; y is read, or written by the two oracles. Returns the loss.
+    """
+    oracle = _object(spec.tobytes())
+    try:
+        if what == "features":
+            vector[:] = _shaped(oracle.features(i, y.copy()), vector.shape)
+            return 0.0
+        if what == "loss":
+            return float(oracle.loss(i, y.copy()))
+        answer = np.asarray(getattr(oracle, what)(i, vector.copy()))
+        if answer.min(initial=0) < 0 or answer.max(initial=0) >= oracle.labels:
+            raise ValueError(f"its entries must be 0, ..., {oracle.labels - 1}, got {answer}")
+        y[:] = _shaped(answer, y.shape)
+        return float(oracle.loss(i, y.copy())) if what == "max_oracle" else 0.0
+    except Exception as error:
+        raise ValueError(f"{type(oracle).__name__}.{what}: block {i}: {type(error).__name__}: {error}") from error
+
+
+def _shaped(answer: Any, shape: tuple[int, ...]) -> np.ndarray:
+    answer = np.asarray(answer)
+    if answer.shape != shape:
+        raise ValueError(f"the answer must have shape {shape}, got {answer.shape}")
+    return answer
+
+
+_objects: dict[bytes, Oracle] = {}
+_making = threading.Lock()
+
+
+def _object(spec: bytes) -> Oracle:
+    """The object of this process that `spec` stands for; made at first use."""
+    found = _objects.get(spec)
+    if found is None:
+        with _making:
+            if spec not in _objects:
+                _objects[spec] = load_oracle(**json.loads(spec))
+            found = _objects[spec]
+    return found
+
+
+def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle:
+    """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
+    made = getattr(_module(oracle), oracle.partition(":")[2], None)
+    if not (isinstance(made, type) and issubclass(made, Oracle)):
+        raise ValueError(f"python_oracle: {oracle} is no subclass of stages.problems.python_oracle.Oracle")
+    make: Any = made
+    found: Oracle = make(split, **arguments)
+    return found
+
+
+@functools.cache
+def oracle_source(oracle: str) -> str:
+    """Hash of the file that ``module:Class`` is written in: what an oracle answers is part of what is computed."""
+    file = inspect.getsourcefile(_module(oracle))
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
+
+
+def _module(oracle: str) -> ModuleType:
+    name = oracle.partition(":")[0]
+    try:
+        return importlib.import_module(name)
+    except (ImportError, ValueError) as error:
+        raise ValueError(
+            f"python_oracle: cannot import {name!r} of {oracle!r} ({error}); expected module:Class, importable on every "
+            "machine that computes (set PYTHONPATH)"
+        ) from error
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle:
+    """The problem over ``labels`` and ``labels_ptr`` of one split, ``ids`` with ``ids_ptr`` where blocks touch few weights.
+
+    `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name.
+
+    Raises
+    ------
+    ValueError
+        If the oracle cannot be imported here, or is not the code that the features were made with.
+    """
+    if oracle_source(meta["oracle"]) != meta["source"]:
+        raise ValueError(
+            f"python_oracle: the code of {meta['oracle']} is not what the features were made with; a process that imported "
+            "it before it was edited, or another copy, has to be brought up to date"
+        )
+    split = np.asarray(arrays["split"]).tobytes().decode()
+    spec = {"oracle": meta["oracle"], "split": split, "arguments": dict(meta["arguments"])}
+    packed = np.frombuffer(json.dumps(spec, sort_keys=True).encode(), np.uint8)
+    oracle = _object(packed.tobytes())
+    n, d = len(arrays["labels_ptr"]) - 1, int(meta["d"])
+    if (len(oracle), oracle.d) != (n, d):
+        raise ValueError(
+            f"python_oracle: {meta['oracle']} has {len(oracle)} blocks and d = {oracle.d} here, {n} and {d} in the "
+            "features; its data have changed, or are others on this machine"
+        )
+    local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
+    return PythonOracle(
+        n=n,
+        d=d,
+        local_ptr=frozen(local, np.int64),
+        label_ptr=frozen(arrays["labels_ptr"], np.int64),
+        truth=frozen(arrays["labels"], np.uint8 if oracle.labels <= 256 else np.int16),
+        lower=frozen(np.asarray(oracle.lower), np.float64),
+        upper=frozen(np.asarray(oracle.upper), np.float64),
+        labels=int(oracle.labels),
+        ids=frozen(arrays.get("ids", np.empty(0)), np.int64),
+        spec=frozen(packed),
+    )
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing needs to be stored besides what the reader writes."""
+    return {}
+
+
+def metrics(problem: PythonOracle, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+    """Share of entries of the flat `predictions` that are not the truth."""
+    return {"label_error": float(np.mean(predictions != problem.truth))}

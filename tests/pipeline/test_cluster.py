@@ -1,0 +1,269 @@
+"""Workers beyond this process: the same bits, deaths in the middle of a pass, and errors that say what to do."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from workers import ROOT, Site, die, die_once, site, square
+
+from pipeline.compute import Compute
+from pipeline.config import ComputeOptions, SlurmOptions
+from pipeline.interrupt import Interrupted, Stop
+from stages.elsewhere import WorkerError
+from stages.featurize import featurize, open_problem
+from stages.problems.protocol import Problem
+from stages.solver.gaps import ExactGaps, exact_gaps
+from stages.solver.spread import Spread
+
+N = 90
+CALLS = {"n": N, "delay": 0.01}
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with site(tmp_path_factory.mktemp("site"), 3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def features(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("data") / "features"
+    options = {"name": "python_oracle", "oracle": "python_task:Pairs", "arguments": CALLS}
+    featurize(options, target, key="key", map_blocks=map, report=lambda *_: None)
+    return target
+
+
+@pytest.fixture(scope="module")
+def problem(features: Path) -> Problem:
+    return open_problem(features, "train")
+
+
+def compute_of(there: Site, stop: Stop | None = None, **more: float) -> Compute:
+    return Compute(ComputeOptions("cluster", address=there.address, **more), stop)
+
+
+def gap_pass(problem: Problem, spread: Spread) -> ExactGaps:
+    rng = np.random.default_rng(5)
+    w, mu = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1]))
+    return exact_gaps(problem, w, mu, rng.random(problem.n), spread)
+
+
+def same_bits(one: ExactGaps, other: ExactGaps) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def expected(problem: Problem) -> ExactGaps:
+    return gap_pass(problem, Spread())
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes", "cluster"])
+def test_gap_pass__is_the_same_to_the_bit_by_workers_of_every_kind(
+    kind: str, there: Site, problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path
+) -> None:
+    with Compute(ComputeOptions(kind, 2, there.address)) as compute:
+        spread = compute.spread(features, tmp_path / "w", python=True)
+        assert (spread.elsewhere is None) == (kind == "threads")
+        assert same_bits(gap_pass(problem, spread), expected)
+    assert not (tmp_path / "w").exists()
+
+
+def test_gap_pass__goes_on_when_a_worker_dies(
+    there: Site, problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path
+) -> None:
+    there.add()
+    with compute_of(there) as compute:
+        spread = compute.spread(features, tmp_path / "w", python=True)
+        assert compute.cluster.threads() == 4
+        gap_pass(problem, spread)  # compiled now
+        there.kill_later(3, 0.1)
+        assert same_bits(gap_pass(problem, spread), expected)
+        assert compute.cluster.threads() == 3
+
+
+def test_map_tasks__goes_on_when_a_process_dies(tmp_path: Path) -> None:
+    items = [(str(tmp_path / "died"), k) for k in range(6)]
+    with Compute(ComputeOptions("processes", 2)) as compute:
+        assert compute.map_tasks(die_once, items) == list(range(6))
+        with pytest.raises(RuntimeError, match="died 3 times"):
+            compute.map_tasks(die, [0])
+
+
+def test_map_blocks__is_ordered_on_a_cluster(there: Site) -> None:
+    with compute_of(there) as compute:
+        assert list(compute.map_blocks(square, range(40))) == [x * x for x in range(40)]
+
+
+def test_cluster__stops_in_the_middle_of_a_pass(there: Site, problem: Problem, features: Path, tmp_path: Path) -> None:
+    stop = Stop()
+    with compute_of(there, stop) as compute:
+        spread = compute.spread(features, tmp_path / "w", python=True)
+        threading.Timer(0.1, stop.request).start()
+        with pytest.raises(Interrupted):
+            gap_pass(problem, spread)
+
+
+def test_cluster__without_workers_waits_and_then_says_so(
+    problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with site(tmp_path / "site", 1) as lonely, compute_of(lonely, wait_seconds=60.0) as compute:
+        spread = compute.spread(features, tmp_path / "w", python=True)
+        lonely.kill_later(0, 0.2)
+        threading.Timer(3.0, lonely.add).start()
+        with caplog.at_level(logging.WARNING):
+            assert same_bits(gap_pass(problem, spread), expected)
+        assert "no worker is left" in caplog.text
+        assert "a worker has come" in caplog.text
+        lonely.kill(1)
+        compute.cluster.options.wait_seconds = 1.0
+        with pytest.raises(WorkerError, match=r"no worker at tcp://.* for 1 s .*dask worker tcp://"):
+            gap_pass(problem, spread)
+
+
+def test_cluster__without_a_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.cluster.CONNECT_SECONDS", 1)
+    options = ComputeOptions("cluster", address="tcp://127.0.0.1:9")
+    with Compute(options) as compute, pytest.raises(WorkerError, match="no scheduler answers at tcp://127"):
+        list(compute.map_blocks(square, [1]))
+
+
+def without_gapwise(folder: Path) -> str:
+    """A path on which Gapwise cannot be found, wherever it is installed."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Hidden:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name in ('pipeline', 'stages', 'storage'):\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Hidden())\n"
+    )
+    return str(folder)
+
+
+def with_other_sources(folder: Path) -> str:
+    """A path on which Gapwise is another version."""
+    for room in ("pipeline", "stages", "storage"):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    with (folder / "stages" / "evaluate.py").open("a") as file:
+        file.write("# edited\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        (without_gapwise, "cannot import Gapwise .pip install it there"),
+        (with_other_sources, "has sources .* .here .* install the same version"),
+        (lambda folder: str(ROOT), "cannot import 'python_task'.* .set PYTHONPATH"),
+    ],
+)
+def test_cluster__says_what_a_worker_lacks(
+    path: Callable[[Path], str], message: str, features: Path, tmp_path: Path
+) -> None:
+    with site(tmp_path / "site", 0) as lame:
+        lame.add(path=path(tmp_path / "path"))
+        with compute_of(lame) as compute, pytest.raises(WorkerError, match=f"1 of 1 workers .*{message}"):
+            compute.spread(features, tmp_path / "w", python=True)
+
+
+def test_cluster__says_that_features_are_not_seen(there: Site, tmp_path: Path) -> None:
+    with (
+        compute_of(there) as compute,
+        pytest.raises(WorkerError, match=r"does not see the features in .*run\.root has"),
+    ):
+        compute.spread(tmp_path / "nowhere", tmp_path / "w", python=True)
+
+
+def test_cluster__refuses_a_worker_of_another_version_that_joins_late(
+    problem: Problem, features: Path, tmp_path: Path
+) -> None:
+    with site(tmp_path / "site", 1) as mixed, compute_of(mixed) as compute:
+        spread = compute.spread(features, tmp_path / "w", python=True)
+        mixed.add(path=with_other_sources(tmp_path / "path") + os.pathsep + str(ROOT / "tests"))
+        mixed.kill(0)
+        with pytest.raises(WorkerError, match="runs another version of Gapwise"):
+            gap_pass(problem, spread)
+
+
+def test_slurm__writes_the_job_script() -> None:
+    pytest.importorskip("dask_jobqueue")
+    from pipeline.slurm import slurm_cluster
+
+    slurm = SlurmOptions(
+        "short", "grant", "00:30:00", 4, "8GB", directives=["--constraint=avx2"], prologue=["module load x"]
+    )
+    with slurm_cluster(ComputeOptions("slurm", 8, slurm=slurm)) as cluster:
+        script, address = cluster.job_script(), cluster.scheduler_address
+    for line in ("-p short", "-A grant", "-t 00:30:00", "--cpus-per-task=4", "--mem=8G", "--constraint=avx2"):
+        assert f"#SBATCH {line}\n" in script
+    assert script.index("module load x") < script.index("distributed.cli.dask_worker")
+    assert f"distributed.cli.dask_worker {address} --name dummy-name --nthreads 1" in script
+    assert "--nworkers 4" in script
+
+
+PIPELINE = (
+    "dataset=python_oracle", "dataset.oracle=python_task:Pairs", "+dataset.arguments.n=40",
+    "path=single", "path.lambda=0.1", "path.tolerance=0.02", "solver=bcpfw_gap", "tracking=none",
+    "checkpoint.every_seconds=1000",
+)  # fmt: skip
+
+
+def pipeline(runs: Path, *words: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    command = [sys.executable, "-m", "pipeline", *PIPELINE, *words, f"run.root={runs}"]
+    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def arrays_of(runs: Path) -> dict[str, bytes]:
+    (path,) = runs.glob("*/path.zarr")
+    group = zarr.open_group(path, mode="r")
+    return {name: np.asarray(array).tobytes() for name, array in group.arrays() if name != "seconds"}
+
+
+def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same_bits(tmp_path: Path) -> None:
+    slow = "+dataset.arguments.delay=0.004"
+    with site(tmp_path / "site", 1) as there:
+        ways = ("compute=cluster", f"compute.address={there.address}", "compute.wait_seconds=2", slow)
+        first = pipeline(tmp_path / "far", *ways)
+        state = tmp_path / "far"
+        wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")) and any(state.glob("*/manifest.json")), first)
+        there.kill(0)
+        _, said = first.communicate(timeout=120)
+        assert first.returncode == 1, said
+        assert "error: compute: no worker at" in said
+        assert any(state.glob("*/state/HEAD.json")), "the point where the pass began is committed"
+        there.add()
+        second = pipeline(tmp_path / "far", *ways)
+        wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")), second)
+        second.send_signal(signal.SIGTERM)
+        _, said = second.communicate(timeout=120)
+        assert second.returncode == 143, said
+        third = pipeline(tmp_path / "far", *ways)
+        _, said = third.communicate(timeout=300)
+        assert third.returncode == 0, said
+        assert not any(state.glob("*/.tmp-weights"))
+    near = pipeline(tmp_path / "near", "compute=serial", slow)
+    _, said = near.communicate(timeout=300)
+    assert near.returncode == 0, said
+    assert arrays_of(tmp_path / "far") == arrays_of(tmp_path / "near")
+
+
+def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -1,0 +1,64 @@
+"""Oracle calls here, on threads and elsewhere: the same bits whatever the division (DESIGN 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tiny import TINY
+
+from stages.solver.gaps import exact_gaps
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.oracles import corners_at
+from stages.solver.path import begin
+from stages.solver.spread import FEW, MOST, Spread, block_ranges, task_ranges
+
+
+def elsewhere(problem):
+    """Parts one by one, last part first, with w and blocks as a process of its own would get them."""
+
+    def call(fn, split, w, parts):
+        assert split == "train"
+        w = w.copy()
+        w.flags.writeable = False
+        return [fn(problem, w, np.array(part, np.int64)) for part in reversed(parts)][::-1]
+
+    return Spread(elsewhere=call)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
+    problem = TINY[name]()
+    options = SolverOptions(step="pairwise", cache=CacheOptions(kind="gap"), rebase_steps=3 * problem.n)
+    solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
+    solver.rebase()
+    for _ in range(4):
+        solver.take_steps(-1.0)
+        solver.rebase()
+    S = solver.state
+    assert (S.pool.counts > 1).any()
+    for pool in (S.pool, None):  # from the atoms, and from mu
+        here = exact_gaps(problem, S.w, S.mu, S.ell, pool=pool)
+        there = exact_gaps(problem, S.w, S.mu, S.ell, elsewhere(problem), pool)
+        for a, b in zip(here, there, strict=True):
+            assert a.tobytes() == b.tobytes()
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_corners_at__answers_for_any_list_of_blocks(name):
+    problem = TINY[name]()
+    w = np.random.default_rng(1).normal(size=problem.d)
+    w = np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
+    every = corners_at(problem, w, range(problem.n))
+    blocks = np.array([problem.n - 1, 0, 2, 2])
+    for spread in (Spread(), elsewhere(problem)):
+        for some, all_ in zip(corners_at(problem, w, blocks, spread), every, strict=True):
+            np.testing.assert_array_equal(some, all_[blocks])
+
+
+def test_ranges__cover_every_block_once_and_depend_on_n_alone():
+    for n in (1, 2, FEW, 1000, 10**6):
+        for ranges in (task_ranges(n), block_ranges(n)):
+            assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
+            assert (ranges[0][0], ranges[-1][1]) == (0, n)
+        assert len(task_ranges(n)) <= MOST
+    assert task_ranges(FEW) == [(k, k + 1) for k in range(FEW)]
