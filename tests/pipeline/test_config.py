@@ -25,7 +25,7 @@ def composed(*overrides: str) -> DictConfig:
 def with_data(*overrides: str) -> Settings:
     """Read, giving the data set a root or a file where it asks for one."""
     cfg = composed(*overrides)
-    missing = [key for key in ("root", "file", "test_file") if OmegaConf.is_missing(cfg.dataset, key)]
+    missing = [key for key in ("root", "file", "test_file", "oracle") if OmegaConf.is_missing(cfg.dataset, key)]
     for key in missing:
         with pytest.raises(ConfigError, match=rf"dataset\.{key}: must be given"):
             read(cfg)
@@ -50,8 +50,8 @@ def test_experiment__composes_and_validates(experiment: str) -> None:
 )
 def test_group__every_file_validates(choice: str) -> None:
     group, name = choice.split("=")
-    more = ("path.lambda=0.1",) if name == "single" else ()
-    settings = with_data(choice, *more)
+    more = {"single": "path.lambda=0.1", "cluster": "compute.address=tcp://host:8786"}
+    settings = with_data(choice, *([more[name]] if name in more else []))
     chosen = {
         "dataset": settings.dataset["name"], "solver": settings.solver.name, "path": settings.path.kind,
         "compute": settings.compute.kind, "tracking": settings.tracking.kind,
@@ -94,6 +94,10 @@ def test_names__reach_their_fields() -> None:
         ("seed=-1", "seed", ">= 0"),
         ("seed=1.5", "seed", "1.5"),
         ("compute.workers=0", "compute.workers", ">= 1"),
+        ("compute=cluster", "compute.address", "must be given"),
+        ("compute=cluster compute.address=host", "compute.address", "tcp://"),
+        ("compute=slurm compute.slurm.cores=0", "compute.slurm.cores", ">= 1"),
+        ("+compute.slurm.partition=x", "compute.slurm.partition", "unknown key"),
         ("run.stage=solv", "run.stage", "solve"),
         ("checkpoint.every_seconds=-1", "checkpoint.every_seconds", ">= 0"),
         ("path=grid path.lambdas=[]", "path.lambdas", "a list"),
