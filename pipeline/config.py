@@ -169,6 +169,8 @@ class Settings:
         """What decides the numbers: data set, solver, path, seed. Not the preset's name, not a time limit."""
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
+        if self.solver.batch_size == 1:  # the plain loop: runs made before there was a choice keep their keys
+            del solver["batch_size"]
         science = {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
         # they change no number, but a run that left none cannot stand for one that was to
         return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science

@@ -38,10 +38,23 @@ DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED = range(4)
 """Why `run_steps` came back: all steps made, no free slot, stale gap sum at its bound, oracle calls used up."""
 
 
-CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY = range(3)
-"""Where a visit's corner comes from: the cache if it promises enough, the max-oracle, the cache alone."""
+CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY, LOOK, RATE, MOVE = range(6)
+"""Where a visit's corner comes from: the cache if it promises enough, the max-oracle, the cache alone. The last three are
+the phases of a mini-batch (`minibatch`), over given blocks: see whose cached corner is enough, note the gaps of the corners
+that oracles answered with, move. Only the last is a visit."""
 
 SKIPPED_VISITS = 3
+
+
+class Batch(NamedTuple):
+    """The corners of a mini-batch, one a block of `order`; empty without one."""
+
+    slot: np.ndarray
+    """int64: where the corner is in the pool; -1: not there"""
+    losses: np.ndarray
+    """float64: L_i of oracles' answers"""
+    labels: np.ndarray
+    """truth's dtype, (blocks, longest): oracles' answers"""
 
 
 class State(NamedTuple):
@@ -70,6 +83,8 @@ class State(NamedTuple):
     """int64, (N_COUNTERS,)"""
     curvature: np.ndarray
     """float64, (2,): sums of ||B_i delta||^2 and of the slope over the moves since it was last zeroed"""
+    batch: Batch
+    """the mini-batch under way"""
 
 
 class Flags(NamedTuple):
@@ -79,7 +94,7 @@ class Flags(NamedTuple):
     step: int
     cache: bool
     corner: int
-    """CACHE_FIRST, ORACLE_ALWAYS or CACHE_ONLY: where a visit's corner comes from"""
+    """CACHE_FIRST to MOVE: where a visit's corner comes from"""
     rounds: int
     """moves a visit: the first towards the corner, more between the block's own atoms"""
     skip_below: float
@@ -124,7 +139,10 @@ def steps_driver(fingerprint: str) -> Any:
         scratch = P.scratch()
         widest = 0
         longest = pool.labels.shape[1]
-        for i in range(n):
+        given = flags.corner >= LOOK
+        visiting = not given or flags.corner == MOVE
+        for k in range(steps if given else n):
+            i = order[k] if given else k
             widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
         theta_all, delta_all, y_all = np.empty(widest), np.empty(widest), np.empty(longest, P.truth.dtype)
         greedy = flags.sampler == MAX_GAP
@@ -138,10 +156,10 @@ def steps_driver(fingerprint: str) -> Any:
                 return k, CALLS_REACHED
             if not greedy and S.tree[1] <= flags.stop_sum:
                 return k, SUM_REACHED
-            if flags.sampler == UNIFORM:
-                i = int(rng.random() * n)
-            elif flags.sampler == PERMUTATION:
+            if given or flags.sampler == PERMUTATION:
                 i = order[k]
+            elif flags.sampler == UNIFORM:
+                i = int(rng.random() * n)
             else:
                 i = tree_draw(S.tree, greedy, rng)
                 if i < 0:
@@ -149,7 +167,8 @@ def steps_driver(fingerprint: str) -> Any:
             if flags.corner == CACHE_ONLY and S.skip[i] > 0:
                 S.skip[i] -= 1
                 continue
-            S.counters[STEPS] += 1
+            if visiting:
+                S.counters[STEPS] += 1
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
             length = P.label_ptr[i + 1] - P.label_ptr[i]
@@ -176,10 +195,21 @@ def steps_driver(fingerprint: str) -> Any:
 
                 # the corner: from the cache if that improves enough (O16 3.3), else from the max-oracle
                 cached = turn > 0 or flags.corner == CACHE_ONLY
-                if not cached and flags.corner == CACHE_FIRST and flags.cache and best >= 0 and h_best > base:
+                choosing = flags.cache and (flags.corner == CACHE_FIRST or flags.corner == LOOK)
+                if choosing and not cached and best >= 0 and h_best > base:
                     known = S.gap[i]
                     cached = known < np.inf and h_best - base >= max(flags.F * n * known, flags.nu * flags.exact_total)
-                if cached:
+                if flags.corner == LOOK:
+                    if cached:
+                        S.batch.slot[k] = best
+                        S.counters[CACHED_STEPS] += 1
+                    break
+                if flags.corner == MOVE:
+                    target, h, loss = S.batch.slot[k], -np.inf, 0.0
+                    if target >= 0:
+                        loss = pool.losses[target]
+                        h = loss + P.value(i, theta, pool.labels[target, :length])
+                elif cached:
                     target, h, loss = best, h_best, pool.losses[best]
                     S.counters[CACHED_STEPS] += 1
                     if flags.corner == CACHE_ONLY and turn == 0:
@@ -187,7 +217,10 @@ def steps_driver(fingerprint: str) -> Any:
                         if S.gap[i] < flags.skip_below:
                             S.skip[i] = SKIPPED_VISITS
                 else:
-                    loss = P.max_oracle(i, theta, y, scratch)
+                    if flags.corner == RATE:
+                        y[:], loss = S.batch.labels[k, :length], S.batch.losses[k]
+                    else:
+                        loss = P.max_oracle(i, theta, y, scratch)
                     h = loss + P.value(i, theta, y)
                     S.counters[ORACLE_CALLS] += 1
                     S.gap[i] = max(h - base, 0.0) / n
@@ -198,6 +231,9 @@ def steps_driver(fingerprint: str) -> Any:
                         target = insert(pool, i, y, loss, flags.capacity)
                 if target >= 0:
                     pool.used[target] = S.counters[STEPS]
+                if flags.corner == RATE:
+                    S.batch.slot[k] = target
+                    break
 
                 # the direction: a move of one kind, and a step along it
                 kind = flags.step
@@ -255,9 +291,10 @@ def steps_driver(fingerprint: str) -> Any:
                     late = 0.5 * t * (t - 1.0)
                     P.push(i, -gamma * flags.scale * late, delta, S.z)
                     S.z_ell[0] += late * gamma * dl / n
-            S.counters[AVERAGED] += 1
-            if not flags.cache:
-                drop_inactive(pool, i)
+            if visiting:
+                S.counters[AVERAGED] += 1
+                if not flags.cache:
+                    drop_inactive(pool, i)
         return steps, DONE
 
     return run_steps

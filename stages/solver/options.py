@@ -97,6 +97,8 @@ class SolverOptions:
     cache: CacheOptions = field(default_factory=CacheOptions)
     refresh_every: int = 10
     """Effective passes between exact gap passes; 0: only to confirm convergence."""
+    batch_size: int = 1
+    """Blocks drawn at a time, whose oracles are called at the same w, side by side (`minibatch`)."""
     batch_step: bool = False
     """One batch Frank-Wolfe step over all blocks after each exact gap pass."""
     averaging: str = "none"
@@ -117,7 +119,9 @@ class SolverOptions:
         self.cache.check()
         self.acceleration.check()
         _one_of("solver.schedule", self.schedule, SCHEDULES)
+        _check("solver.batch_size", self.batch_size, self.batch_size >= 1, "an integer >= 1")
         if self.schedule != "steps":
+            _check("solver.batch_size", self.batch_size, self.batch_size == 1, f"1, for schedule={self.schedule}")
             _check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for schedule={self.schedule}")
             _check("solver.averaging", self.averaging, self.averaging == "none", f"none, for schedule={self.schedule}")
         if self.batch_step:

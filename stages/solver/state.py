@@ -14,7 +14,7 @@ from numba import njit
 
 from stages.problems.protocol import JIT, Problem, max_label_length
 from stages.solver.compiled import driver
-from stages.solver.loop import N_COUNTERS, State, clip_into
+from stages.solver.loop import N_COUNTERS, Batch, State, clip_into
 from stages.solver.sampling import tree_size
 from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 
@@ -78,6 +78,7 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
         z_ell=np.zeros(2),
         counters=np.zeros(N_COUNTERS, np.int64),
         curvature=np.zeros(2),
+        batch=Batch(np.empty(0, np.int64), np.empty(0), np.empty((0, 0), problem.truth.dtype)),
     )
 
 

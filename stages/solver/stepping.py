@@ -12,6 +12,7 @@ import numpy as np
 from stages.solver.counts import NEVER
 from stages.solver.loop import CACHE_FIRST, DONE, ORACLE_CALLS, POOL_FULL, Flags, steps_driver
 from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.minibatch import run_batches
 from stages.solver.options import SAMPLERS, STEPS
 from stages.solver.sampling import MAX_GAP, PERMUTATION
 
@@ -80,7 +81,7 @@ def take_steps(solver: Any, threshold: float) -> None:
     calls_left = min(options.max_oracle_calls, options.max_passes * n) - (solver.oracle_calls - at.calls_before)
     stop_calls = int(min(float(at.next_refresh), calls + max(calls_left, 1.0)))
     flags = flags_of(solver, threshold if summed else -1.0, stop_calls)
-    why = run(solver, flags, order, steps)
+    why = (run if options.batch_size == 1 else run_batches)(solver, flags, order, steps)
     stale = float(np.sum(solver.state.gap))
     at.exact_due = bool(why != DONE or stale <= threshold or counters[ORACLE_CALLS] >= stop_calls)
     if options.refresh_every and counters[STEP_COUNT] - at.last_refresh >= CACHED_SHARE * options.refresh_every * n:

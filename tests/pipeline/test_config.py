@@ -75,6 +75,11 @@ def test_names__reach_their_fields() -> None:
     assert settings.solver.cache.nu == 0.5
 
 
+def test_key__knows_of_batches_and_is_what_it_was_without_them() -> None:
+    assert "batch_size" not in read(composed()).science["solver"]
+    assert read(composed("solver.batch_size=4")).science["solver"]["batch_size"] == 4
+
+
 @pytest.mark.parametrize(
     ("override", "key", "says"),
     [
@@ -86,6 +91,7 @@ def test_names__reach_their_fields() -> None:
         ("solver.sampling=gaps", "solver.sampling", "permutation"),
         ("solver.name=../elsewhere", "solver.name", "a name"),
         ("solver.cache.F=x", "solver.cache.F", "'x'"),
+        ("solver.batch_size=0", "solver.batch_size", ">= 1"),
         ("+solver.cache.G=1", "solver.cache.G", "unknown key"),
         ("+solver.sampler=gap", "solver.sampler", "sampling"),
         ("+path.lam=1", "path.lam", "lambda"),

@@ -164,8 +164,10 @@ def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, 
         {"sampler": "gap", "degree": 2.0},
         {"sampler": "permutation", "capacity": 2, "problem": "chain"},
         {"sampler": "uniform", "refresh_every": 0, "averaging": "none"},
+        {"sampler": "gap", "batch_size": 4, "problem": "chain"},
+        {"sampler": "permutation", "batch_size": 3, "cache": "none", "step": "away"},
     ],
-    ids=["batch", "degree", "capacity", "no_refresh"],
+    ids=["batch", "degree", "capacity", "no_refresh", "mini_batch", "mini_batch_permutation"],
 )
 def test_resume__is_bit_equal_with_every_other_choice(tmp_path: Path, choices) -> None:
     problem = TINY[choices.get("problem", "multiclass")]()

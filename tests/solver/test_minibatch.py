@@ -1,0 +1,339 @@
+"""Mini-batches: the plain loop's bits at tau = 1, nobody's workers in the result, and DESIGN 2.6 at any tau."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from dense import optimum, primal_value
+from tiny import TINY, multiclass
+
+from stages.problems import build
+from stages.problems.multiclass import Multiclass
+from stages.solver import stepping
+from stages.solver.fixed_lambda import Solver
+from stages.solver.gaps import exact_gaps, serial
+from stages.solver.loop import CACHED_STEPS, ORACLE_CALLS
+from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.minibatch import run_batches
+from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.path import begin
+from stages.solver.sampling import GAP, MAX_GAP, UNIFORM, draw_distinct, tree_rebuild, tree_size
+from stages.solver.state import derive
+from stages.solver.supports import pack
+
+LAM = 0.3
+
+
+@functools.cache
+def tiny(name):
+    return TINY[name]()
+
+
+@functools.cache
+def best(name):
+    return optimum(tiny(name), LAM)
+
+
+def solver_of(problem, lam=LAM, seed=0, map_ranges=serial, **choices) -> Solver:
+    cache = CacheOptions(kind=choices.pop("cache", "none"))
+    options = SolverOptions(cache=cache, **choices)
+    options.check()
+    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, map_ranges=map_ranges)
+
+
+def never(solver):
+    return None
+
+
+def bits(solver: Solver) -> list[bytes]:
+    """Everything that is committed, and the trace but its seconds."""
+    S = solver.state
+    arrays = [*pack(S.pool, solver.problem.label_ptr), S.gap, S.counters, S.z, S.z_ell, S.u]
+    trace = np.array([(*row[:5], *row[7:]) for row in solver.trace])
+    return [array.tobytes() for array in (*arrays, trace)] + [str(solver.rng.bit_generator.state).encode()]
+
+
+MEMBERS = list(itertools.product(SAMPLERS, STEPS, ("none", "gap")))
+
+
+@pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
+@pytest.mark.parametrize("averaging", ["none", "weighted"])
+def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, averaging) -> None:
+    found = []
+    for _ in range(2):
+        one = []
+        for name in ("chain", "multiclass_cone", "segmentation"):
+            choices = {"sampler": sampler, "step": step, "cache": cache, "averaging": averaging, "refresh_every": 3}
+            solver = solver_of(tiny(name), lam=0.01, rebase_steps=7, max_passes=20.0, **choices)
+            solver.solve(1e-9, never)
+            one += bits(solver)
+        found.append(one)
+        monkeypatch.setattr(stepping, "run", run_batches)
+    assert found[0] == found[1]
+
+
+def backwards(fn, ranges):
+    """The last range first."""
+    return [fn(*r) for r in ranges[::-1]][::-1]
+
+
+def on_threads(fn, ranges):
+    """All at once."""
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda r: fn(*r), ranges))
+
+
+def in_two(fn, ranges):
+    """Ranges joined to two."""
+    half = len(ranges) // 2
+    return [fn(part[0][0], part[-1][1]) for part in (ranges[:half], ranges[half:]) if part]
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass", "segmentation"])
+@pytest.mark.parametrize(("sampler", "cache"), [("gap", "gap"), ("uniform", "none")])
+def test_batches__do_not_depend_on_who_calls_the_oracles(name, sampler, cache) -> None:
+    found = []
+    for map_ranges in (serial, backwards, on_threads, in_two):
+        choices = {"sampler": sampler, "cache": cache, "batch_size": 3, "max_passes": 12.0}
+        solver = solver_of(tiny(name), lam=0.01, map_ranges=map_ranges, **choices)
+        solver.solve(1e-9, never)
+        found.append(bits(solver))
+    assert all(one == found[0] for one in found)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
+def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, step, cache) -> None:
+    problem = tiny(name)
+    tolerance = 2e-3 if step == "fw" else 1e-6
+    choices = {"sampler": sampler, "step": step, "cache": cache, "batch_size": 3}
+    solver = solver_of(problem, max_passes=20000.0, refresh_every=2, **choices)
+    status, point = solver.solve(tolerance, never)
+    assert status is Status.CONVERGED
+    assert -1e-12 <= point.gap <= tolerance
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
+    assert point.dual <= best(name) + 1e-7 <= point.primal + 2e-7
+    assert point.primal == pytest.approx(primal_value(problem, solver.state.w, LAM), abs=1e-9)
+    supports = pack(solver.state.pool, problem.label_ptr)
+    assert supports.alpha.min() >= 0.0
+    np.testing.assert_allclose(np.add.reduceat(supports.alpha, supports.offset[:-1]), 1.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("cache", ["none", "gap"])
+def test_batches__dual_never_falls_and_running_state_is_the_derived_one(name, step, cache) -> None:
+    problem = tiny(name)
+    size = problem.n - 1
+    solver = solver_of(
+        problem,
+        lam=0.01,
+        sampler="uniform",
+        step=step,
+        cache=cache,
+        batch_size=size,
+        rebase_steps=size,
+        refresh_every=0,
+    )
+    solver.rebase()
+    last = -np.inf
+    for _ in range(60):
+        dual = solver.certificate(0.0).dual
+        assert dual >= last - 1e-12
+        last = dual
+        before = int(solver.state.counters[STEP_COUNT])
+        solver.take_steps(-1.0)
+        S = solver.state
+        assert S.counters[STEP_COUNT] == before + size
+        running = S.ell.copy(), S.u.copy()
+        derive(problem, S, solver.scale)
+        for a, b in zip(running, (S.ell, S.u), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-11)
+        assert (pack(S.pool, problem.label_ptr).alpha >= 0.0).all()
+    assert last > 0.0
+
+
+def twins(size: float):
+    """Two examples of one class; the second's features are the first's times `size`."""
+    return build("multiclass", {"x": np.array([[1.0], [size]]), "labels": np.zeros(2, int)}, {"classes": 2})
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_batches__skip_a_move_that_no_longer_ascends(step) -> None:
+    """Both blocks ask for the same change of w. The first makes all of it; the second would overshoot."""
+    solver = solver_of(twins(1.5), lam=0.1, sampler="permutation", step=step, batch_size=2, rebase_steps=2, cache="gap")
+    solver.rebase()
+    order = np.random.default_rng([0, 0]).permutation(2)
+    solver.take_steps(-1.0)
+    S = solver.state
+    # the corners' gaps at w = 0: n g_i is the loss
+    np.testing.assert_array_equal(S.gap, [0.5, 0.5])
+    moved = S.ell[order]
+    assert moved[0] > 0.0
+    if order[0] == 0:
+        # s - gamma ||B delta||^2 x x' / (lambda n) <= 0 for the larger example, after the smaller one's exact step
+        assert moved[1] == 0.0
+        assert S.pool.counts[1] == 2, "the corner is paid for: the cache keeps it"
+    assert S.counters[STEP_COUNT] == 2
+    # the same two visits one by one: the second oracle sees the new w
+    plain = solver_of(twins(1.5), lam=0.1, sampler="permutation", step=step, rebase_steps=2, cache="gap")
+    plain.rebase()
+    plain.take_steps(-1.0)
+    assert plain.certificate(0.0).dual >= solver.certificate(0.0).dual - 1e-15
+
+
+@pytest.mark.parametrize("cache", ["none", "gap"])
+@pytest.mark.parametrize(("sampler", "step"), [("gap", "pairwise"), ("uniform", "fw"), ("max_gap", "away")])
+def test_batches__note_gaps_of_the_common_w_and_ask_no_more_than_they_must(sampler, step, cache) -> None:
+    problem = multiclass(n=20)
+    asked, saved = [], 0
+    solver = solver_of(
+        problem, lam=0.01, sampler=sampler, step=step, cache=cache, batch_size=6, rebase_steps=6, refresh_every=0
+    )
+
+    def map_ranges(fn, ranges):
+        asked.append(len(ranges))
+        return serial(fn, ranges)
+
+    for _ in range(40):
+        solver.rebase()
+        S = solver.state
+        true = exact_gaps(problem, S.w, S.mu, S.ell).gap
+        known, before = S.gap.copy(), S.counters.copy()
+        asked.clear()
+        solver.map_ranges = map_ranges
+        solver.take_steps(-1.0)
+        noted = S.gap != known
+        np.testing.assert_allclose(S.gap[noted], np.maximum(true[noted], 0.0), atol=1e-13)
+        made = S.counters - before
+        assert made[ORACLE_CALLS] == sum(asked)
+        assert made[ORACLE_CALLS] + made[CACHED_STEPS] == made[STEP_COUNT]
+        saved += made[CACHED_STEPS]
+    assert (saved > 0) == (cache == "gap")
+
+
+@pytest.mark.parametrize("cache", ["none", "gap"])
+def test_limits__hold_to_the_oracle_call(cache) -> None:
+    problem = tiny("multiclass")
+    solver = solver_of(problem, lam=0.001, batch_size=5, cache=cache, max_oracle_calls=23, refresh_every=0)
+    status, _ = solver.solve(1e-12, never)
+    assert status is Status.ORACLE_LIMIT
+    assert solver.state.counters[ORACLE_CALLS] == 23
+    solver = solver_of(problem, lam=0.001, batch_size=5, cache=cache, max_passes=40.0, refresh_every=2)
+    solver.solve(1e-12, never)
+    calls = np.array(solver.trace)[:, 3]
+    # two effective passes of steps and one exact pass, time after time; less where no known gap is left
+    assert max(np.diff(calls)) == 3 * problem.n
+
+
+@pytest.mark.parametrize("sampler", [UNIFORM, GAP, MAX_GAP])
+def test_draw__is_of_distinct_blocks_and_leaves_the_tree(sampler) -> None:
+    rng = np.random.default_rng(3)
+    gap = rng.random(11)
+    gap[[2, 7]] = np.inf
+    gap[5] = 0.0
+    tree = np.zeros(tree_size(gap.size))
+    for size in (1, 4, 11):
+        tree_rebuild(tree, sampler == MAX_GAP, 1.0, gap)
+        before, out = tree.copy(), np.empty(size, np.int64)
+        drawn = draw_distinct(sampler, 1.0, tree, gap, rng, out)
+        assert drawn == (10 if sampler != UNIFORM and size == 11 else size)
+        assert np.unique(out[:drawn]).size == drawn
+        np.testing.assert_array_equal(tree, before)
+        if sampler != UNIFORM:
+            assert out[:drawn].tolist()[:2] == [2, 7][: min(2, size)]
+        if sampler == MAX_GAP:
+            assert (np.diff(gap[out[2:drawn]]) <= 0.0).all()
+
+
+def test_draw__is_that_of_single_steps_among_the_rest() -> None:
+    """P(first = a, second = b) = p_a p_b / (1 - p_a)."""
+    gap = np.array([0.5, 0.3, 0.2])
+    tree, out, rng = np.zeros(tree_size(3)), np.empty(2, np.int64), np.random.default_rng(0)
+    tree_rebuild(tree, False, 1.0, gap)
+    for sampler, p in ((GAP, gap), (UNIFORM, np.full(3, 1 / 3))):
+        seen, draws = np.zeros((3, 3)), 20000 if not numba.config.DISABLE_JIT else 4000
+        for _ in range(draws):
+            draw_distinct(sampler, 1.0, tree, gap, rng, out)
+            seen[out[0], out[1]] += 1.0 / draws
+        expected = np.outer(p, p) / (1.0 - p)[:, None]
+        np.fill_diagonal(expected, 0.0)
+        np.testing.assert_allclose(seen, expected, atol=4.0 * np.sqrt(0.25 / draws))
+
+
+class Waiting(NamedTuple):
+    """Multiclass with an oracle in Python that takes its time."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    x: np.ndarray
+    norms2: np.ndarray
+    cost: np.ndarray
+
+    scores, value, add, norm2 = Multiclass.scores, Multiclass.value, Multiclass.add, Multiclass.norm2
+    push, loss, decode, scratch = Multiclass.push, Multiclass.loss, Multiclass.decode, Multiclass.scratch
+
+    def max_oracle(self, i, theta, y, scratch):
+        cost = self.cost[self.truth[i]]
+        with numba.objmode(found="intp"):
+            found = slow_oracle(theta, cost)
+        y[0] = found
+        return cost[found]
+
+
+active, most_active = 0, 0
+lock = threading.Lock()
+
+
+def slow_oracle(theta, cost) -> int:
+    """argmax, after a little while."""
+    global active, most_active
+    with lock:
+        active += 1
+        most_active = max(most_active, active)
+    time.sleep(0.002)
+    with lock:
+        active -= 1
+    return int(np.argmax(theta + cost))
+
+
+@pytest.mark.filterwarnings("ignore:.*object mode won't allow parallel")
+@pytest.mark.parametrize("cache", ["none", "gap"])
+def test_slow_python_oracle__side_by_side_gives_the_same_bits(cache) -> None:
+    global most_active
+    plain = multiclass(n=8)
+    found = []
+    for problem, map_ranges in ((plain, serial), (Waiting(*plain), serial), (Waiting(*plain), on_threads)):
+        most_active = 0
+        choices = {"sampler": "gap", "cache": cache, "batch_size": 4, "max_passes": 6.0, "refresh_every": 2}
+        solver = solver_of(problem, lam=0.01, map_ranges=map_ranges, **choices)
+        solver.solve(1e-9, never)
+        found.append(bits(solver))
+        if map_ranges is on_threads:
+            assert 2 <= most_active <= 8, "oracles of one batch wait side by side"
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        ({"batch_size": 0}, r"solver\.batch_size: expected an integer >= 1, got 0"),
+        ({"batch_size": 2, "schedule": "accelerated"}, r"solver\.batch_size: expected 1, for schedule=accelerated"),
+    ],
+)
+def test_options__refuse_sizes_that_cannot_be(choices, says) -> None:
+    with pytest.raises(ValueError, match=says):
+        SolverOptions(cache=CacheOptions(kind="gap"), **choices).check()
