@@ -4,8 +4,8 @@ For oracles that are worth waiting for. In turn:
 
 1. *draw* tau distinct blocks as the sampler says (`sampling.draw_distinct`);
 2. *look* whose best cached corner is enough at the common w: these need no oracle;
-3. *ask* the oracles of the others, wherever `map_ranges` has them computed: labels and losses come back, nothing else, so no
-   sum depends on where;
+3. *ask* the oracles of the others, side by side, wherever `spread` has them called: labels and losses are taken from there
+   and nothing else, so no sum depends on where;
 4. *rate* the answers: block gaps at the common w, which sampling and the cache rule go by, and corners into the pool;
 5. *move* block after block in the order they were drawn. Each step is the ordinary one towards the corner it was given, with
    exact line search against the w it meets; a direction that no longer ascends there is not taken. So the dual never falls,
@@ -23,10 +23,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from stages.problems.protocol import JIT
-from stages.solver.compiled import driver
 from stages.solver.counts import NEVER
 from stages.solver.loop import (
     CALLS_REACHED,
@@ -40,6 +37,7 @@ from stages.solver.loop import (
     Flags,
     steps_driver,
 )
+from stages.solver.oracles import corners_at
 from stages.solver.sampling import MAX_GAP, PERMUTATION, draw_distinct
 
 
@@ -81,39 +79,8 @@ def take_batch(solver: Any, flags: Flags, blocks: np.ndarray) -> None:
         phase(LOOK, blocks, nothing._replace(slot=slot))
     asked = slot < 0
     if asked.any():
-        labels, losses = ask(solver, blocks[asked], solver.state.w)
-        rated = Batch(np.full(losses.size, -1), losses, labels)
+        found = corners_at(P, solver.state.w, blocks[asked], solver.spread)
+        rated = Batch(np.full(found.loss.size, -1), found.loss, found.corner)
         phase(RATE, blocks[asked], rated)
         slot[asked] = rated.slot
     phase(MOVE, blocks, nothing._replace(slot=slot))
-
-
-def ask(solver: Any, blocks: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Labels (blocks, longest) and losses (blocks,) of one oracle call for each of `blocks` at w, each a task of its own."""
-    P = solver.problem
-    labels = np.zeros((blocks.size, solver.state.pool.labels.shape[1]), P.truth.dtype)
-    losses = np.empty(blocks.size)
-    kernel = oracles_driver(P)
-
-    def part(start: int, stop: int) -> None:
-        kernel(P, w, blocks, start, stop, labels, losses)
-
-    solver.map_ranges(part, [(k, k + 1) for k in range(blocks.size)])
-    return labels, losses
-
-
-@driver
-def oracles_driver(fingerprint: str) -> Any:
-    """`oracles(P, w, blocks, start, stop, labels, losses)`: one oracle call for each of blocks[start:stop]."""
-
-    @njit(cache=True, **JIT)
-    def oracles(P, w, blocks, start, stop, labels, losses):
-        fingerprint  # noqa: B018
-        scratch = P.scratch()
-        for k in range(start, stop):
-            i = blocks[k]
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-            P.scores(i, w, theta)
-            losses[k] = P.max_oracle(i, theta, labels[k, : P.label_ptr[i + 1] - P.label_ptr[i]], scratch)
-
-    return oracles
