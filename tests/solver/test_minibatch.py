@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -16,7 +13,6 @@ from dense import optimum, primal_value
 from tiny import TINY, multiclass
 
 from stages.problems import build
-from stages.problems.multiclass import Multiclass
 from stages.solver import stepping
 from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
@@ -261,65 +257,6 @@ def test_draw__is_that_of_single_steps_among_the_rest() -> None:
         expected = np.outer(p, p) / (1.0 - p)[:, None]
         np.fill_diagonal(expected, 0.0)
         np.testing.assert_allclose(seen, expected, atol=4.0 * np.sqrt(0.25 / draws))
-
-
-class Waiting(NamedTuple):
-    """Multiclass with an oracle in Python that takes its time."""
-
-    n: int
-    d: int
-    local_ptr: np.ndarray
-    label_ptr: np.ndarray
-    truth: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    x: np.ndarray
-    norms2: np.ndarray
-    cost: np.ndarray
-
-    scores, value, add, norm2 = Multiclass.scores, Multiclass.value, Multiclass.add, Multiclass.norm2
-    push, loss, decode, scratch = Multiclass.push, Multiclass.loss, Multiclass.decode, Multiclass.scratch
-
-    def max_oracle(self, i, theta, y, scratch):
-        cost = self.cost[self.truth[i]]
-        with numba.objmode(found="intp"):
-            found = slow_oracle(theta, cost)
-        y[0] = found
-        return cost[found]
-
-
-active, most_active = 0, 0
-lock = threading.Lock()
-
-
-def slow_oracle(theta, cost) -> int:
-    """argmax, after a little while."""
-    global active, most_active
-    with lock:
-        active += 1
-        most_active = max(most_active, active)
-    time.sleep(0.002)
-    with lock:
-        active -= 1
-    return int(np.argmax(theta + cost))
-
-
-@pytest.mark.filterwarnings("ignore:.*object mode won't allow parallel")
-@pytest.mark.parametrize("cache", ["none", "gap"])
-def test_slow_python_oracle__side_by_side_gives_the_same_bits(cache) -> None:
-    global most_active
-    plain = multiclass(n=8)
-    found = []
-    slow = Waiting(*plain)
-    for problem, spread in ((plain, HERE), (slow, HERE), (slow, elsewhere(slow))):
-        most_active = 0
-        choices = {"sampler": "gap", "cache": cache, "batch_size": 4, "max_passes": 6.0, "refresh_every": 2}
-        solver = solver_of(problem, lam=0.01, spread=spread, **choices)
-        solver.solve(1e-9, never)
-        found.append(bits(solver))
-        if spread is not HERE:
-            assert 2 <= most_active <= 8, "oracles of one batch wait side by side"
-    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize(
