@@ -12,16 +12,24 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.compute import pin_threads
 from pipeline.config import CONF, explain
+from pipeline.plan import Asked, has_variants, job_of_multirun
 from pipeline.run import INTERRUPTED, run
-from pipeline.sweep import sweep
+from pipeline.sweep import multirun, sweep
 
 _codes: list[int] = []
+_asked: list[Asked] = []
 
 
 @hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
 def _job(cfg: DictConfig) -> None:
-    if not any(code >= INTERRUPTED for code in _codes):  # an interrupted sweep starts no more jobs
-        _codes.append(run(cfg) if cfg.get("sweep") is None else sweep(cfg))
+    if any(code >= INTERRUPTED for code in _codes):
+        return  # an interrupted sweep starts no more
+    if has_variants(cfg):
+        _codes.append(sweep(cfg))
+    elif (job := job_of_multirun(cfg)) is not None:
+        _asked.append(job)  # all of them together, once all are known to compose
+    else:
+        _codes.append(run(cfg))
 
 
 def main() -> int:
@@ -33,6 +41,8 @@ def main() -> int:
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))  # wherever it was written
     try:
         _job()
+        if _asked:
+            _codes.append(multirun(_asked))
     except (HydraException, OmegaConfBaseException) as error:
         print(f"error: {explain(error)}", file=sys.stderr)
         return 2

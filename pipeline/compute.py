@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WINDOW = 8
 """Items a worker in one window of `map_blocks`: what is in memory at a time."""
 
@@ -213,7 +214,7 @@ def pin_threads() -> None:
 
     Blocks are the unit of parallelism, and sums then do not depend on the number of cores.
     """
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    for name in THREADS:
         os.environ[name] = "1"
     os.environ["OPENCV_FOR_THREADS_NUM"] = "1"
 

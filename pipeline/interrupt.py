@@ -32,6 +32,9 @@ class Stop:
         Seconds between two looks at it.
     """
 
+    everywhere = 0
+    """A signal's number once every run of this process is to stop, as those of a sweep's worker: not in its main thread."""
+
     def __init__(self, with_parent: bool = False, every: float = 0.5) -> None:
         self.signal = signal.SIGINT.value
         self._flag = False
@@ -54,11 +57,13 @@ class Stop:
 
     def __call__(self) -> bool:
         """Whether a stop was asked for."""
+        if Stop.everywhere and not self._flag:
+            self.request(Stop.everywhere)
         return self._flag
 
     def check(self) -> None:
         """Raise Interrupted if a stop was asked for."""
-        if self._flag:
+        if self():
             raise Interrupted(self.signal)
 
     def request(self, number: int = signal.SIGINT.value) -> None:

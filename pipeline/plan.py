@@ -1,4 +1,4 @@
-"""What a sweep is made of: variants × lambdas × seeds, each an ordinary run's configuration.
+"""What a sweep is made of: ordinary runs' configurations, those of a multirun, or variants × lambdas × seeds.
 
 A variant is a name and the overrides that make it, as a command line would give them: `bcfw: [solver=bcfw]`. They come
 after the user's own, so that `solver.degree=2` on the command line holds for every variant that does not set it.
@@ -7,15 +7,17 @@ after the user's own, so that `solver.degree=2` on the command line holds for ev
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import ConfigError, Settings, read, typed
+from pipeline.config import ConfigError, Settings, TrackingOptions, default_workers, fingerprint, read, typed
 
+EXPORT = "run.export: is of one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
 FIGURES = ("methods", "staleness", "regimes", "work")
 
 
@@ -65,26 +67,51 @@ class SweepOptions:
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of a sweep."""
+    """One run of a sweep; without settings one that cannot be run, and `status` and `error` say why."""
 
+    name: str
     variant: str
     lam: str
     """As the sweep names it: a number, 1/n, or empty."""
-    seed: int
+    seed: int | None
     config: dict[str, Any]
-    settings: Settings
+    settings: Settings | None
+    source: Mapping[str, Any]
+    experiment: str | None
+    overrides: tuple[str, ...] = ()
+    status: str = "waiting"
+    error: str = ""
 
-    @property
-    def name(self) -> str:
-        return " ".join(
-            word for word in (self.variant, f"λ={self.lam}" if self.lam else "", f"seed={self.seed}") if word
-        )
+
+@dataclass(frozen=True)
+class Asked:
+    """One job of a Hydra multirun, as it was composed."""
+
+    cfg: DictConfig
+    experiment: str | None
+    overrides: tuple[str, ...]
 
 
 def sweep_options(cfg: DictConfig) -> SweepOptions:
     """The group `sweep` of `cfg`, checked; ConfigError names the key."""
     options: SweepOptions = typed("sweep", cfg.sweep, SweepOptions())
     return options
+
+
+def job_of_multirun(cfg: DictConfig) -> Asked | None:
+    """`cfg` as a job of a multirun that Hydra itself launches; None for a single run, or another launcher's job."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    hydra = HydraConfig.get()
+    if hydra.mode != RunMode.MULTIRUN or not hydra.launcher._target_.endswith(".BasicLauncher"):
+        return None
+    return Asked(cfg, hydra.runtime.choices.get("experiment"), tuple(hydra.overrides.task))
+
+
+def has_variants(cfg: DictConfig) -> bool:
+    """Whether `cfg` describes a sweep of its own, and not one run."""
+    return bool((cfg.get("sweep") or {}).get("variants"))
 
 
 def composed(variant: list[str], given: list[str], compose: Callable[[list[str]], DictConfig]) -> DictConfig:
@@ -97,7 +124,12 @@ def composed(variant: list[str], given: list[str], compose: Callable[[list[str]]
 
 
 def plan(
-    options: SweepOptions, given: list[str], compose: Callable[[list[str]], DictConfig], blocks: int, experiment: str
+    options: SweepOptions,
+    given: list[str],
+    compose: Callable[[list[str]], DictConfig],
+    blocks: int,
+    source: Mapping[str, Any],
+    experiment: str,
 ) -> list[Planned]:
     """Every run of the sweep, variants within seeds within lambdas: the first results compare all variants.
 
@@ -109,6 +141,8 @@ def plan(
         Overrides to configuration.
     blocks : int
         Training blocks n, for `1/n`.
+    source : mapping
+        What the data set says of its files.
     """
     names = options.only or list(options.variants)
     configs = {name: composed(options.variants[name], given, compose) for name in names}
@@ -128,7 +162,66 @@ def plan(
                 settings = read(cfg, experiment=experiment)
                 label = lam if isinstance(lam, str) else f"{lam:g}"
                 config: Any = OmegaConf.to_container(cfg, resolve=True)
-                jobs.append(Planned(name, label, seed, config, settings))
+                words = " ".join(word for word in (name, f"λ={label}" if label else "", f"seed={seed}") if word)
+                jobs.append(Planned(words, name, label, seed, config, settings, source, experiment))
     if len({(job.variant, job.lam, job.seed) for job in jobs}) < len(jobs):
         raise ConfigError("sweep: the same variant, lambda and seed are asked for twice")
     return jobs
+
+
+def plan_multirun(
+    asked: Sequence[Asked], source: Callable[[Settings], Mapping[str, Any]]
+) -> tuple[list[Planned], int, TrackingOptions]:
+    """The runs of a multirun, in its order; how many at a time; how they are tracked.
+
+    A run is named by what tells it from the others. Cores are shared: `compute=threads` without a number of workers gets
+    as many as there are for each. A job that cannot be run is there all the same, refused or failed.
+
+    Parameters
+    ----------
+    source : callable
+        What a data set says of its files; ValueError or OSError if it cannot.
+    """
+    from stages.datasets import DataError
+
+    alike = set.intersection(*(set(job.overrides) for job in asked))
+    options = [job.cfg.get("sweep") or {} for job in asked]
+    wanted = next((o["workers"] for o in options if o.get("workers") is not None), None)
+    workers = wanted if isinstance(wanted, int) and wanted >= 1 else default_workers()
+    share = max(1, default_workers() // min(workers, len(asked)))
+    jobs, tracking, sources = [], None, {}
+    for job in asked:
+        words = " ".join(word for word in job.overrides if word not in alike) or job.experiment or "run"
+        refused = Planned(words, words, "", None, {}, None, {}, job.experiment, job.overrides)
+        try:
+            if wanted is not None and (not isinstance(wanted, int) or wanted < 1):
+                raise ConfigError(f"sweep.workers: expected an integer >= 1, or null, got {wanted!r}")
+            cfg = copy.deepcopy(job.cfg)
+            settings = read(cfg, experiment=job.experiment, overrides=job.overrides)
+            if settings.run.export is not None and len(asked) > 1:
+                raise ConfigError(EXPORT)
+        except ValueError as error:
+            jobs.append(dataclasses.replace(refused, status="refused", error=_line(error)))
+            continue
+        tracking = tracking or settings.tracking
+        OmegaConf.set_struct(cfg, False)
+        cfg.sweep, cfg.tracking = None, {"kind": "none", "uri": None}
+        if settings.compute.kind == "threads" and settings.compute.workers is None:
+            cfg.compute.workers = share
+        data = fingerprint(settings.dataset)
+        try:
+            if data not in sources:
+                sources[data] = source(settings)
+        except (ValueError, OSError) as error:
+            fault = "failed" if isinstance(error, DataError | OSError) else "refused"
+            jobs.append(dataclasses.replace(refused, status=fault, error=_line(error)))
+            continue
+        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        jobs.append(
+            dataclasses.replace(refused, seed=settings.seed, config=config, settings=settings, source=sources[data])
+        )
+    return jobs, workers, tracking or TrackingOptions("none")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

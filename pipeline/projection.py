@@ -70,17 +70,17 @@ def project_sweep(uri: str, folder: Path, found: Mapping[str, Any], status: str)
     Parameters
     ----------
     found : mapping
-        The content of its summary.json: key, experiment, name, created_ms, params, jobs, and at the end figures.
+        The content of its summary.json.
     """
     tags = {"gapwise.sweep": found["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder)}
     with _store(uri) as client:
         experiment = _experiment(client, uri, found["experiment"] or "gapwise")
-        run_id = _found_or_made(client, experiment, "gapwise.sweep", tags, found["created_ms"], folder.name)
-        ended = int(found.get("ended_ms", found["created_ms"]))
-        counts = [(f"runs_{name}", float(value), ended, 0) for name, value in found.get("statuses", {}).items()]
+        ended = int(found["updated_ms"])
+        run_id = _found_or_made(client, experiment, "gapwise.sweep", tags, ended, folder.name)
+        counts = [(f"runs_{name}", float(value), ended, 0) for name, value in found["statuses"].items()]
         losses = [row["test_loss"] for row in found["jobs"] if row.get("test_loss") is not None]
         best = [("best_test_loss", float(min(losses)), ended, 0)] if losses else []
-        _log(client, run_id, [*counts, *best], {name: str(value)[:500] for name, value in found["params"].items()})
+        _log(client, run_id, [*counts, *best], {name: str(value)[:500] for name, value in found["common"].items()})
         if status != "RUNNING":
             for figure in sorted((folder / "figures").glob("*.png")):
                 client.log_artifact(run_id, str(figure), "figures")

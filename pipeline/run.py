@@ -11,7 +11,7 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,8 @@ EXPECTED = ("CertificateError", "StateError", "WorkersDiedError")
 log = logging.getLogger("gapwise")
 
 
-def run(cfg: DictConfig, experiment: str | None = None) -> int:
-    """Do what the composed `cfg` says, as part of `experiment`; the exit code.
+def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str] = ()) -> int:
+    """Do what the composed `cfg` says, as part of `experiment`; the exit code. `overrides` are for where Hydra is not.
 
     0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted.
     """
@@ -52,7 +52,7 @@ def run(cfg: DictConfig, experiment: str | None = None) -> int:
     directory, features, features_key = places(settings, source)
     tracker = open_tracker(settings.tracking, directory)
     try:
-        found = _complete(directory, settings) if settings.run.stage is None else None
+        found = complete(directory, settings) if settings.run.stage is None else None
         if found and settings.run.export is not None:
             directory.manifest = read_json(directory.path / "manifest.json")
             found = None if directory.damaged() else found  # a copy of what is damaged would look sound
@@ -64,7 +64,7 @@ def run(cfg: DictConfig, experiment: str | None = None) -> int:
             return _sync(settings, directory, tracker)
         with locked(directory.path / "lock", _wait if settings.run.managed else None):
             directory.prepare(settings, source)
-            attempt = directory.attempt(_hydra_files(cfg))
+            attempt = directory.attempt(_hydra_files(cfg, overrides))
             with (
                 Stop(with_parent=settings.run.managed) as stop,
                 Progress(attempt / "pipeline.log") as progress,
@@ -145,7 +145,7 @@ def _stages(job: Job) -> dict[str, Any] | None:
             break
     if set(GRAPH) - set(done):
         return None
-    if found := _complete(job.dir, job.settings):
+    if found := complete(job.dir, job.settings):
         return found
     found = result.build(job.settings, job.dir)
     write_json(job.dir.path / "result.json", found)
@@ -159,7 +159,7 @@ def _sync(settings: Settings, directory: RunDir, tracker: Tracker) -> int:
     if not (directory.path / "manifest.json").is_file():
         raise FileNotFoundError(f"{directory.path}: there is no such run yet; run.stage=sync only shows what is there")
     with locked(directory.path / "lock"):
-        tracker.sync("FINISHED" if _complete(directory, settings) else "KILLED")
+        tracker.sync("FINISHED" if complete(directory, settings) else "KILLED")
     print(f"run: {directory.path}")
     return DONE
 
@@ -180,7 +180,7 @@ def _drop_damaged(job: Job) -> None:
             raise ValueError(f"{job.features_path}: {damage}; run.stage=featurize makes the features again")
 
 
-def _complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
+def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
     """result.json of a run with nothing left to do; one that is damaged is made again."""
     try:
         found = read_json(directory.path / "result.json")
@@ -232,11 +232,13 @@ def experiment_name() -> str | None:
     return HydraConfig.get().runtime.choices.get("experiment") if HydraConfig.initialized() else None
 
 
-def _hydra_files(cfg: DictConfig) -> dict[str, str]:
+def _hydra_files(cfg: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
     """What Hydra would have written into the run directory, had it known which one that is."""
     from hydra.core.hydra_config import HydraConfig
 
     files = {"config.yaml": OmegaConf.to_yaml(cfg)}
+    if overrides:
+        files["overrides.yaml"] = OmegaConf.to_yaml(list(overrides))
     if HydraConfig.initialized():
         hydra = HydraConfig.get()
         files["overrides.yaml"] = OmegaConf.to_yaml(hydra.overrides.task)

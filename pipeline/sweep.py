@@ -1,195 +1,223 @@
-"""A sweep: many ordinary runs over a bounded number of dask worker processes, a table, and figures over all of them.
+"""A sweep: many ordinary runs over a bounded number of worker processes, a table, and figures over all of them.
 
-Every run lies in its own run directory and resumes singly: a sweep that was killed, issued again, skips what is complete
-and goes on with what is not. A run that fails, or whose worker dies again and again, does not stop the others. Where a
-sweep lies, `<run.root>/sweeps/<experiment>-<key>`, depends on the science of its runs only.
+The runs are those of a Hydra multirun, or the variants × lambdas × seeds of an experiment (`pipeline.plan`). Each lies in
+its own run directory and resumes singly: a sweep that was interrupted or killed, issued again, skips what is complete and
+goes on with what is not. A run that fails, or whose worker dies twice, does not stop the others. Where a sweep lies,
+`<run.root>/sweeps/<experiment>-<key>`, depends on the science of its runs only.
 """
 
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
-import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from pipeline.compute import Compute, pin_threads
-from pipeline.config import ConfigError, Settings, default_workers, fingerprint, read
+from pipeline import sweep_table as table
+from pipeline.compute import Compute
+from pipeline.config import ConfigError, Settings, TrackingOptions, default_workers, fingerprint, read
 from pipeline.graph import make_features
-from pipeline.plan import Planned, SweepOptions, plan, sweep_options
-from pipeline.run import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, experiment_name, places, run
-from pipeline.rundir import LockedError, locked, read_json, write_json
+from pipeline.interrupt import Interrupted, Stop
+from pipeline.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
+from pipeline.run import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, complete, experiment_name, places
+from pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
+from pipeline.tracking import SweepTracker
+from pipeline.workers import Task, run_tasks
 
-FORMAT_VERSION = 1
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-DEATHS = 2
-"""Worker deaths a run survives before it counts as failed."""
+FORMAT_VERSION = 2
+SAY_SECONDS = 30.0
+"""Between two looks at the runs that go on."""
+
+
+@dataclass
+class Sweep:
+    """What is to be run, what is known of each run (`sweep_table.row`), and where the sweep lies."""
+
+    experiment: str | None
+    jobs: list[Planned]
+    workers: int
+    tracking: TrackingOptions
+    figure: str | None = None
+
+    def __post_init__(self) -> None:
+        places_of = [None if job.settings is None else places(job.settings, job.source)[0] for job in self.jobs]
+        self.rows = [table.row(job, where) for job, where in zip(self.jobs, places_of, strict=True)]
+        self.key = fingerprint({"format": FORMAT_VERSION, "runs": sorted({where.key for where in places_of if where})})
+        root = next((Path(job.settings.run.root) for job in self.jobs if job.settings is not None), Path())
+        name = self.experiment or "multirun"
+        self.folder = root.expanduser().resolve() / "sweeps" / f"{name}-{self.key[:8]}"
 
 
 def sweep(cfg: DictConfig) -> int:
     """All runs of the experiment that `cfg` describes; the exit code: 0, or 1 if any failed, 2 for a bad configuration."""
-    from stages.datasets import DataError, open_dataset
+    from stages.datasets import DataError
 
     experiment = experiment_name() or "sweep"
+    with Stop() as stop:
+        try:
+            options = sweep_options(cfg)
+            base = read(cfg, experiment=experiment)
+            if base.run.export is not None:
+                raise ConfigError(EXPORT)
+            source = _source(base)
+            _features(base, source, stop)
+            jobs = plan(options, _given(), _compose, _blocks(base, source), source, experiment)
+        except (DataError, OSError) as error:
+            return _refuse(error, FAILED)
+        except (ConfigError, ValueError) as error:
+            return _refuse(error, BAD_CONFIGURATION)
+        except (Interrupted, KeyboardInterrupt):
+            return _interrupted(stop)
+        return _guarded(
+            Sweep(experiment, jobs, options.workers or default_workers(), base.tracking, options.figure), stop
+        )
+
+
+def multirun(asked: Sequence[Asked]) -> int:
+    """All runs of a Hydra multirun; the exit code: the largest of 0, 1 if any failed, 2 if any was refused."""
+    with Stop() as stop:
+        jobs, workers, tracking = plan_multirun(asked, _source)
+        for job in jobs:
+            if job.error:
+                print(f"error: {job.name}: {job.error}", file=sys.stderr)
+        experiments = {job.experiment for job in jobs}
+        whole = Sweep(experiments.pop() if len(experiments) == 1 else None, jobs, workers, tracking)
+        if all(job.settings is None for job in jobs):
+            return _exit_code(whole.rows)
+        return _guarded(whole, stop)
+
+
+def _guarded(whole: Sweep, stop: Stop) -> int:
     try:
-        options = sweep_options(cfg)
-        base = read(cfg, experiment=experiment)
-        if base.run.export is not None:
-            raise ConfigError(
-                "run.export: is of one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
-            )
-        source = open_dataset(base.dataset["name"], base.dataset).source()
-        jobs = plan(options, _given(), _compose, _blocks(base, source), experiment)
-    except (DataError, OSError) as error:
-        return _refuse(error, FAILED)
-    except (ConfigError, ValueError) as error:
-        return _refuse(error, BAD_CONFIGURATION)
-    root = Path(base.run.root).expanduser().resolve()
-    key = fingerprint({"format": FORMAT_VERSION, "source": source, "runs": [job.settings.science for job in jobs]})
-    folder = root / "sweeps" / f"{experiment}-{key[:8]}"
-    try:
-        with locked(folder / "lock"):
-            return _sweep(options, experiment, key, jobs, source, folder)
-    except (LockedError, OSError) as error:
-        return _refuse(error, FAILED)
+        with locked(whole.folder / "lock"):
+            return _sweep(whole, stop)
+    except (LockedError, OSError, RuntimeError) as error:
+        return _interrupted(stop) if stop() else _refuse(error, FAILED)
     except KeyboardInterrupt:
-        print("interrupted: the same command goes on from what its runs have committed", file=sys.stderr)
-        return INTERRUPTED + 2
+        return _interrupted(stop)
 
 
-def _sweep(
-    options: SweepOptions, experiment: str, key: str, jobs: list[Planned], source: Mapping[str, Any], folder: Path
-) -> int:
-    started = time.monotonic()
-    rows: list[dict[str, Any]] = []
-    for job in jobs:
-        directory = places(job.settings, source)[0].path
-        rows.append(
-            {"variant": job.variant, "lambda": job.lam, "seed": job.seed, "run": str(directory), "status": "",
-             "seconds": 0.0, "error": ""}
-        )  # fmt: skip
-    todo = []
-    for number, job in enumerate(jobs):
-        if _complete(Path(rows[number]["run"]), job.settings):
-            rows[number]["status"] = "complete"
-        else:
-            todo.append(number)
-    workers = min(options.workers or default_workers(), max(len(todo), 1))
-    print(f"sweep: {len(jobs)} runs, {len(jobs) - len(todo)} complete; {workers} workers", file=sys.stderr)
-
-    def done(number: int, found: Mapping[str, Any]) -> None:
-        rows[number].update(found)
-        left = sum(not row["status"] for row in rows)
-        words = f"{rows[number]['seconds']:.1f} s" if found["status"] == "done" else f"FAILED: {found['error']}"
-        print(f"{len(rows) - left}/{len(rows)} {jobs[number].name} · {words}", file=sys.stderr, flush=True)
-
+def _sweep(whole: Sweep, stop: Stop) -> int:
+    started, rows = time.monotonic(), whole.rows
+    todo = _todo(whole)
+    workers = min(whole.workers, max(len(todo), 1))
+    there = [Path(row["run"]) for row in rows if row["status"] == "complete"]
+    print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)
+    tracker = SweepTracker(whole.tracking, whole.folder)
+    tracker.begin(_summary(whole), there)
     if todo:
-        _run_all([(number, jobs[number].config, experiment) for number in todo], workers, folder, done)
-    failed = [row for row in rows if row["status"] == "failed"]
-    good = [(job, Path(row["run"])) for job, row in zip(jobs, rows, strict=True) if row["status"] != "failed"]
-    found: dict[str, Any] = {
-        "format_version": FORMAT_VERSION,
-        "key": key,
-        "experiment": experiment,
-        "figure": options.figure,
-        "runs": len(rows),
-        "failed": len(failed),
-        "jobs": rows,
-    }
-    try:
-        from stages.comparison import compare
-
-        of_runs = [(job.variant, job.lam, job.seed, place) for job, place in good]
-        found |= compare(options.figure, of_runs, folder) if of_runs else {}
-    except (ValueError, OSError, KeyError) as error:
-        failed.append({})
-        print(f"error: figures: {error}", file=sys.stderr)
-    write_json(folder / "summary.json", found)
-    _write_table(folder / "runs.csv", rows)
-    print(_table(found, time.monotonic() - started))
-    print(f"sweep: {folder}", flush=True)
-    return FAILED if failed else DONE
+        _prepare([whole.jobs[number] for number in todo], stop)
+        tasks = [Task(number, job.config, job.experiment, job.overrides) for number, job in todo.items()]
+        run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker))
+    found = _summary(whole)
+    wrong = False
+    if whole.figure and not stop():
+        try:
+            found |= _compare(whole)
+        except (ValueError, OSError, KeyError) as error:
+            wrong = bool(_refuse(error, FAILED, "figures: "))
+    write_json(whole.folder / "summary.json", found)
+    table.write_csv(whole.folder / "runs.csv", rows)
+    rule = "─" * 88
+    text = [rule, *table.lines(rows, time.monotonic() - started), rule, *found.get("text", ())]
+    print("\n".join(text), flush=True)
+    code = max(_exit_code(rows), FAILED * wrong)
+    tracker.finish(found, "KILLED" if stop() else "FAILED" if code else "FINISHED")
+    if stop():
+        return _interrupted(stop)
+    print(f"sweep: {whole.folder}", flush=True)
+    return code
 
 
-def _run_all(
-    jobs: list[tuple[int, dict[str, Any], str]], workers: int, folder: Path, done: Callable[[int, dict[str, Any]], None]
-) -> None:
-    """Every (number, configuration, experiment) on worker processes of a dask cluster of this machine."""
-    import dask
-    from distributed import Client, LocalCluster, as_completed
-
-    pinned = dict.fromkeys(THREADS, "1")
-    settings = {
-        "distributed.scheduler.allowed-failures": DEATHS,
-        "distributed.nanny.pre-spawn-environ": pinned,
-        "distributed.worker.daemon": True,
-        "distributed.admin.tick.limit": "10m",
-        "distributed.comm.timeouts.tcp": "300s",
-        "distributed.scheduler.worker-ttl": None,
-    }
-    with (
-        dask.config.set(settings),
-        LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=":0",
-            local_directory=str(folder / "workers"), silence_logs=50, env=pinned,
-        ) as cluster,
-        Client(cluster) as client,
-    ):  # fmt: skip
-        numbers = {}
-        for priority, (number, config, experiment) in enumerate(jobs):
-            future = client.submit(one_run, config, experiment, pure=False, priority=-priority, retries=0)
-            numbers[future.key] = number
-            numbers[future] = number
-        futures = [future for future in numbers if not isinstance(future, str)]
-        for future in as_completed(futures):
-            if future.status == "finished":
-                found = future.result()
-            else:
-                error = future.exception()
-                text = f"its worker died {DEATHS + 1} times" if type(error).__name__ == "KilledWorker" else str(error)
-                found = {"status": "failed", "error": " ".join(text.split()) or type(error).__name__}
-            done(numbers[future.key], found)
+def _todo(whole: Sweep) -> dict[int, Planned]:
+    """The runs still to be done, by their numbers. A run asked for twice, by names that mean the same, is done once."""
+    todo: dict[str, int] = {}
+    for number, (job, row) in enumerate(zip(whole.jobs, whole.rows, strict=True)):
+        if job.settings is None:
+            continue
+        if _is_complete(RunDir(Path(row["run"]), row["key"]), job.settings):
+            row |= {"status": "complete", **table.facts(Path(row["run"]))}
+        else:
+            todo.setdefault(row["run"], number)
+    return {number: whole.jobs[number] for number in todo.values()}
 
 
-def one_run(config: dict[str, Any], experiment: str) -> dict[str, Any]:
-    """One run in a worker process: its status, seconds and, in a line, what went wrong."""
-    pin_threads()
-    started = time.monotonic()
-    said = io.StringIO()
-    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
-        code = run(OmegaConf.create(config), experiment)
-    seconds = round(time.monotonic() - started, 3)
-    if code == DONE:
-        return {"status": "done", "seconds": seconds}
-    lines = [line for line in said.getvalue().splitlines() if line.strip() and not line.startswith("log: ")]
-    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")] or lines
-    return {"status": "failed", "seconds": seconds, "error": errors[-1] if errors else f"exit code {code}"}
-
-
-def _complete(directory: Path, settings: Settings) -> bool:
+def _is_complete(directory: RunDir, settings: Settings) -> bool:
     """Whether the last stage that is wanted is done."""
-    if settings.run.until is None:
-        return (directory / "result.json").is_file()
-    with contextlib.suppress(ValueError):
-        manifest = read_json(directory / "manifest.json")
-        return manifest is not None and settings.run.until in manifest["stages"]
-    return False
+    try:
+        if settings.run.stage is None and settings.run.until is None:
+            return complete(directory, settings) is not None
+        manifest = read_json(directory.path / "manifest.json")
+        return settings.run.until is not None and manifest is not None and settings.run.until in manifest["stages"]
+    except (ValueError, KeyError):
+        return False  # the run itself will say what is wrong
+
+
+def _reporting(
+    rows: list[table.Row], tracker: SweepTracker
+) -> tuple[Callable[[int, dict[str, Any]], None], Callable[[list[int]], None]]:
+    """What is said, noted and shown when a run ends, and now and then of those that go on."""
+    said = time.monotonic()
+
+    def say(line: str) -> None:
+        nonlocal said
+        said = time.monotonic()
+        print(line, file=sys.stderr, flush=True)
+
+    def ended(number: int, outcome: dict[str, Any]) -> None:
+        place = rows[number]["run"]
+        for row in rows:
+            if row["run"] == place:
+                row |= {**outcome, **table.facts(Path(place))}
+        left = sum(row["status"] == "waiting" for row in rows)
+        words = {"done": f"{outcome.get('seconds', 0):.1f} s", "failed": f"FAILED: {outcome.get('error')}"}
+        say(
+            f"{len(rows) - left}/{len(rows)} {rows[number]['name']} · {words.get(outcome['status'], outcome['status'])}"
+        )
+        mlflow_status = {"done": "FINISHED", "failed": "FAILED"}.get(outcome["status"], "KILLED")
+        tracker.ended(Path(place), mlflow_status)
+
+    def going_on(numbers: list[int]) -> None:
+        if time.monotonic() - said >= SAY_SECONDS:
+            for number in numbers:
+                say(f"  {rows[number]['name']} · {table.last_line(Path(rows[number]['run']))}")
+
+    return ended, going_on
+
+
+def _prepare(jobs: Sequence[Planned], stop: Stop) -> None:
+    """Features that several runs share, made once by all cores; what goes wrong is the runs' to tell."""
+    made = set()
+    for job in jobs:
+        assert job.settings is not None
+        path = places(job.settings, job.source)[1]
+        if path not in made and not stop():
+            made.add(path)
+            with contextlib.suppress(ValueError, OSError, RuntimeError, Interrupted):
+                _features(job.settings, job.source, stop)
+
+
+def _features(settings: Settings, source: Mapping[str, Any], stop: Stop) -> None:
+    _, path, key = places(settings, source)
+    with Compute(settings.compute, stop) as compute:
+        make_features(settings.dataset, path, key, compute, lambda done, total, what: stop.check())
 
 
 def _blocks(settings: Settings, source: Mapping[str, Any]) -> int:
-    """Training blocks; makes the features, once for all runs, if they are not there."""
     from stages.featurize import open_problem
 
-    _, features, key = places(settings, source)
-    with Compute(settings.compute) as compute:
-        make_features(settings.dataset, features, key, compute, lambda done, total, what: None)
-    return int(open_problem(features, "train").n)
+    return int(open_problem(places(settings, source)[1], "train").n)
+
+
+def _source(settings: Settings) -> Mapping[str, Any]:
+    from stages.datasets import open_dataset
+
+    return open_dataset(settings.dataset["name"], settings.dataset).source()
 
 
 def _given() -> list[str]:
@@ -204,30 +232,42 @@ def _compose(overrides: list[str]) -> DictConfig:
     return compose("config", overrides)
 
 
-def _table(found: Mapping[str, Any], seconds: float) -> str:
-    """All runs, a line each, and what the comparison says."""
-    lines = ["─" * 88]
-    for row in found["jobs"]:
-        what = f"{row['seconds']:.1f} s" if row["status"] != "failed" else f"FAILED: {row['error']}"
-        what = "complete" if row["status"] == "complete" else what
-        lines.append(f"{row['variant']:<20} {row['lambda']:>8} {row['seed']:>3}  {Path(row['run']).name}  {what}")
-    lines.append("─" * 88)
-    lines += [str(line) for line in found.get("text", ())]
-    lines.append(
-        f"{found['runs'] - found['failed']} of {found['runs']} runs done in {seconds:.0f} s; look at figures/*.png"
-    )
-    return "\n".join(lines)
+def _compare(whole: Sweep) -> dict[str, Any]:
+    from stages.comparison import compare
+
+    good = [row for row in whole.rows if row["status"] in ("complete", "done")]
+    runs = [(row["variant"], row["lambda"], row["seed"], Path(row["run"])) for row in good]
+    return compare(str(whole.figure), runs, whole.folder) if runs else {}
 
 
-def _write_table(path: Path, rows: list[dict[str, Any]]) -> None:
-    tmp = path.with_name(f".tmp-{path.name}")
-    with tmp.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    os.replace(tmp, path)
+def _summary(whole: Sweep) -> dict[str, Any]:
+    """summary.json, and what MLflow shows of the sweep."""
+    statuses = table.statuses(whole.rows)
+    return {
+        "format_version": FORMAT_VERSION,
+        "key": whole.key,
+        "experiment": whole.experiment,
+        "figure": whole.figure,
+        "command": " ".join(sys.orig_argv),
+        "updated_ms": int(1000 * time.time()),
+        "runs": len(whole.rows),
+        "failed": statuses.get("failed", 0),
+        "statuses": statuses,
+        "common": table.common([flat(job.settings.science) for job in whole.jobs if job.settings is not None]),
+        "jobs": whole.rows,
+    }
 
 
-def _refuse(error: Exception, code: int) -> int:
-    print(f"error: {' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
+def _exit_code(rows: Sequence[table.Row]) -> int:
+    statuses = table.statuses(rows)
+    return BAD_CONFIGURATION if "refused" in statuses else FAILED if "failed" in statuses else DONE
+
+
+def _interrupted(stop: Stop) -> int:
+    print("interrupted: the same command goes on from what its runs have committed", file=sys.stderr)
+    return INTERRUPTED + stop.signal
+
+
+def _refuse(error: Exception, code: int, where: str = "") -> int:
+    print(f"error: {where}{' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
     return code

@@ -188,6 +188,8 @@ def install() -> None:
     stages.datasets.open_dataset = lambda name, options: FakeReader()
 
 
+if __name__ == "__mp_main__":  # in a sweep's worker
+    install()
 if __name__ == "__main__":
     install()
     from pipeline.__main__ import main

@@ -155,7 +155,7 @@ def test_manifest__of_another_run_is_refused_with_what_differs(tmp_path: Path) -
 def test_multirun__goes_on_after_a_failed_job_and_skips_what_is_complete(tmp_path: Path) -> None:
     done = command(tmp_path, "-m", "seed=13,2,3")
     assert done.returncode == 1
-    assert "error: segmentation: block 7" in done.stderr
+    assert "FAILED seed=13: segmentation: block 7" in done.stdout
     assert len(list(tmp_path.glob("runs/horses*/result.json"))) == 2
     before = calls(tmp_path)
     assert before.count("solve") == 3

@@ -84,7 +84,7 @@ def test_sweep__goes_on_past_a_failed_run_and_says_so(tmp_path: Path) -> None:
     (last / "manifest.json").unlink()
     done = sweep(tmp_path, "sweep.seeds=[0]")
     assert done.returncode == 1
-    assert "FAILED" in done.stdout
+    assert "FAILED bcpfw_gap λ=0.1 seed=0: " in done.stdout
     assert "belongs to another run" in done.stdout
     assert "Traceback" not in done.stderr
     found = summary(tmp_path)
@@ -134,7 +134,7 @@ def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
 
     given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1"]
     options = sweep_options(composed(given))
-    jobs = plan(options, given, composed, 626, experiment)
+    jobs = plan(options, given, composed, 626, {}, experiment)
     assert len(jobs) == len(options.variants) * max(len(options.lambdas), 1) * len(options.seeds)
     assert len({job.settings.run_key({}) for job in jobs}) == len(jobs)
     assert {job.settings.path.lam for job in jobs if job.lam == "1/n"} <= {1 / 626}
@@ -151,7 +151,7 @@ def test_plan__refuses_the_same_run_twice() -> None:
 
     options = SweepOptions(variants={"a": []}, seeds=[1, 1])
     with pytest.raises(ConfigError, match="asked for twice"):
-        plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], composed, 3, "x")
+        plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], composed, 3, {}, "x")
 
 
 def test_band__is_the_median_between_the_extremes() -> None:
