@@ -21,7 +21,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from pipeline.compute import THREADS, pin_threads
+from pipeline.compute import pin_threads
 from pipeline.interrupt import Stop
 from pipeline.run import DONE, INTERRUPTED, run
 
@@ -105,11 +105,10 @@ def _cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
     import dask
     from distributed import Client, LocalCluster
 
-    pinned = dict.fromkeys(THREADS, "1")
+    pin_threads()  # workers inherit it, and numba and BLAS look when they are loaded; dask's own settings give way to it
     settings = {
         "distributed.scheduler.allowed-failures": 0,  # who is to blame for a death is known here
         "distributed.scheduler.worker-ttl": None,  # long calls of compiled code are no death
-        "distributed.nanny.pre-spawn-environ": pinned,  # numba and BLAS look once, when they are loaded
         "distributed.worker.daemon": True,
         "distributed.admin.tick.limit": "10m",
         "distributed.comm.timeouts.tcp": "300s",
@@ -118,8 +117,8 @@ def _cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
     with (
         dask.config.set(settings),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address=None,
-            local_directory=str(scratch), silence_logs=50, env=pinned, preload=[__name__],
+            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address="127.0.0.1:0",
+            local_directory=str(scratch), silence_logs=50, preload=[__name__],
         ) as cluster,
         Client(cluster) as client,
     ):  # fmt: skip
@@ -142,7 +141,6 @@ def dask_setup(worker: Any) -> None:
     Ctrl-C reaches the whole process group and is the main process's business; SIGTERM to a worker alone ends its run
     where that can be committed.
     """
-    pin_threads()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: stop_runs(number))
 

@@ -1,7 +1,8 @@
 """Stages that do almost nothing, with the real signatures: what `pipeline.run` does can be seen without solving.
 
 `install()` puts them into sys.modules. The environment variable FAKE_STAGE says where to misbehave:
-"solve:interrupt", "solve:sigterm", "verify:certificate", "featurize:data", "evaluate:bug", "solve:time".
+"solve:interrupt", "solve:sigterm", "verify:certificate", "featurize:data", "evaluate:bug", "solve:time", "solve:wait",
+and for seed 1 "solve:die", "solve:die once".
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import json
 import os
 import signal
 import sys
+import time
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,15 @@ def note(run_dir: Path, stage: str) -> None:
     """Keep count of what ran, in the order it ran."""
     with (run_dir.parent / "calls.txt").open("a") as file:
         file.write(f"{stage}\n")
+
+
+def wait_for(told: Callable[[], bool]) -> None:
+    """A solve that goes on until it is told to stop; fails after a minute."""
+    for _ in range(600):
+        if told():
+            return
+        time.sleep(0.1)
+    raise TimeoutError("nobody told")
 
 
 def square(x: int) -> int:
@@ -120,6 +132,12 @@ def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> s
     for what, number in (("solve:interrupt", signal.SIGINT), ("solve:sigterm", signal.SIGTERM)):
         if misbehaves(what):
             os.kill(os.getpid(), number)
+    if misbehaves("solve:wait"):
+        wait_for(ways["stop"])
+    if misbehaves("solve:die") or (misbehaves("solve:die once") and not (run_dir / "died").exists()):
+        (run_dir / "died").touch()
+        if ways["seed"] == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
     if ways["stop"]():
         return "INTERRUPTED"
     assert ways["spread"].map_ranges(lambda a, b: b - a, [(0, 2), (2, 5)]) == [2, 3]
