@@ -134,6 +134,7 @@ def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> s
             os.kill(os.getpid(), number)
     if misbehaves("solve:wait"):
         wait_for(ways["stop"])
+        note(run_dir, "told")
     if misbehaves("solve:die") or (misbehaves("solve:die once") and not (run_dir / "died").exists()):
         (run_dir / "died").touch()
         if ways["seed"] == 1:

@@ -101,7 +101,8 @@ def test_stop__reaches_the_runs_and_leaves_no_process(tmp_path: Path, number: si
     assert "Traceback" not in err
     assert not psutil.wait_procs(children, timeout=20)[1]
     assert [row["status"] for row in rows(tmp_path).values()] == ["interrupted", "interrupted", "waiting"]
-    assert not solving(tmp_path, 3)()
+    calls = (tmp_path / "runs" / "calls.txt").read_text().split()
+    assert (calls.count("solve"), calls.count("told")) == (2, 2)
     assert "0 of 3 runs there, 2 interrupted, 1 waiting" in out
     with sweep(tmp_path, "seed=1,2,3") as process:
         found, out, err = ended(process)
