@@ -170,7 +170,7 @@ class SweepTracker:
 
     def _shown(self, run_dir: Path, parent: str | None) -> bool:
         marker = read_json(run_dir / "tracking.json") or {}
-        return marker.get("uri") == self._uri and marker.get("sweep") == parent
+        return parent is not None and marker.get("uri") == self._uri and marker.get("sweep") == parent
 
     def _show_sweep(self, found: Mapping[str, Any], status: str) -> None:
         run_id = project_sweep(str(self._uri), self._folder, found, status)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from fake_stages import trace, write_path
 from pipeline.config import TrackingOptions
 from pipeline.projection import CHILDREN, evenly, project
 from pipeline.rundir import RunDir, read_json, write_json
-from pipeline.tracking import MlflowTracker, open_tracker
+from pipeline.tracking import MlflowTracker, SweepTracker, open_tracker
 
 
 def finished_run(root: Path, count: int) -> RunDir:
@@ -145,3 +146,108 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
     tracker.observe(trace())
     tracker.finish("KILLED")
     assert shown == [("RUNNING", 6), ("KILLED", 6)]
+
+
+def stored(uri: str, where: str) -> list[Any]:
+    """Runs of all experiments that `where` finds."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=uri)
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+    return list(client.search_runs(experiments, where, max_results=1000))
+
+
+def swept(root: Path, count: int) -> tuple[Path, list[Path], dict[str, Any]]:
+    """A sweep's folder, its run directories, its summary."""
+    places = []
+    for number in range(count):
+        place = finished_run(root / str(number), count=2).path
+        manifest = read_json(place / "manifest.json")
+        manifest["key"], manifest["science"]["seed"] = f"key{number}", number
+        write_json(place / "manifest.json", manifest)
+        places.append(place)
+    (root / "figures").mkdir()
+    (root / "figures" / "gaps.png").write_bytes(b"picture")
+    found = {
+        "key": "sweepkey", "experiment": "regpath_horseseg", "updated_ms": 1_790_000_000_000, "statuses": {"done": count},
+        "common": {"solver.sampling": "gap"}, "jobs": [{"run": str(place), "test_loss": 0.25} for place in places],
+    }  # fmt: skip
+    write_json(root / "summary.json", found)
+    return root, places, found
+
+
+def test_sweep__is_the_one_parent_of_its_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
+    folder, places, found = swept(tmp_path, 3)
+    MlflowTracker(uri, RunDir(places[0], "key0")).finish("FINISHED")  # a run that was there before
+
+    tracker = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    tracker.begin(found, [places[0]])
+    tracker.ended(places[1], "FINISHED")
+    tracker.ended(places[2], "KILLED")
+    tracker.finish(found, "KILLED")
+    again = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    again.begin(found, places[:2])
+    again.ended(places[2], "FINISHED")
+    again.finish(found, "FINISHED")
+    assert caplog.records == []
+
+    (parent,) = stored(uri, "tags.`gapwise.sweep` = 'sweepkey' and tags.`gapwise.kind` = 'sweep'")
+    children = stored(uri, f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
+    assert sorted(run.data.tags["gapwise.key"] for run in children) == ["key0", "key1", "key2"]
+    assert {run.info.status for run in (parent, *children)} == {"FINISHED"}
+    assert {run.data.params["solver.sampling"] for run in (parent, *children)} == {"gap"}
+    assert sorted(run.data.params["seed"] for run in children) == ["0", "1", "2"]
+    assert parent.data.metrics == {"runs_done": 3.0, "best_test_loss": 0.25}
+    once = metrics_stored(tmp_path / "mlflow.db")
+
+    monkeypatch.setattr("pipeline.tracking.project", None)
+    third = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    third.begin(found, places)
+    third.finish(found, "FINISHED")
+    assert metrics_stored(tmp_path / "mlflow.db") == once
+    assert caplog.records == []
+
+
+def test_sweep__with_a_locked_database_warns_once_and_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    database = tmp_path / "mlflow.db"
+    uri = f"sqlite:///{database}"
+    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("pipeline.projection.LOCK_SECONDS", 0.1)
+    folder, places, found = swept(tmp_path, 2)
+    holder = sqlite3.connect(database)
+    holder.execute("begin exclusive")
+    tracker = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    with caplog.at_level(logging.WARNING, "gapwise"):
+        tracker.begin(found, [])
+        tracker.ended(places[0], "FINISHED")
+        tracker.ended(places[1], "FINISHED")
+        tracker.finish(found, "FINISHED")
+    (warning,) = (record.getMessage() for record in caplog.records if record.name == "gapwise")
+    assert "locked" in warning
+    assert not list(tmp_path.rglob("tracking.json"))
+    holder.close()
+    mended = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    mended.begin(found, places)
+    mended.finish(found, "FINISHED")
+    assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 2
+
+
+def test_writers__take_turns_even_in_making_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
+    _, places, _ = swept(tmp_path, 4)
+    threads = [threading.Thread(target=MlflowTracker(uri, RunDir(place, place.parent.name)).mend) for place in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [record.getMessage() for record in caplog.records if record.name == "gapwise"] == []
+    assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 4
