@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sqlite3
-import threading
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -238,16 +240,23 @@ def test_sweep__with_a_locked_database_warns_once_and_is_mended(
     assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 2
 
 
-def test_writers__take_turns_even_in_making_the_database(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+WRITER = """
+import sys
+from pathlib import Path
+from pipeline.rundir import RunDir
+from pipeline.tracking import MlflowTracker
+MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
+"""
+
+
+def test_writers__take_turns_even_in_making_the_database(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
-    _, places, _ = swept(tmp_path, 4)
-    threads = [threading.Thread(target=MlflowTracker(uri, RunDir(place, place.parent.name)).mend) for place in places]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [record.getMessage() for record in caplog.records if record.name == "gapwise"] == []
-    assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 4
+    _, places, _ = swept(tmp_path, 3)
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, uri, str(place)], env=env, stderr=subprocess.PIPE, text=True)
+        for place in places
+    ]
+    said = [writer.communicate(timeout=200)[1] for writer in writers]
+    assert [text for text in said if "MLflow at" in text] == []
+    assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 3
