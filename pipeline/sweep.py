@@ -109,7 +109,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     there = [Path(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)
     tracker = SweepTracker(whole.tracking, whole.folder)
-    tracker.begin(_summary(whole), there)
+    tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
     if todo:
         _prepare([whole.jobs[number] for number in todo], stop)
         tasks = [Task(number, job.config, job.experiment, job.overrides) for number, job in todo.items()]
@@ -127,7 +127,8 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     text = [rule, *table.lines(rows, time.monotonic() - started), rule, *found.get("text", ())]
     print("\n".join(text), flush=True)
     code = max(_exit_code(rows), FAILED * wrong)
-    tracker.finish(found, "KILLED" if stop() else "FAILED" if code else "FINISHED")
+    half_way = stop() or "waiting" in found["statuses"]
+    tracker.finish(found, "KILLED" if half_way else "FAILED" if code else "FINISHED")
     if stop():
         return _interrupted(stop)
     print(f"sweep: {whole.folder}", flush=True)
@@ -142,15 +143,20 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
             continue
         if _is_complete(RunDir(Path(row["run"]), row["key"]), job.settings):
             row |= {"status": "complete", **table.facts(Path(row["run"]))}
-        else:
+        elif not _only_shown(job):
             todo.setdefault(row["run"], number)
     return {number: whole.jobs[number] for number in todo.values()}
+
+
+def _only_shown(job: Planned) -> bool:
+    """Whether nothing is to be run, but what is there to be shown (again) in MLflow."""
+    return job.settings is not None and job.settings.run.stage == "sync"
 
 
 def _is_complete(directory: RunDir, settings: Settings) -> bool:
     """Whether the last stage that is wanted is done."""
     try:
-        if settings.run.stage is None and settings.run.until is None:
+        if settings.run.stage in (None, "sync") and settings.run.until is None:
             return complete(directory, settings) is not None
         manifest = read_json(directory.path / "manifest.json")
         return settings.run.until is not None and manifest is not None and settings.run.until in manifest["stages"]

@@ -13,6 +13,7 @@ import io
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +25,8 @@ from pipeline.rundir import RunDir, read_json, write_json
 
 LIVE_SECONDS = 30.0
 """Between two projections of a run that goes on."""
+TRIES = 3
+"""At the end of a sweep, for what could not be shown before."""
 log = logging.getLogger("gapwise")
 
 
@@ -136,14 +139,18 @@ class SweepTracker:
         self._marker = folder / "tracking.json"
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._parent: dict[str, str] = {}
-        self._owed: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        self._owed: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._failed = False
         self._again = 0.0
 
-    def begin(self, found: Mapping[str, Any], complete: list[Path]) -> None:
-        """The sweep starts, or goes on: its parent run, and those of its runs that are complete and not shown yet."""
+    def begin(self, found: Mapping[str, Any], complete: list[Path], anew: bool = False) -> None:
+        """The sweep starts, or goes on: its parent run, and those of its runs that are complete and not shown yet.
+
+        With `anew` all of that as if nothing were shown (run.stage=sync).
+        """
         if self._uri is None:
             return
-        marker = read_json(self._marker) or {}
+        marker = {} if anew else _marker(self._marker)
         parent = marker.get("run_id") if marker.get("uri") == self._uri else None
         missing = [place for place in complete if not self._shown(place, parent)]
         if parent is not None and not missing and len(complete) == len(found["jobs"]):
@@ -163,13 +170,15 @@ class SweepTracker:
             self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
             if status == "KILLED":
                 self._owed.clear()
-            self._again = min(self._again, time.monotonic())
-            with _quiet(True):
-                self._work(self._show_sweep, found, status)
+            self._owed.append((self._show_sweep, (found, status)))
+            for _ in range(TRIES):
+                self._again = 0.0
+                with _quiet(True):
+                    self._work()
         self._pool.shutdown(wait=True)
 
     def _shown(self, run_dir: Path, parent: str | None) -> bool:
-        marker = read_json(run_dir / "tracking.json") or {}
+        marker = _marker(run_dir / "tracking.json")
         return parent is not None and marker.get("uri") == self._uri and marker.get("sweep") == parent
 
     def _show_sweep(self, found: Mapping[str, Any], status: str) -> None:
@@ -181,6 +190,8 @@ class SweepTracker:
     def _show_run(self, run_dir: Path, status: str) -> None:
         if not (run_dir / "manifest.json").is_file():
             return  # it ended before there was anything to show
+        if not self._parent:
+            raise OSError("the sweep itself is not shown yet")
         run_id = project(str(self._uri), run_dir, _stored_trace(run_dir), status, self._parent)
         if status == "FINISHED":
             marker = {"uri": self._uri, "run_id": run_id, "sweep": self._parent["mlflow.parentRunId"]}
@@ -188,19 +199,19 @@ class SweepTracker:
 
     def _submit(self, show: Callable[..., None], *args: Any) -> None:
         if self._uri is not None:
-            self._pool.submit(self._work, show, *args)
+            self._owed.append((show, args))
+            self._pool.submit(self._work)
 
-    def _work(self, show: Callable[..., None], *args: Any) -> None:
-        """What is owed, in order; after a failure not again before `LIVE_SECONDS` have passed, or the sweep ends."""
-        self._owed.append((show, args))
+    def _work(self) -> None:
+        """What is owed; what failed comes last, and not before `LIVE_SECONDS` have passed or the sweep ends."""
         while self._owed and time.monotonic() >= self._again:
-            show, args = self._owed[0]
-            with _warned(str(self._uri), logging.DEBUG if self._again else logging.WARNING) as worked:
+            show, args = self._owed.popleft()
+            with _warned(str(self._uri), logging.DEBUG if self._failed else logging.WARNING) as worked:
                 show(*args)
             if not worked:
+                self._failed = True
+                self._owed.append((show, args))
                 self._again = time.monotonic() + LIVE_SECONDS
-                return
-            self._owed.pop(0)
 
 
 @contextlib.contextmanager
@@ -215,6 +226,14 @@ def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
         log.log(level, says, uri, _first_line(error))
     except KeyboardInterrupt:
         log.warning("MLflow: interrupted; the same command will mend this.")
+
+
+def _marker(path: Path) -> dict[str, Any]:
+    """What is noted of a projection; nothing where that is damaged."""
+    try:
+        return dict(read_json(path) or {})
+    except ValueError:
+        return {}
 
 
 def _first_line(error: Exception) -> str:
