@@ -65,6 +65,7 @@ def test_sweep__ends_in_a_table_and_figures_and_skips_what_is_complete(tmp_path:
     gone = Path(found["jobs"][3]["run"])
     manifest = json.loads((gone / "manifest.json").read_text())
     manifest["stages"].pop("solve")
+    manifest.pop("seal")
     (gone / "manifest.json").write_text(json.dumps(manifest))
     again = sweep(tmp_path, "sweep.seeds=[0,1]")
     assert again.returncode == 0
@@ -79,6 +80,7 @@ def test_sweep__goes_on_past_a_failed_run_and_says_so(tmp_path: Path) -> None:
     other = json.loads((bad / "manifest.json").read_text())
     other["science"]["seed"], other["key"] = 99, "0" * 64
     other["stages"].pop("solve")
+    other.pop("seal")
     (bad / "manifest.json").write_text(json.dumps(other))
     last = Path(summary(tmp_path)["jobs"][3]["run"])
     (last / "manifest.json").unlink()
