@@ -131,7 +131,7 @@ def plan(
     source: Mapping[str, Any],
     experiment: str,
 ) -> list[Planned]:
-    """Every run of the sweep, variants within seeds within lambdas: the first results compare all variants.
+    """Every run of the sweep, variants within lambdas within seeds: the first results compare all variants.
 
     Parameters
     ----------
@@ -147,8 +147,8 @@ def plan(
     names = options.only or list(options.variants)
     configs = {name: composed(options.variants[name], given, compose) for name in names}
     jobs = []
-    for lam in options.lambdas or [""]:
-        for seed in options.seeds:
+    for seed in options.seeds:
+        for lam in options.lambdas or [""]:
             for name, base in configs.items():
                 cfg = copy.deepcopy(base)
                 cfg.seed = seed
