@@ -189,7 +189,8 @@ def _artifacts(client: Any, run_id: str, run_dir: Path) -> None:
         client.log_artifact(run_id, str(figure), "figures")
     configs = sorted((run_dir / "attempts").glob("*/.hydra/config.yaml"))
     for file in (*configs[-1:], run_dir / "manifest.json", run_dir / "result.json"):
-        client.log_artifact(run_id, str(file), "run")
+        if file.is_file():  # no result of a run that was not wanted to its end
+            client.log_artifact(run_id, str(file), "run")
 
 
 def _log(client: Any, run_id: str, series: Iterable[tuple[str, float, int, int]], params: Mapping[str, str]) -> None:

@@ -185,6 +185,7 @@ def test_sweep__is_the_one_parent_of_its_runs(
     monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
     folder, places, found = swept(tmp_path, 3)
     MlflowTracker(uri, RunDir(places[0], "key0")).finish("FINISHED")  # a run that was there before
+    (places[1] / "result.json").unlink()  # run.until=solve
 
     tracker = SweepTracker(TrackingOptions("mlflow", uri), folder)
     tracker.begin(found, [places[0]])
