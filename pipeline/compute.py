@@ -143,7 +143,7 @@ class Compute:
         """fn(item) for every item, in order, in other processes; both must pickle.
 
         What a process that died had not returned is computed again elsewhere. Raises Interrupted in the middle when a
-        stop is asked for, and RuntimeError when processes of this machine die again and again.
+        stop is asked for, and WorkersDiedError when processes of this machine die again and again.
         """
         if self.kind in REMOTE:
             return self.cluster.map(fn, items)
@@ -154,8 +154,9 @@ class Compute:
             if self._collect(left, results):
                 return [results[k] for k in range(len(items))]
             self._processes = None
-        raise RuntimeError(
-            f"compute: workers died {1 + DEATHS} times in one pass (out of memory?); try fewer with compute.workers="
+        raise WorkersDiedError(
+            f"compute: workers died {1 + DEATHS} times in one pass (out of memory?); try fewer with compute.workers=; "
+            "what was committed is kept"
         )
 
     def _collect(self, left: dict[Future[Any], int], results: dict[int, Any]) -> bool:

@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--faults", choices=("short", "full"), default="short", help="full: 100 kills (tests/faults)")
+    parser.addoption("--faults-table", metavar="FILE", help="write what tests/faults found as a markdown table")
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Root of the real data sets ($GAPWISE_DATA, else ../shared/data beside the clone); skips where they are absent."""

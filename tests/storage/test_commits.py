@@ -335,3 +335,42 @@ def test_load__a_head_that_still_parses_is_recognised_as_damaged(folder: Path, c
     with caplog.at_level(logging.WARNING, "gapwise.storage"):
         assert_is(opened(folder).load(), 2)
     assert "does not match its own checksum" in caplog.text
+
+
+# -- power loss -------------------------------------------------------------------------------------------------------
+def test_commit__is_durable_before_head_names_it(tmp_path: Path, monkeypatch) -> None:
+    """What has been fsynced outlives a power loss: files before their rename, directories after it, and only then HEAD."""
+    events: list[tuple[str, Path]] = []
+    contents: dict[int, int] = {}  # inode -> time of its last change when it was fsynced
+
+    def fsync(fd: int) -> None:
+        events.append(("fsync", Path(os.readlink(f"/proc/self/fd/{fd}"))))
+        contents[os.fstat(fd).st_ino] = os.fstat(fd).st_mtime_ns
+
+    def named(real):
+        def call(source, target) -> None:
+            if Path(source).suffix == ".partial":  # zarr's own, inside what is written aside
+                return real(source, target)
+            for path in (Path(source), *Path(source).rglob("*")):
+                assert contents.get(path.stat().st_ino) == path.stat().st_mtime_ns, f"{path} was not fsynced"
+            events.append(("name", Path(target)))
+            return real(source, target)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        patch.setattr(os, "rename", named(os.rename))
+        patch.setattr(os, "replace", named(os.replace))
+        folder = tmp_path / "new" / "run" / "state"
+        store = opened(folder)
+        commit(store, 1)
+        commit(store, 2)
+    for parent in (tmp_path, tmp_path / "new", tmp_path / "new" / "run"):
+        assert ("fsync", parent) in events, f"the name of a directory in {parent} was not made durable"
+    heads = [at for at, event in enumerate(events) if event == ("name", folder / "HEAD.json")]
+    assert len(heads) == 2
+    for at in heads:
+        last = max(k for k, (what, path) in enumerate(events[:at]) if what == "name")
+        assert ("fsync", folder) in events[last + 1 : at]
+        assert ("fsync", folder) in events[at:]

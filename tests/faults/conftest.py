@@ -1,0 +1,146 @@
+"""Small real runs to disturb: undisturbed to its end, stopped half-way, stopped before verify.
+
+`@pytest.mark.fault(name)` says which row of `faults_table` a test stands for; `--faults-table=FILE` writes those rows with
+what the session found. All runs solve one small problem of chains, in memory where there is a place.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from faults_table import FAULTS
+from real_runs import Bench, Calm, Place, ended, wait_for
+
+_found: dict[str, list[str]] = {}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "fault(name): the row of tests/faults_table.py that a test stands for")
+    config.addinivalue_line("markers", "long: only with --faults=full")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without --faults=full, leave out what only that tries."""
+    if config.getoption("--faults") != "full":
+        left = [item for item in items if item.get_closest_marker("long")]
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        config.hook.pytest_deselected(items=left)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    marker = item.get_closest_marker("fault")
+    if marker is not None and (report.when == "call" or report.outcome != "passed"):
+        why = "".join(f" ({text})" for name, text in item.user_properties if name == "found")
+        why = f" ({report.longrepr[2].removeprefix('Skipped: ')})" if report.skipped else why
+        _found.setdefault(marker.args[0], []).append(report.outcome + why)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    target = session.config.getoption("--faults-table")
+    if target and _found:
+        Path(target).write_text(found_table(_found), encoding="utf-8")
+
+
+def found_table(found: dict[str, list[str]]) -> str:
+    """The README's rows with a column of what a session found: how many tests held."""
+    lines = ["| what happens | what comes of it | found |", "|---|---|---|"]
+    for name, (what, outcome) in FAULTS.items():
+        results = found.get(name, ["not run"])
+        counts = [f"{results.count(result)} {result}" for result in dict.fromkeys(results)]
+        lines.append(f"| {what} | {outcome} | {', '.join(counts)} |")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="session")
+def form(request: pytest.FixtureRequest) -> str:
+    """short or full"""
+    return str(request.config.getoption("--faults"))
+
+
+@pytest.fixture(scope="session")
+def folder() -> Iterator[Path]:
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as name:
+        yield Path(name)
+
+
+def write_sequences(file: Path, count: int, rng: np.random.Generator) -> None:
+    """Attribute lines of `count` short sequences over three labels."""
+    lines = []
+    for _ in range(count):
+        label = 0
+        for _ in range(rng.integers(2, 7)):
+            label = (label + int(rng.integers(2))) % 3
+            word = int(rng.integers(8)) + (4 * label if rng.random() < 0.7 else 0)
+            lines.append(f"{'ABC'[label]}\tw={word}\ts={rng.integers(3)}")
+        lines.append("")
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def bench(folder: Path) -> Bench:
+    rng = np.random.default_rng(0)
+    write_sequences(folder / "train.txt", 40, rng)
+    write_sequences(folder / "test.txt", 10, rng)
+    command = [
+        *("dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/test.txt"),
+        *("path.eps=0.05", "path.lambda_min=0.1", "solver.rebase_steps=150"),
+        *("tracking=none", "compute=serial", "checkpoint.every_seconds=0"),
+    ]
+    return Bench(folder, command)
+
+
+@pytest.fixture(scope="session")
+def calm(bench: Bench) -> Calm:
+    bench.place("compiled").finish()
+    place = Calm(bench.folder / "calm", bench.command)
+    began = time.monotonic()
+    place.finish()
+    place.seconds = time.monotonic() - began
+    return place
+
+
+@pytest.fixture(scope="session")
+def halfway(bench: Bench, calm: Calm) -> Place:
+    """Stopped by SIGTERM with some breakpoints done, two generations and several segments committed."""
+    place = bench.place("halfway")
+    process = place.start()
+    wait_for(process, lambda: place.generation >= calm.generation // 2)
+    process.send_signal(signal.SIGTERM)
+    assert ended(process).code == 143
+    assert place.generation < calm.generation
+    return place
+
+
+@pytest.fixture(scope="session")
+def solved(bench: Bench, halfway: Place) -> Place:
+    """Solved, not verified."""
+    place = bench.place("solved", halfway)
+    place.finish("run.until=solve")
+    return place
+
+
+@pytest.fixture
+def copy(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Callable[[Place], Place]]:
+    """copy(place): its runs, copied to where the test may do as it likes; removed afterwards."""
+    made: list[Path] = []
+
+    def make(like: Place) -> Place:
+        place = bench.place(f"copy-{abs(hash(request.node.nodeid))}-{len(made)}", like)
+        made.append(place.root)
+        return place
+
+    yield make
+    for root in made:
+        shutil.rmtree(root, ignore_errors=True)

@@ -1,0 +1,63 @@
+"""Put on PYTHONPATH, this spoils a process from inside, as the environment variable SABOTAGE says.
+
+``kill fsync 17``: SIGKILL just before the 17th call of os.fsync (or rename, replace).
+``count FILE``: writes to FILE how often each of these was called.
+``clock 3``: the clocks that the project's own modules see jump by hours, forwards and backwards, by a generator of seed 3.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+CALLS = ("fsync", "rename", "replace")
+OURS = ("pipeline", "stages", "storage")
+calls = dict.fromkeys(CALLS, 0)
+
+
+def watch(name: str, fatal: int) -> None:
+    real = getattr(os, name)
+
+    def call(*args, **kwargs):
+        calls[name] += 1
+        if calls[name] == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args, **kwargs)
+
+    setattr(os, name, call)
+
+
+def jump(name: str, rng: random.Random) -> None:
+    real = getattr(time, name)
+    offset = [0.0]
+
+    def clock() -> float:
+        if sys._getframe(1).f_globals.get("__name__", "").split(".")[0] not in OURS:
+            return real()
+        if rng.random() < 0.2:
+            offset[0] += rng.uniform(-1e4, 1e4)
+        return real() + offset[0]
+
+    setattr(time, name, clock)
+
+
+what, *words = os.environ.get("SABOTAGE", "nothing").split()
+if what == "kill":
+    watch(words[0], int(words[1]))
+elif what == "count":
+    for each in CALLS:
+        watch(each, 0)
+
+    @atexit.register
+    def tell() -> None:
+        with open(words[0], "w") as file:
+            json.dump(calls, file)
+
+elif what == "clock":
+    for each in ("time", "monotonic", "perf_counter"):
+        jump(each, random.Random(int(words[0])))

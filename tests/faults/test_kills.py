@@ -1,0 +1,99 @@
+"""The whole command, killed wherever it is and issued again; and the signals that ask it to stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, kill, wait_for
+
+from pipeline.graph import GRAPH
+
+KILLS = {"short": 6, "full": 85}
+KILLS_IN_COMMITS = {"short": 3, "full": 15}
+LIFE = 8
+"""Kills after which a run is left to end, and the next one begins from nothing."""
+OPERATIONS = {"fsync": 120, "rename": 6, "replace": 8}
+"""File operations, and about how many of each two commits make."""
+
+
+def stage_of(place: Place) -> str:
+    """The stage that a killed run was in."""
+    manifests = list(place.root.glob("*/manifest.json"))
+    if not manifests:
+        return "start"
+    done = json.loads(manifests[0].read_text())["stages"]
+    return next((name for name in GRAPH if name not in done), "result")
+
+
+@pytest.mark.fault("kill")
+def test_kill__at_random_moments_changes_no_bit(
+    bench: Bench, calm: Calm, form: str, request: pytest.FixtureRequest
+) -> None:
+    rng = np.random.default_rng(0)
+    hit: Counter[str] = Counter()
+    life = 0
+    while hit.total() < KILLS[form]:
+        place = bench.place(f"life-{life}")
+        reached, complete = 0, False
+        for _ in range(LIFE):
+            process = place.start()
+            time.sleep(rng.uniform(0.2, 1.1 * calm.seconds))
+            complete = not kill(process)
+            if complete:
+                break
+            hit[stage_of(place)] += 1
+            assert place.generation >= reached
+            reached = place.generation
+        place.finish()
+        assert_same_results(place, calm)
+        life += 1
+    stages = ", ".join(f"{count} in {name}" for name, count in hit.items())
+    request.node.user_properties.append(("found", f"{hit.total()} kills: {stages}"))
+
+
+@pytest.mark.fault("kill in a commit")
+def test_kill__at_any_file_operation_of_a_commit_changes_no_bit(
+    bench: Bench, halfway: Place, calm: Calm, form: str, request: pytest.FixtureRequest
+) -> None:
+    rng = np.random.default_rng(1)
+    kills = life = 0
+    while kills < KILLS_IN_COMMITS[form]:
+        place = bench.place(f"commits-{life}", halfway)
+        while kills < KILLS_IN_COMMITS[form]:
+            name = list(OPERATIONS)[kills % len(OPERATIONS)]
+            spoilt = bench.place(place.root.name, SABOTAGE=f"kill {name} {rng.integers(1, OPERATIONS[name])}")
+            before = place.generation
+            done = spoilt.issue("run.until=solve")
+            assert place.generation >= before
+            if done.code == 0:
+                break
+            assert done.code == -signal.SIGKILL, done.err
+            kills += 1
+        place.finish("run.until=verify")
+        assert_same_path(place, calm)
+        life += 1
+    request.node.user_properties.append(("found", f"{kills} kills"))
+
+
+@pytest.mark.fault("signal")
+def test_signals__commit_and_tell_and_go_on_to_the_same_bits(
+    halfway: Place, calm: Calm, copy: Callable[[Place], Place]
+) -> None:
+    place = copy(halfway)
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        process, before = place.start(), place.generation
+        wait_for(process, lambda before=before: place.generation > before)
+        process.send_signal(number)
+        done = ended(process)
+        assert done.code == code
+        assert "the same command goes on from there" in done.err
+        assert place.generation > before
+        assert not (place.run / "path.zarr").exists()
+    place.finish()
+    assert_same_results(place, calm)
