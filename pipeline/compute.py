@@ -16,12 +16,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.config import ComputeOptions, default_workers
 from pipeline.interrupt import Stop
+from storage.places import Place
 
 if TYPE_CHECKING:
     from pipeline.cluster import Cluster
@@ -83,14 +83,14 @@ class Compute:
             self._cluster = Cluster(self._options, self._stop)
         return self._cluster
 
-    def spread(self, features: Path, folder: Path, python: bool) -> Spread:
+    def spread(self, features: Place, folder: Place, python: bool) -> Spread:
         """Ways to spread the blocks of a feature store.
 
         Parameters
         ----------
-        features : Path
+        features : Path or ObjectPlace
             The feature store; workers on other machines open it by this very path.
-        folder : Path
+        folder : Path or ObjectPlace
             Where w is published for other processes; the same holds for it.
         python : bool
             Whether the structure's oracle is Python code, which holds the GIL: `processes` then calls it in

@@ -21,6 +21,7 @@ from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from stages.solver.options import PathOptions, SolverOptions
+from storage.places import place
 
 KEY_FORMAT = 1
 """Part of every key: raise it when what a stage writes changes its meaning."""
@@ -130,7 +131,11 @@ class RunOptions:
     """Whether a program started this and may start it again: waits for its run, and stops when that program is gone."""
 
     def check(self) -> None:
-        _expect("run.root", self.root, bool(self.root), "a directory")
+        _expect("run.root", self.root, bool(self.root), "a directory or a URL")
+        try:
+            place(self.root)
+        except ValueError as error:
+            raise ConfigError(f"run.root: {error}") from None
         if self.stage is not None:
             _one_of("run.stage", self.stage, (*STAGES, "sync"))
         if self.until is not None:

@@ -16,16 +16,17 @@ from typing import Any
 
 from pipeline.result import breakpoints
 from pipeline.rundir import read_json, write_json
-from storage.files import aside, publish
-from storage.layout import MEASURES
+from storage.files import aside, fetched, publish
+from storage.layout import MEASURES, open_group
+from storage.places import Place
 
 
 @dataclass(frozen=True)
 class Export:
     """Where a copy is taken from, and where to."""
 
-    run: Path
-    features: Path
+    run: Place
+    features: Place
     folder: Path
 
     def json(self, name: str, value: Mapping[str, Any]) -> None:
@@ -43,11 +44,11 @@ class Export:
     def tree(self, name: str, *without: str) -> None:
         """The folder `name` of the run, but for what fits a pattern of `without`."""
         shutil.rmtree(aside(self.folder / name), ignore_errors=True)
-        shutil.copytree(self.run / name, aside(self.folder / name), ignore=shutil.ignore_patterns(*without))
+        shutil.copytree(fetched(self.run / name), aside(self.folder / name), ignore=shutil.ignore_patterns(*without))
         publish(self.folder / name)
 
 
-def export(stages: Sequence[str], run: Path, features: Path, folder: Path) -> None:
+def export(stages: Sequence[str], run: Place, features: Place, folder: Path) -> None:
     """Copy what `stages` left in the run directory, or in that of its features, to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     for stage in stages:
@@ -92,9 +93,7 @@ def _verify(to: Export) -> None:
 
 
 def _evaluate(to: Export) -> None:
-    import zarr
-
-    group: Any = zarr.open_group(to.run / "path.zarr", mode="r")
+    group: Any = open_group(to.run / "path.zarr")
     measures = sorted(name for name, array in group.arrays() if name.startswith(("train_", "test_")))
     columns = {name: group[name][:].tolist() for name in ("lambda", *measures)}
     to.table("losses.csv", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.compute import Compute
@@ -14,6 +13,7 @@ from pipeline.interrupt import Interrupted, Stop
 from pipeline.progress import Progress, solver_line
 from pipeline.rundir import RunDir, flat, locked
 from pipeline.tracking import Tracker
+from storage.places import Place
 
 if TYPE_CHECKING:
     from stages.problems.protocol import Problem
@@ -27,7 +27,7 @@ class Job:
 
     settings: Settings
     dir: RunDir
-    features_path: Path
+    features_path: Place
     features_key: str
     compute: Compute
     progress: Progress
@@ -64,7 +64,7 @@ def _featurize(job: Job) -> dict[str, Any]:
 
 
 def make_features(
-    dataset: Mapping[str, Any], path: Path, key: str, compute: Compute, report: Callable[[int, int, str], None]
+    dataset: Mapping[str, Any], path: Place, key: str, compute: Compute, report: Callable[[int, int, str], None]
 ) -> None:
     """The features of a data set at `path`, made unless they are there; waits while another process makes them."""
     from stages.featurize import featurize

@@ -18,6 +18,8 @@ from typing import Any
 
 from pipeline.result import breakpoints
 from pipeline.rundir import LockedError, flat, locked, read_json
+from storage.files import fetched
+from storage.places import Place, listed
 
 CHILDREN = 30
 LOCK_SECONDS = 5.0
@@ -29,7 +31,7 @@ BATCH = 1000
 
 
 def project(
-    uri: str, run_dir: Path, trace: Mapping[str, Any], status: str, sweep: Mapping[str, str] | None = None
+    uri: str, run_dir: Place, trace: Mapping[str, Any], status: str, sweep: Mapping[str, str] | None = None
 ) -> str:
     """Show `run_dir` in the store at `uri` as it stands; returns its run id. Errors of MLflow come through.
 
@@ -64,7 +66,7 @@ def project(
     return run_id
 
 
-def project_sweep(uri: str, folder: Path, found: Mapping[str, Any], status: str) -> str:
+def project_sweep(uri: str, folder: Place, found: Mapping[str, Any], status: str) -> str:
     """Show a sweep as the parent of its runs; returns its run id.
 
     Parameters
@@ -82,11 +84,11 @@ def project_sweep(uri: str, folder: Path, found: Mapping[str, Any], status: str)
         best = [("best_test_loss", float(min(losses)), ended, 0)] if losses else []
         _log(client, run_id, [*counts, *best], {name: str(value)[:500] for name, value in found["common"].items()})
         if status != "RUNNING":
-            for figure in sorted((folder / "figures").glob("*.png")):
-                client.log_artifact(run_id, str(figure), "figures")
+            for figure in listed(folder / "figures", "*.png"):
+                client.log_artifact(run_id, str(fetched(figure)), "figures")
             for file in (folder / "summary.json", folder / "runs.csv"):
                 if file.is_file():
-                    client.log_artifact(run_id, str(file), "sweep")
+                    client.log_artifact(run_id, str(fetched(file)), "sweep")
         _end(client, run_id, status, ended)
     return run_id
 
@@ -161,7 +163,7 @@ def _end(client: Any, run_id: str, status: str, ended: int) -> None:
 
 
 def _children(
-    client: Any, experiment: str, parent: str, run_dir: Path, manifest: Mapping[str, Any],
+    client: Any, experiment: str, parent: str, run_dir: Place, manifest: Mapping[str, Any],
     path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any], stamps: list[int],
 ) -> None:  # fmt: skip
     """A run of its own for each chosen breakpoint, with the parent's parameters and its part of the trace."""
@@ -184,13 +186,13 @@ def _children(
         client.set_terminated(child.info.run_id, "FINISHED", at[j])
 
 
-def _artifacts(client: Any, run_id: str, run_dir: Path) -> None:
-    for figure in sorted((run_dir / "figures").glob("*.png")):
-        client.log_artifact(run_id, str(figure), "figures")
-    configs = sorted((run_dir / "attempts").glob("*/.hydra/config.yaml"))
+def _artifacts(client: Any, run_id: str, run_dir: Place) -> None:
+    for figure in listed(run_dir / "figures", "*.png"):
+        client.log_artifact(run_id, str(fetched(figure)), "figures")
+    configs = listed(run_dir / "attempts", "*/.hydra/config.yaml")
     for file in (*configs[-1:], run_dir / "manifest.json", run_dir / "result.json"):
         if file.is_file():  # no result of a run that was not wanted to its end
-            client.log_artifact(run_id, str(file), "run")
+            client.log_artifact(run_id, str(fetched(file)), "run")
 
 
 def _log(client: Any, run_id: str, series: Iterable[tuple[str, float, int, int]], params: Mapping[str, str]) -> None:
@@ -235,11 +237,11 @@ def _final(result: Mapping[str, Any], stamp: int) -> Iterator[tuple[str, float, 
                 yield f"{part}/{name}", float(value), stamp, 0
 
 
-def _losses(run_dir: Path) -> dict[str, Any]:
+def _losses(run_dir: Place) -> dict[str, Any]:
     """train_* and test_* of path.zarr, each (breakpoint,)."""
-    import zarr
+    from storage.layout import open_group
 
-    group: Any = zarr.open_group(run_dir / "path.zarr", mode="r")
+    group: Any = open_group(run_dir / "path.zarr")
     names = [name for name in group.array_keys() if name.startswith(("train_", "test_"))]
     return {name: group[name][:] for name in sorted(names)}
 

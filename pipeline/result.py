@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pipeline.config import Settings
 from pipeline.rundir import RunDir, read_json
+from storage.places import Place
 
 FORMAT_VERSION = 1
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
@@ -33,18 +33,18 @@ def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
     }
 
 
-def breakpoints(run_dir: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def breakpoints(run_dir: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One record a breakpoint of path.zarr, in the order they were solved; and its attributes."""
-    import zarr
+    from storage.layout import open_group
 
-    group: Any = zarr.open_group(run_dir / "path.zarr", mode="r")
+    group: Any = open_group(run_dir / "path.zarr")
     columns: dict[str, list[Any]] = {name: group[name][:].tolist() for name in PATH_FIELDS}
     columns["status"] = [group.attrs["status_meanings"][code] for code in group["status"][:].tolist()]
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return records, dict(group.attrs)
 
 
-def summary(found: Mapping[str, Any], run_dir: Path, width: int = 100) -> str:
+def summary(found: Mapping[str, Any], run_dir: Place, width: int = 100) -> str:
     """A few lines for the end of a run: what was solved, at what price, how good it is, where to look."""
     path, verify, best = found["path"], found["verify"], found["evaluate"]
     problem, last = found["problem"], path[-1]
@@ -77,7 +77,7 @@ def summary(found: Mapping[str, Any], run_dir: Path, width: int = 100) -> str:
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
 
 
-def _needed(path: Path) -> dict[str, Any]:
+def _needed(path: Place) -> dict[str, Any]:
     found = read_json(path)
     if found is None:
         raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")

@@ -5,6 +5,7 @@ Nothing is written before the configuration is known to be good; result.json is 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import shutil
@@ -25,7 +26,8 @@ from pipeline.interrupt import Interrupted, Stop
 from pipeline.progress import Progress
 from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json
 from pipeline.tracking import Tracker, open_tracker
-from storage.files import DamagedError
+from storage.files import DamagedError, remove
+from storage.places import Place, place
 
 DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
 EXPECTED = ("CertificateError", "StateError", "WorkersDiedError")
@@ -64,8 +66,8 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             return _sync(settings, directory, tracker)
         with locked(directory.path / "lock", _wait if settings.run.managed else None):
             directory.prepare(settings, source)
-            attempt = directory.attempt(_hydra_files(cfg, overrides))
             with (
+                directory.attempt(_hydra_files(cfg, overrides)) as attempt,
                 Stop(with_parent=settings.run.managed) as stop,
                 Progress(attempt / "pipeline.log") as progress,
                 Compute(settings.compute, stop) as pool,
@@ -78,9 +80,9 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
         return INTERRUPTED + 2
 
 
-def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Path, str]:
+def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Place, str]:
     """The run's directory, that of its features, and their key; nothing is made."""
-    root = Path(settings.run.root).expanduser().resolve()
+    root = place(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
     directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
     return directory, root / "features" / f"{name}-{features_key[:8]}", features_key
@@ -168,9 +170,9 @@ def _drop_damaged(job: Job) -> None:
     """What a stage left and is no longer that is made again, from what is committed; ValueError for features elsewhere."""
     stage = job.dir.damaged()
     if stage == "solve":
-        shutil.rmtree(job.dir.path / "path.zarr", ignore_errors=True)
-        if job.settings.snapshots.every_passes:  # their parts are gone
-            shutil.rmtree(job.dir.path / "state", ignore_errors=True)
+        for name in ("path.zarr", *(("state",) if job.settings.snapshots.every_passes else ())):  # their parts are gone
+            with contextlib.suppress(OSError):
+                remove(job.dir.path / name)
     if stage is not None:
         job.dir.forget(stage)
     if job.settings.run.stage not in (None, "featurize"):
@@ -198,7 +200,7 @@ def _more_time(solved: Mapping[str, Any], settings: Settings) -> bool:
     return solved.get("status") == "TIME_LIMIT" and settings.solver.max_seconds > float(solved["max_seconds"])
 
 
-def _export(settings: Settings, directory: RunDir, features: Path) -> None:
+def _export(settings: Settings, directory: RunDir, features: Place) -> None:
     """Hand over what the wanted stage left; all stages, if none was named."""
     if settings.run.export is not None:
         from pipeline.export import export

@@ -6,30 +6,27 @@ Everything written here is small JSON, written aside and renamed, so that a read
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
 import math
-import os
 import platform
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.config import KEY_FORMAT, STAGES, Settings
 from storage import files
-from storage.files import DamagedError, aside, make_directory, publish, tree_checksum
+from storage.files import DamagedError, aside, make_directory, publish, put_away, send, tree_checksum, working
 from storage.integrity import sealed, unsealed
+from storage.locks import LockedError as LockedError
+from storage.locks import locked as locked
+from storage.places import ObjectPlace, Place
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
-
-
-class LockedError(RuntimeError):
-    """Another process holds the directory; names its pid and host."""
 
 
 OUTPUTS = {"solve": ("path.zarr", "trace.zarr"), "verify": ("verify.json",), "evaluate": ("metrics.json",)}
@@ -37,7 +34,7 @@ OUTPUTS = {"solve": ("path.zarr", "trace.zarr"), "verify": ("verify.json",), "ev
 log = logging.getLogger("gapwise")
 
 
-def write_json(path: Path, value: Any, seal: bool = False) -> None:
+def write_json(path: Place, value: Any, seal: bool = False) -> None:
     """Write `value` durably and atomically, perhaps sealed; infinity and NaN, for which JSON has no numbers, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
@@ -45,7 +42,7 @@ def write_json(path: Path, value: Any, seal: bool = False) -> None:
     publish(path)
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Place) -> Any:
     """What `path` holds, or None if there is no such file. Raises DamagedError naming it."""
     if not path.is_file():
         return None
@@ -53,45 +50,18 @@ def read_json(path: Path) -> Any:
     return unsealed(found, path) if isinstance(found, dict) else found
 
 
-@contextlib.contextmanager
-def locked(path: Path, waiting: Callable[[str], None] | None = None, seconds: float = 0.5) -> Iterator[None]:
-    """Hold the lock file `path`. If another process does: LockedError, or, with `waiting`, tell it who and wait."""
-    make_directory(path.parent)
-    with path.open("a+", encoding="utf-8") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                file.seek(0)
-                holder = file.read().strip() or "another process"
-                if waiting is None:
-                    raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or stop it first") from None
-                waiting(holder)
-                time.sleep(seconds)
-        file.seek(0)
-        file.truncate()
-        now = time.strftime("%Y-%m-%d %H:%M:%S")
-        file.write(f"process {os.getpid()} on host {socket.gethostname()} (since {now})\n")
-        file.flush()
-        try:
-            yield
-        finally:
-            file.truncate(0)
-
-
 class RunDir:
     """Paths and records of one run.
 
     Parameters
     ----------
-    path : Path
+    path : Path or ObjectPlace
         The directory; made by `prepare`, not before.
     key : str
         Fingerprint of the science; must be that of the manifest, if there is one.
     """
 
-    def __init__(self, path: Path, key: str) -> None:
+    def __init__(self, path: Place, key: str) -> None:
         self.path = path
         self.key = key
         self.manifest: dict[str, Any] = {}
@@ -108,7 +78,7 @@ class RunDir:
             found = read_json(self.path / "manifest.json")
         except DamagedError as error:
             log.warning("%s; it is kept as damaged-manifest.json, and what it told is found out again", error)
-            os.replace(self.path / "manifest.json", self.path / "damaged-manifest.json")
+            put_away(self.path / "manifest.json", "damaged-manifest.json")
             found = None
         if found is None:
             self.manifest = {
@@ -172,18 +142,29 @@ class RunDir:
         self.manifest["stages"] = {name: e for name, e in self.manifest["stages"].items() if name not in later}
         self.save()
 
-    def attempt(self, hydra: Mapping[str, str]) -> Path:
-        """A fresh directory attempts/<time>/ with `hydra`'s files (name to text) in its .hydra/."""
+    @contextlib.contextmanager
+    def attempt(self, hydra: Mapping[str, str]) -> Iterator[Path]:
+        """A fresh directory attempts/<time>/ with `hydra`'s files (name to text) in its .hydra/.
+
+        Of a run on an object store it lies on this machine, and its log is sent when the attempt ends.
+        """
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
         for number in range(1000):
             path = self.path / "attempts" / (f"{stamp}-{number}" if number else stamp)
             with contextlib.suppress(FileExistsError):
                 path.mkdir(parents=True)
                 break
-        (path / ".hydra").mkdir()
+        folder = working(path)
+        (folder / ".hydra").mkdir(parents=True)
         for name, text in hydra.items():
-            (path / ".hydra" / name).write_text(text, encoding="utf-8")
-        return path
+            (folder / ".hydra" / name).write_text(text, encoding="utf-8")
+        if isinstance(path, ObjectPlace):
+            send(path, folder)
+        try:
+            yield folder
+        finally:
+            if isinstance(path, ObjectPlace):
+                publish(path)
 
 
 def _finite(value: Any) -> Any:

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
@@ -28,6 +27,7 @@ from pipeline.run import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, complete,
 from pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
 from pipeline.tracking import SweepTracker
 from pipeline.workers import Task, run_tasks
+from storage.places import ObjectPlace, place
 
 FORMAT_VERSION = 2
 SAY_SECONDS = 30.0
@@ -48,9 +48,9 @@ class Sweep:
         places_of = [None if job.settings is None else places(job.settings, job.source)[0] for job in self.jobs]
         self.rows = [table.row(job, where) for job, where in zip(self.jobs, places_of, strict=True)]
         self.key = fingerprint({"format": FORMAT_VERSION, "runs": sorted({where.key for where in places_of if where})})
-        root = next((Path(job.settings.run.root) for job in self.jobs if job.settings is not None), Path())
+        root = place(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
         name = self.experiment or "multirun"
-        self.folder = root.expanduser().resolve() / "sweeps" / f"{name}-{self.key[:8]}"
+        self.folder = root / "sweeps" / f"{name}-{self.key[:8]}"
 
 
 def sweep(cfg: DictConfig) -> int:
@@ -93,6 +93,8 @@ def multirun(asked: Sequence[Asked]) -> int:
 
 
 def _guarded(whole: Sweep, stop: Stop) -> int:
+    if isinstance(whole.folder, ObjectPlace) and whole.folder.protocol == "memory":
+        return _refuse(ConfigError("run.root: memory:// belongs to one process; a sweep has many"), BAD_CONFIGURATION)
     try:
         with locked(whole.folder / "lock"):
             return _sweep(whole, stop)
@@ -106,7 +108,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     started, rows = time.monotonic(), whole.rows
     todo = _todo(whole)
     workers = min(whole.workers, max(len(todo), 1))
-    there = [Path(row["run"]) for row in rows if row["status"] == "complete"]
+    there = [place(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
@@ -141,8 +143,8 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
     for number, (job, row) in enumerate(zip(whole.jobs, whole.rows, strict=True)):
         if job.settings is None:
             continue
-        if _is_complete(RunDir(Path(row["run"]), row["key"]), job.settings):
-            row |= {"status": "complete", **table.facts(Path(row["run"]))}
+        if _is_complete(RunDir(place(row["run"]), row["key"]), job.settings):
+            row |= {"status": "complete", **table.facts(place(row["run"]))}
         elif not _only_shown(job):
             todo.setdefault(row["run"], number)
     return {number: whole.jobs[number] for number in todo.values()}
@@ -176,22 +178,22 @@ def _reporting(
         print(line, file=sys.stderr, flush=True)
 
     def ended(number: int, outcome: dict[str, Any]) -> None:
-        place = rows[number]["run"]
+        run = rows[number]["run"]
         for row in rows:
-            if row["run"] == place:
-                row |= {**outcome, **table.facts(Path(place))}
+            if row["run"] == run:
+                row |= {**outcome, **table.facts(place(run))}
         left = sum(row["status"] == "waiting" for row in rows)
         words = {"done": f"{outcome.get('seconds', 0):.1f} s", "failed": f"FAILED: {outcome.get('error')}"}
         say(
             f"{len(rows) - left}/{len(rows)} {rows[number]['name']} · {words.get(outcome['status'], outcome['status'])}"
         )
         mlflow_status = {"done": "FINISHED", "failed": "FAILED"}.get(outcome["status"], "KILLED")
-        tracker.ended(Path(place), mlflow_status)
+        tracker.ended(place(run), mlflow_status)
 
     def going_on(numbers: list[int]) -> None:
         if time.monotonic() - said >= SAY_SECONDS:
             for number in numbers:
-                say(f"  {rows[number]['name']} · {table.last_line(Path(rows[number]['run']))}")
+                say(f"  {rows[number]['name']} · {table.last_line(place(rows[number]['run']))}")
 
     return ended, going_on
 
@@ -242,7 +244,7 @@ def _compare(whole: Sweep) -> dict[str, Any]:
     from stages.comparison import compare
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
-    runs = [(row["variant"], row["lambda"], row["seed"], Path(row["run"])) for row in good]
+    runs = [(row["variant"], row["lambda"], row["seed"], place(row["run"])) for row in good]
     return compare(str(whole.figure), runs, whole.folder) if runs else {}
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pipeline.plan import Planned
 from pipeline.result import breakpoints
 from pipeline.rundir import RunDir, read_json
+from storage.files import aside, publish
+from storage.places import Place, listed
 
 Row = dict[str, Any]
 COLUMNS = (
@@ -37,7 +37,7 @@ def row(job: Planned, directory: RunDir | None) -> Row:
     }  # fmt: skip
 
 
-def facts(directory: Path) -> Row:
+def facts(directory: Place) -> Row:
     """What a run that is there has to tell; less, if it was not wanted to its end."""
     found: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
@@ -52,9 +52,9 @@ def facts(directory: Path) -> Row:
     return found
 
 
-def last_line(directory: Path) -> str:
+def last_line(directory: Place) -> str:
     """What a run that goes on has said last, without date and level."""
-    logs = sorted(directory.glob("attempts/*/pipeline.log"))
+    logs = listed(directory, "attempts/*/pipeline.log")
     said = logs[-1].read_text(encoding="utf-8", errors="replace").splitlines() if logs else []
     told = [line.split(" INFO ", 1)[1] for line in said if " INFO " in line]
     return told[-1] if told else "has begun"
@@ -72,7 +72,7 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
     for row in rows:
         status = row["status"].upper() if row["status"] in WORST[:2] else row["status"]
         numbers = "".join(f"{_number(row[name], form):>10}" for _, name, form in COLUMNS)
-        out.append(f"{row['name']:<{wide}}  {status:<11}{numbers}  {Path(row['run']).name}".rstrip())
+        out.append(f"{row['name']:<{wide}}  {status:<11}{numbers}  {row['run'].rsplit('/', 1)[-1]}".rstrip())
     for row in rows:
         if row["status"] in WORST[:2]:
             out.append(f"{row['status'].upper()} {row['name']}: {row['error']}")
@@ -83,14 +83,13 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
     return out
 
 
-def write_csv(path: Path, rows: Sequence[Row]) -> None:
+def write_csv(path: Place, rows: Sequence[Row]) -> None:
     """All rows, written aside and renamed."""
-    tmp = path.with_name(f".tmp-{path.name}")
-    with tmp.open("w", newline="", encoding="utf-8") as file:
+    with aside(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    os.replace(tmp, path)
+    publish(path)
 
 
 def common(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

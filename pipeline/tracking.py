@@ -14,7 +14,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from pipeline.config import TrackingOptions
 from pipeline.projection import project, project_sweep
 from pipeline.rundir import RunDir, read_json, write_json
+from storage.places import Place
 
 LIVE_SECONDS = 30.0
 """Between two projections of a run that goes on."""
@@ -129,11 +130,11 @@ class SweepTracker:
     Parameters
     ----------
     options : TrackingOptions
-    folder : Path
+    folder : Path or ObjectPlace
         The sweep's directory.
     """
 
-    def __init__(self, options: TrackingOptions, folder: Path) -> None:
+    def __init__(self, options: TrackingOptions, folder: Place) -> None:
         self._uri = None if options.kind == "none" else store_uri(options)
         self._folder = folder
         self._marker = folder / "tracking.json"
@@ -143,7 +144,7 @@ class SweepTracker:
         self._failed = False
         self._again = 0.0
 
-    def begin(self, found: Mapping[str, Any], complete: list[Path], anew: bool = False) -> None:
+    def begin(self, found: Mapping[str, Any], complete: Sequence[Place], anew: bool = False) -> None:
         """The sweep starts, or goes on: its parent run, and those of its runs that are complete and not shown yet.
 
         With `anew` all of that as if nothing were shown (run.stage=sync).
@@ -160,7 +161,7 @@ class SweepTracker:
         for place in missing:
             self.ended(place, "FINISHED")
 
-    def ended(self, run_dir: Path, status: str) -> None:
+    def ended(self, run_dir: Place, status: str) -> None:
         """A run ended: FINISHED, KILLED or FAILED; returns at once."""
         self._submit(self._show_run, run_dir, status)
 
@@ -177,7 +178,7 @@ class SweepTracker:
                     self._work()
         self._pool.shutdown(wait=True)
 
-    def _shown(self, run_dir: Path, parent: str | None) -> bool:
+    def _shown(self, run_dir: Place, parent: str | None) -> bool:
         marker = _marker(run_dir / "tracking.json")
         return parent is not None and marker.get("uri") == self._uri and marker.get("sweep") == parent
 
@@ -187,7 +188,7 @@ class SweepTracker:
         if status == "FINISHED":
             write_json(self._marker, {"uri": self._uri, "run_id": run_id})
 
-    def _show_run(self, run_dir: Path, status: str) -> None:
+    def _show_run(self, run_dir: Place, status: str) -> None:
         if not (run_dir / "manifest.json").is_file():
             return  # it ended before there was anything to show
         if not self._parent:
@@ -228,7 +229,7 @@ def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
         log.warning("MLflow: interrupted; the same command will mend this.")
 
 
-def _marker(path: Path) -> dict[str, Any]:
+def _marker(path: Place) -> dict[str, Any]:
     """What is noted of a projection; nothing where that is damaged."""
     try:
         return dict(read_json(path) or {})
@@ -240,7 +241,7 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _stored_trace(run_dir: Path) -> Mapping[str, Any]:
+def _stored_trace(run_dir: Place) -> Mapping[str, Any]:
     """The trace of a finished solve; empty before."""
     if not (run_dir / "trace.zarr").is_dir():
         return {}

@@ -24,6 +24,8 @@ from omegaconf import OmegaConf
 from pipeline.compute import pin_threads
 from pipeline.interrupt import Stop
 from pipeline.run import DONE, INTERRUPTED, run
+from storage.files import working
+from storage.places import Place
 
 TRIES = 2
 """Workers a run may have before it counts as failed."""
@@ -45,7 +47,7 @@ class Task:
 def run_tasks(
     tasks: Sequence[Task],
     workers: int,
-    folder: Path,
+    folder: Place,
     stop: Stop,
     ended: Callable[[int, dict[str, Any]], None],
     waiting_for: Callable[[list[int]], None] = lambda numbers: None,
@@ -54,7 +56,7 @@ def run_tasks(
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or ObjectPlace
         For what dask writes.
     stop : Stop
         Once asked for, no more runs are begun, and those that go on commit and end.
@@ -63,7 +65,7 @@ def run_tasks(
     waiting_for : callable
         Given the numbers of the runs that go on, many times a second.
     """
-    with _cluster(workers, folder) as (cluster, client):
+    with _cluster(workers, working(folder)) as (cluster, client):
         left, tries = deque(tasks), Counter[int]()
         running: dict[Any, Task] = {}
         told, last = False, time.monotonic()

@@ -7,25 +7,25 @@ variant and lambda that differ in their seed make a median and a min-max band (O
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stages.gap_trace import read_gap_trace
+from storage.places import Place
 from storage.results import read_path
 
 LEVELS = (0.1, 0.01, 0.001, 0.0001)
 """Gaps as shares of the best primal value known at their lambda, for the table of passes and seconds needed."""
 SMALLEST = 1e-16
 
-Runs = Sequence[tuple[str, str, int, Path]]
+Runs = Sequence[tuple[str, str, int, Place]]
 """(variant, lambda as the sweep names it, seed, run directory)"""
 Curves = dict[tuple[str, str], list[dict[str, np.ndarray]]]
 """(variant, lambda) to the gap traces of its seeds, columns of `storage.layout.GAP_TRACE`"""
 
 
-def compare(figure: str, runs: Runs, folder: Path) -> dict[str, Any]:
+def compare(figure: str, runs: Runs, folder: Place) -> dict[str, Any]:
     """Draw the runs into ``folder/figures`` and say what they cost.
 
     Parameters

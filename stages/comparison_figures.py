@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from matplotlib.figure import Figure
 from stages.comparison import Curves, band, value_at
 from stages.figures import LOOK
 from storage.files import aside, publish
+from storage.places import Place
 
 COLOURS = {
     "bcfw": "#2b6cb0", "bcfw cache": "#4fd1c5", "bcpfw": "#c53030", "bcpfw cache": "#f6ad55",
@@ -31,7 +31,7 @@ AXES = {"passes": "effective passes", "seconds": "seconds"}
 
 
 @contextmanager
-def _figure(folder: Path, name: str, size: tuple[float, float], made: list[Path]) -> Iterator[Figure]:
+def _figure(folder: Place, name: str, size: tuple[float, float], made: list[Place]) -> Iterator[Figure]:
     """A figure that is saved when the block ends well."""
     with rc_context(LOOK):
         figure = Figure(figsize=size, layout="constrained")
@@ -79,9 +79,9 @@ def _lines(
         axes.set_xscale("log")
 
 
-def methods(curves: Curves, folder: Path) -> list[Path]:
+def methods(curves: Curves, folder: Place) -> list[Place]:
     """`gaps.png`: a column a lambda; above over effective passes, below over seconds."""
-    made: list[Path] = []
+    made: list[Place] = []
     by_lambda = _grouped(curves)
     with _figure(folder, "gaps", (4.4 * len(by_lambda) + 1.8, 7.6), made) as figure:
         grid = figure.subplots(2, len(by_lambda), squeeze=False)
@@ -96,9 +96,9 @@ def methods(curves: Curves, folder: Path) -> list[Path]:
     return made
 
 
-def staleness(curves: Curves, folder: Path) -> list[Path]:
+def staleness(curves: Curves, folder: Place) -> list[Place]:
     """`staleness.png`: a row a lambda; the gap over passes, and the ratio of the stale gap sum to the true gap."""
-    made: list[Path] = []
+    made: list[Place] = []
     by_lambda = _grouped(curves)
 
     def look(variant: str, number: int) -> dict[str, Any]:
@@ -122,12 +122,12 @@ def staleness(curves: Curves, folder: Path) -> list[Path]:
     return made
 
 
-def regimes(curves: Curves, folder: Path) -> list[Path]:
+def regimes(curves: Curves, folder: Place) -> list[Place]:
     """`regimes.png`: gap over F and nu at equal passes and at equal seconds; a row a lambda.
 
     Variants named `F=<number> nu=<number>` fill the grid; any other is a reference, given in the title.
     """
-    made: list[Path] = []
+    made: list[Place] = []
     by_lambda = _grouped(curves)
     with _figure(folder, "regimes", (10.5, 4.2 * len(by_lambda)), made) as figure:
         grid = figure.subplots(len(by_lambda), 2, squeeze=False)
@@ -165,9 +165,9 @@ def _regime(axes: Axes, variants: Mapping[str, Any], over: str, at: float) -> No
     axes.set_title(f"gap after {at:.3g} {AXES[over]} ({', '.join(others)})" if others else f"gap after {at:.3g} {over}")
 
 
-def work(paths: Sequence[tuple[str, Mapping[str, np.ndarray]]], folder: Path) -> Path:
+def work(paths: Sequence[tuple[str, Mapping[str, np.ndarray]]], folder: Place) -> Place:
     """`work.png`: effective passes and seconds spent down to each lambda, a line a run."""
-    made: list[Path] = []
+    made: list[Place] = []
     names = list(dict.fromkeys(name for name, _ in paths))
     with _figure(folder, "work", (10.0, 4.0), made) as figure:
         for axes, (column, title) in zip(

@@ -23,6 +23,7 @@ from numba import config
 from stages.featurize import open_problem
 from stages.problems.protocol import Problem, frozen
 from stages.solver.spread import BlockFunction
+from storage.places import Place, place
 from storage.weights import mapped, published
 
 R = TypeVar("R")
@@ -57,13 +58,13 @@ class Sender:
     Parameters
     ----------
     map_tasks : callable
-    features : Path
+    features : Path or ObjectPlace
         The feature store, under a path that means the same to every process.
-    folder : Path
+    folder : Path or ObjectPlace
         Where w is published; the same holds for it.
     """
 
-    def __init__(self, map_tasks: MapTasks, features: Path, folder: Path) -> None:
+    def __init__(self, map_tasks: MapTasks, features: Place, folder: Place) -> None:
         self.map_tasks, self.features, self.folder = map_tasks, features, folder
 
     def __call__(self, fn: BlockFunction[R], split: str, w: np.ndarray, parts: Sequence[range | np.ndarray]) -> list[R]:
@@ -86,7 +87,7 @@ def do(errand: Errand) -> Any:
 def opened(features: str, split: str) -> Problem:
     """The problem of one split, opened once a process."""
     try:
-        return open_problem(Path(features), split)
+        return open_problem(place(features), split)
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see the features in {features}; run.root has to lie on storage that every "
@@ -97,7 +98,7 @@ def opened(features: str, split: str) -> Problem:
 @functools.lru_cache(maxsize=2)
 def _weights(path: str) -> np.ndarray:
     try:
-        return frozen(mapped(Path(path)))
+        return frozen(mapped(place(path)))
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see {path}, where w was published; run.root has to lie on storage that every "

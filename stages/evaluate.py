@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from stages.solver.compiled import driver
 from stages.solver.spread import HERE, Spread
 from storage.features import open_features
 from storage.files import aside, publish, write_json
+from storage.places import Place
 from storage.results import add_losses, read_path, weights_of
 
 SPLITS = ("train", "test")
@@ -58,8 +58,8 @@ def predict(
 
 
 def evaluate(
-    features: Path,
-    run_dir: Path,
+    features: Place,
+    run_dir: Place,
     *,
     spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, what: None,

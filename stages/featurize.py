@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from stages.problems import build, structure
 from stages.problems.protocol import Problem
 from storage.features import FeatureWriter, is_complete, open_features
 from storage.files import DamagedError
+from storage.places import Place
 
 log = logging.getLogger("gapwise")
 
@@ -45,7 +45,7 @@ class _DerivingSink:
             self.shared[name] = array
 
 
-def featurize(dataset: Mapping[str, Any], target: Path, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
+def featurize(dataset: Mapping[str, Any], target: Place, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
     """Make the feature store `target` unless it is there and undamaged.
 
     Parameters
@@ -73,7 +73,7 @@ def featurize(dataset: Mapping[str, Any], target: Path, *, key: str, map_blocks:
         writer.meta = {**facts, "checked": True}
 
 
-def damaged(target: Path) -> str | None:
+def damaged(target: Place) -> str | None:
     """What of a feature store is not as it was written, or None; reads all of it once, as one gap pass does."""
     try:
         return open_features(target).damage()
@@ -81,7 +81,7 @@ def damaged(target: Path) -> str | None:
         return str(error)
 
 
-def open_problem(features: Path, split: str) -> Problem:
+def open_problem(features: Place, split: str) -> Problem:
     """The problem over one split of a feature store; arrays stay memory-mapped."""
     store = open_features(features)
     return build(store.meta["structure"], store.arrays(split), store.meta)

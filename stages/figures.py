@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
 from storage.features import Features
 from storage.files import aside, publish
+from storage.places import Place
 from storage.results import read_path
 
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
@@ -42,17 +42,17 @@ SHOWN = 6
 """Test images in `segmentations.png`."""
 
 
-def draw(run_dir: Path, features: Features) -> list[Path]:
+def draw(run_dir: Place, features: Features) -> list[Place]:
     """Draw everything that `run_dir` and its features have the data for.
 
     Returns
     -------
-    list of Path
+    list of Path or ObjectPlace
         The files in ``run_dir/figures``, replaced one by one.
     """
     arrays, attrs = read_path(run_dir / "path.zarr")
     (run_dir / "figures").mkdir(exist_ok=True)
-    made: list[Path] = []
+    made: list[Place] = []
     with rc_context(LOOK):
         for name, paint in (("path", paint_path), ("work", paint_work), ("losses", paint_losses)):
             with _figure(run_dir, name, (7.0, 4.6 if name == "path" else 3.6), made) as figure:
@@ -60,7 +60,7 @@ def draw(run_dir: Path, features: Features) -> list[Path]:
         pictures = features.arrays("test")
         predictions = run_dir / "predictions.npz"
         if predictions.is_file() and "hw" in pictures and pictures["hw"].size:
-            with np.load(predictions) as file:
+            with predictions.open("rb") as stream, np.load(stream) as file:
                 labels, label_ptr = file["labels"], file["label_ptr"]
             with _figure(run_dir, "segmentations", (11.0, 4.8), made) as figure:
                 paint_segmentations(figure, pictures, labels, label_ptr)
@@ -68,7 +68,7 @@ def draw(run_dir: Path, features: Features) -> list[Path]:
 
 
 @contextmanager
-def _figure(run_dir: Path, name: str, size: tuple[float, float], made: list[Path]) -> Iterator[Figure]:
+def _figure(run_dir: Place, name: str, size: tuple[float, float], made: list[Place]) -> Iterator[Figure]:
     """A figure that is saved when the block ends well."""
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)

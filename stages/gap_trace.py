@@ -7,24 +7,23 @@ moment the gap is P - D, whatever block gaps the solver believed in. `stale_gap`
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
-import zarr
 
 from stages.problems.protocol import Problem
 from stages.solver.objective import squared_norm
 from stages.solver.oracles import corners_at
 from stages.solver.spread import HERE, Spread
 from storage.files import aside, publish
-from storage.layout import GAP_TRACE, SNAPSHOTS, read_group, write_group
+from storage.layout import GAP_TRACE, SNAPSHOTS, open_group, read_group, write_group
+from storage.places import Place
 
 Report = Callable[[int, int, str], None]
 
 
 def gap_trace(
     problem: Problem,
-    run_dir: Path,
+    run_dir: Place,
     *,
     spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
@@ -40,7 +39,7 @@ def gap_trace(
     if not source.is_dir():
         return 0
     columns, _ = read_group(source, tuple(spec.name for spec in SNAPSHOTS if spec.name != "weights"))
-    weights = zarr.open_group(source, mode="r")["weights"]
+    weights = open_group(source)["weights"]
     rows = columns["lambda"].size
     primal = np.empty(rows)
     for k in range(rows):
@@ -54,7 +53,7 @@ def gap_trace(
     return rows
 
 
-def read_gap_trace(run_dir: Path) -> dict[str, np.ndarray]:
+def read_gap_trace(run_dir: Place) -> dict[str, np.ndarray]:
     """The gap trace by column; FileNotFoundError if there is none."""
     if not (run_dir / "gap_trace.zarr").is_dir():
         raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots.every_passes=1, say")

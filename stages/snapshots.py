@@ -8,7 +8,6 @@ and change nothing: with or without them the solve has the same bits. How fine t
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from stages.solver.accelerated import dual_and_excess
 from stages.solver.fixed_lambda import Solver
 from stages.solver.loop import STEPS
 from storage.layout import SNAPSHOTS
+from storage.places import Place
 from storage.snapshots import SnapshotParts
 
 
@@ -25,13 +25,13 @@ class Snapshots:
 
     Parameters
     ----------
-    run_dir : Path
+    run_dir : Path or ObjectPlace
         Parts go to ``run_dir/snapshots``, all of them to ``run_dir/snapshots.zarr`` at the end.
     every_passes : float
         Effective passes between two of them, at least; 0: none are taken.
     """
 
-    def __init__(self, run_dir: Path, every_passes: float) -> None:
+    def __init__(self, run_dir: Place, every_passes: float) -> None:
         self.every_passes = every_passes
         self.target = run_dir / "snapshots.zarr"
         self.store = SnapshotParts(run_dir / "snapshots")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from stages.solver.supports import Supports, pack
 from storage.commits import Commit, CommitStore
 from storage.files import make_directory, remove_leftovers
 from storage.layout import FORMAT_VERSION, read_group
+from storage.places import Place
 from storage.results import read_path, stack, write_path, write_trace
 
 log = logging.getLogger("gapwise.solve")
@@ -43,7 +43,7 @@ def solve(
     problem: Problem,
     solver_options: SolverOptions,
     path: PathOptions,
-    run_dir: Path,
+    run_dir: Place,
     *,
     key: str,
     seed: int,
@@ -229,7 +229,7 @@ class _Attempt:
         self.observe(arrays["trace"])
 
 
-def _first_limit(segments: list[Path], finished: list[Breakpoint]) -> Status:
+def _first_limit(segments: Sequence[Place], finished: list[Breakpoint]) -> Status:
     """How a grid ended: CONVERGED if every lambda of it did, else the first limit that was met."""
     codes = [code for segment in segments for code in read_group(segment, ("status",))[0]["status"]]
     statuses = [list(Status)[code] for code in codes] + [b.status for b in finished]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from stages.problems.protocol import Problem
 from stages.rebuild import Rebuilt, Zero, clip, dual_at, dual_point, primal_at, rebuild, rebuild_zero
 from stages.solver.spread import HERE, Spread
 from storage.files import write_json
+from storage.places import Place
 from storage.results import weights_of, without_weights
 
 TOLERANCE = 1e-7
@@ -38,7 +38,7 @@ class CertificateError(RuntimeError):
 
 def verify(
     problem: Problem,
-    run_dir: Path,
+    run_dir: Place,
     *,
     samples: int = 20,
     seed: int = 0,

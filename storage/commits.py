@@ -5,22 +5,36 @@ and ``HEAD.json``, a copy of the newest sidecar. Breakpoints that are done go in
 once and never touched again; a sidecar lists those that belong to its generation. A commit writes everything aside,
 fsyncs, renames, and only then moves HEAD; of older generations it keeps one, to fall back on should the newest prove
 damaged.
+
+On an object store (`storage.places`) the same without renames: every object but HEAD is written once, under a name that
+no other process uses, and HEAD moves last, by one PUT, from what this process saw last. A process that has lost its lease
+can therefore commit nothing more.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from storage.files import aside, make_directory, publish, read_json, remove_leftovers, tree_checksum, write_json
+from storage.files import (
+    aside,
+    make_directory,
+    once,
+    publish,
+    read_json,
+    remove,
+    remove_leftovers,
+    tree_checksum,
+    write_json,
+)
 from storage.integrity import sealed, unsealed
 from storage.layout import FORMAT_VERSION, PATH, STATE, read_group, write_group
+from storage.places import Place, listed
+from storage.pointer import ChangedError, Pointer
 
 log = logging.getLogger("gapwise.storage")
 
@@ -35,7 +49,7 @@ class Commit:
 
     arrays: dict[str, np.ndarray]
     attrs: dict[str, Any]
-    segments: list[Path]
+    segments: list[Place]
 
 
 class CommitStore:
@@ -43,17 +57,18 @@ class CommitStore:
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or ObjectPlace
         Made if absent.
     identity : mapping
         The resolved science configuration, flat; a state with another one is an error that lists the differing keys.
     """
 
-    def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Place, identity: Mapping[str, Any]) -> None:
         self.folder = folder
         self.identity = {str(k): _plain(v) for k, v in identity.items()}
         self.generation = 0
         self.segments: list[dict[str, str]] = []
+        self._head = Pointer(folder / "HEAD.json")
 
     def load(self) -> Commit | None:
         """The newest committed generation, or None; leftovers of a killed commit are removed.
@@ -89,6 +104,8 @@ class CommitStore:
 
         Raises
         ------
+        StateError
+            If another process, on an object store, has moved HEAD: nothing of this commit counts.
         OSError
             A full disk, a read-only directory ...: the generation before is still the committed one.
         """
@@ -96,16 +113,17 @@ class CommitStore:
         number = self.generation + 1
         segments = list(self.segments)
         if segment is not None:
-            path = self.folder / f"s{number:06d}.zarr"
+            path = once(self.folder / f"s{number:06d}.zarr")
             write_group(aside(path), PATH, segment["arrays"], segment["attrs"])
             segments.append({"name": path.name, "checksum": tree_checksum(aside(path))})
             publish(path)
-        path = self._path(number)
+        path = once(self.folder / f"g{number:06d}.zarr")
         write_group(aside(path), STATE, arrays, attrs)
         sidecar = sealed(
             {
                 "format_version": FORMAT_VERSION,
                 "generation": number,
+                "name": path.name,
                 "checksum": tree_checksum(aside(path)),
                 "segments": segments,
                 "identity": self.identity,
@@ -113,18 +131,24 @@ class CommitStore:
         )
         publish(path)
         write_json(path.with_suffix(".json"), sidecar)
-        write_json(self.folder / "HEAD.json", sidecar)
+        try:
+            self._head.write(sidecar)
+        except ChangedError as error:
+            raise StateError(
+                f"{self.folder}: another process has taken this run over and committed since; this one ends here, the "
+                "same command goes on from the other's state"
+            ) from error
         self.generation, self.segments = number, segments
         self._prune(keep_from=number - 1)
 
     # -- parts --------------------------------------------------------------------------------------------------------
-    def _path(self, number: int) -> Path:
-        return self.folder / f"g{number:06d}.zarr"
+    def _path(self, sidecar: Mapping[str, Any]) -> Place:
+        return self.folder / sidecar.get("name", f"g{sidecar['generation']:06d}.zarr")
 
     def _candidates(self) -> list[dict[str, Any]]:
         """Sidecars, the best first: HEAD, then older ones. Generations past an intact HEAD were never committed."""
         sidecars: dict[int, dict[str, Any]] = {}
-        for file in sorted(self.folder.glob("g*.json")):
+        for file in listed(self.folder, "g*.json"):
             try:
                 sidecar = unsealed(read_json(file), file)
                 sidecars[int(sidecar["generation"])] = sidecar
@@ -132,7 +156,7 @@ class CommitStore:
                 log.warning("%s: damaged (%s); ignored", file, error)
         head_file = self.folder / "HEAD.json"
         try:
-            head = unsealed(read_json(head_file), head_file)
+            head = unsealed(self._head.read(), head_file)
             newest = int(head["generation"])
             sidecars[newest] = head
         except FileNotFoundError:
@@ -158,7 +182,7 @@ class CommitStore:
             raise StateError(f"{self.folder}: the state belongs to another configuration ({pairs})")
 
     def _damage(self, sidecar: Mapping[str, Any]) -> str | None:
-        parts = [(f"g{sidecar['generation']:06d}.zarr", sidecar["checksum"])]
+        parts = [(self._path(sidecar).name, sidecar["checksum"])]
         parts += [(segment["name"], segment["checksum"]) for segment in sidecar["segments"]]
         for name, checksum in parts:
             if not (self.folder / name).is_dir():
@@ -172,7 +196,7 @@ class CommitStore:
             log.warning("%s: %s; going on from generation %d", self.folder, "; ".join(problems), sidecar["generation"])
         self.generation, self.segments = int(sidecar["generation"]), list(sidecar["segments"])
         self._drop_after(self.generation)
-        arrays, attrs = read_group(self._path(self.generation))
+        arrays, attrs = read_group(self._path(sidecar))
         return Commit(arrays, attrs, [self.folder / segment["name"] for segment in self.segments])
 
     def _drop_after(self, number: int) -> None:
@@ -180,12 +204,12 @@ class CommitStore:
         listed = {segment["name"] for segment in self.segments}
         for path in self.folder.glob("[gs]??????.*"):
             if int(path.name[1:7]) > number and path.name not in listed:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                remove(path)
 
     def _prune(self, keep_from: int) -> None:
         for path in self.folder.glob("g??????.*"):
             if int(path.name[1:7]) < keep_from:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                remove(path)
 
 
 def _plain(value: Any) -> Any:

@@ -7,11 +7,12 @@ Dtype "label" stands for the structure's label type (uint8 or int16).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import zarr
+
+from storage.places import ObjectPlace, Place
 
 FORMAT_VERSION = 1
 """Of everything on disk. A state of another version is an error, never a guess."""
@@ -125,8 +126,13 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
     )
 
 
+def open_group(path: Place, mode: Literal["r", "a"] = "r") -> zarr.Group:
+    """A zarr group, wherever it lies."""
+    return zarr.open_group(path.zarr_store(mode == "r") if isinstance(path, ObjectPlace) else path, mode=mode)
+
+
 def write_group(
-    path: Path, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    path: Place, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
 ) -> None:
     """Write all arrays of `specs` into a new zarr group.
 
@@ -152,9 +158,9 @@ def checked(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def read_group(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_group(path: Place, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, attributes) of a group, or the named arrays of it."""
-    group = zarr.open_group(path, mode="r")
+    group = open_group(path)
     wanted = names if names is not None else tuple(sorted(name for name, _ in group.arrays()))
     return {name: np.asarray(_array(group, name)[...]) for name in wanted}, dict(group.attrs)
 

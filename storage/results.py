@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
 
 from storage.files import aside, fsync_tree, publish
-from storage.layout import LOSSES, PATH, TRACE, ArraySpec, create_array, read_group, write_group
+from storage.layout import LOSSES, PATH, TRACE, ArraySpec, create_array, open_group, read_group, write_group
+from storage.places import Place
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
 """Arrays of PATH that are concatenated over breakpoints; all others have one row a breakpoint."""
@@ -39,16 +39,16 @@ def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def write_path(
-    path: Path, segments: Sequence[Path], last: Mapping[str, np.ndarray] | None, attrs: Mapping[str, Any]
+    path: Place, segments: Sequence[Place], last: Mapping[str, np.ndarray] | None, attrs: Mapping[str, Any]
 ) -> None:
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
     Written aside and renamed. The result does not depend on how the breakpoints were divided into segments.
     """
-    shapes = [{name: array.shape for name, array in zarr.open_group(s, mode="r").arrays()} for s in segments]
+    shapes = [{name: array.shape for name, array in open_group(s).arrays()} for s in segments]
     dtypes = {}
     if segments:
-        dtypes = {name: array.dtype for name, array in zarr.open_group(segments[0], mode="r").arrays()}
+        dtypes = {name: array.dtype for name, array in open_group(segments[0]).arrays()}
     if last is not None:
         shapes.append({name: array.shape for name, array in last.items()})
         dtypes = {name: array.dtype for name, array in last.items()}
@@ -78,7 +78,7 @@ def write_path(
     publish(path)
 
 
-def read_path(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_path(path: Place, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not made it."""
     if not path.is_dir():
         raise FileNotFoundError(
@@ -87,39 +87,39 @@ def read_path(path: Path, names: tuple[str, ...] | None = None) -> tuple[dict[st
     return read_group(path, names)
 
 
-def without_weights(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def without_weights(path: Place) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Like `read_path`, but for the weights: over a million features all breakpoints' together need not fit in memory."""
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")
-    names = tuple(sorted(name for name, _ in zarr.open_group(path, mode="r").arrays() if name != "weights"))
+    names = tuple(sorted(name for name, _ in open_group(path).arrays() if name != "weights"))
     return read_group(path, names)
 
 
-def weights_of(path: Path) -> Callable[[int], np.ndarray]:
+def weights_of(path: Place) -> Callable[[int], np.ndarray]:
     """Reads one breakpoint's weights (d,) at a time."""
-    stored = zarr.open_group(path, mode="r")["weights"]
+    stored = open_group(path)["weights"]
     if not isinstance(stored, zarr.Array):
         raise TypeError(f"{path}: weights is no array")
     return lambda b: np.ascontiguousarray(stored[b])
 
 
-def add_losses(path: Path, losses: Mapping[str, np.ndarray]) -> None:
+def add_losses(path: Place, losses: Mapping[str, np.ndarray]) -> None:
     """Write per-breakpoint measures (train_loss, test_loss, and a structure's own) into a path.zarr."""
     known = {spec.name: spec for spec in LOSSES}
-    group = zarr.open_group(path, mode="a")
+    group = open_group(path, "a")
     for name, values in losses.items():
         spec = known.get(name, ArraySpec(name, ("breakpoint",), "f8", f"{name} (a measure of the structure)"))
         create_array(group, spec, values.shape, values.dtype)[...] = values
     fsync_tree(path)
 
 
-def write_trace(path: Path, rows: np.ndarray, columns: Sequence[str]) -> None:
+def write_trace(path: Place, rows: np.ndarray, columns: Sequence[str]) -> None:
     """Write the trace of a solve aside and rename."""
     write_group(aside(path), TRACE, {"trace": rows}, {"trace_columns": list(columns)})
     publish(path)
 
 
-def read_trace(run: Path) -> dict[str, np.ndarray]:
+def read_trace(run: Place) -> dict[str, np.ndarray]:
     """The trace of a finished solve, by column: one entry a certificate."""
     arrays, attrs = read_group(run / "trace.zarr")
     return dict(zip(attrs["trace_columns"], arrays["trace"].T, strict=True))

@@ -6,16 +6,16 @@ the generation it goes on from, and takes again, to the same bits, whatever a ki
 
 from __future__ import annotations
 
-import shutil
+import contextlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import zarr
 
-from storage.files import aside, make_directory, publish, remove_leftovers, tree_checksum
-from storage.layout import SNAPSHOTS, create_array, read_group, write_group
+from storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
+from storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
+from storage.places import Place
 
 
 class SnapshotParts:
@@ -23,11 +23,11 @@ class SnapshotParts:
 
     Parameters
     ----------
-    folder : Path
+    folder : Path or ObjectPlace
         Made at the first part, removed by `join`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Place) -> None:
         self.folder = folder
         self.parts: list[dict[str, Any]] = []
         """name, checksum and rows of each part, in order: what a commit has to keep."""
@@ -44,9 +44,9 @@ class SnapshotParts:
         names = {part["name"] for part in self.parts}
         if self.folder.is_dir():
             remove_leftovers(self.folder)
-            for path in self.folder.glob("p??????.zarr"):
+            for path in self.folder.glob("p??????.*"):
                 if path.name not in names:
-                    shutil.rmtree(path)
+                    remove(path)
         for part in self.parts:
             path = self.folder / part["name"]
             if not path.is_dir() or tree_checksum(path) != part["checksum"]:
@@ -59,17 +59,17 @@ class SnapshotParts:
     def append(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Write one more part, arrays of `storage.layout.SNAPSHOTS`."""
         make_directory(self.folder)
-        path = self.folder / f"p{len(self.parts):06d}.zarr"
+        path = once(self.folder / f"p{len(self.parts):06d}.zarr")
         write_group(aside(path), SNAPSHOTS, arrays, {})
         rows = int(arrays["breakpoint"].size)
         self.parts.append({"name": path.name, "checksum": tree_checksum(aside(path)), "rows": rows})
         publish(path)
 
-    def join(self, target: Path, attrs: Mapping[str, Any]) -> None:
+    def join(self, target: Place, attrs: Mapping[str, Any]) -> None:
         """Make `target` of all parts, one in memory at a time."""
         shapes, dtypes = {}, {}
         if self.parts:
-            group: Any = zarr.open_group(self.folder / self.parts[0]["name"], mode="r")
+            group: Any = open_group(self.folder / self.parts[0]["name"])
             shapes = {name: array.shape for name, array in group.arrays()}
             dtypes = {name: array.dtype for name, array in group.arrays()}
         total = sum(part["rows"] for part in self.parts)
@@ -87,4 +87,5 @@ class SnapshotParts:
 
     def remove(self) -> None:
         """Remove the parts, once the solve is over."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            remove(self.folder)
