@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from s3_server import serving
+
+from storage.places import ObjectPlace
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,3 +26,24 @@ def shared_data() -> Path:
     if not root.is_dir():
         pytest.skip(f"the research-only data sets are not in {root} (set GAPWISE_DATA)")
     return root
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of an empty bucket of an S3-compatible server on this machine; the environment says where it is."""
+    with serving(tmp_path_factory.mktemp("s3")) as url:
+        yield url
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """This machine's cache of object stores, empty."""
+    monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture(params=["memory", "s3"])
+def objects(request: pytest.FixtureRequest, cache: Path) -> ObjectPlace:
+    """An empty prefix of an object store, of each kind in turn."""
+    root = "memory://gapwise" if request.param == "memory" else request.getfixturevalue("s3")
+    return ObjectPlace(f"{root}/{uuid.uuid4().hex}")

@@ -11,61 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
-import zarr
-from records import breakpoint_record
+from committed import IDENTITY, assert_is, commit, opened, state
 
 from storage import layout
-from storage.commits import Commit, CommitStore, StateError
+from storage.commits import CommitStore, StateError
 from storage.files import read_json, write_json
 from storage.integrity import sealed
-from storage.layout import STATE
-from storage.results import stack
-
-IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
 
 
 class Killed(BaseException):
     """Stands for the end of the process."""
-
-
-def state(number: int) -> dict[str, np.ndarray]:
-    """Any state of the layout, another one for each number; with the floats that text and rounding would spoil."""
-    rng = np.random.default_rng(number)
-    arrays = {}
-    for spec in STATE:
-        shape = (5 + number,) * len(spec.dims)
-        integers = rng.integers(100, size=shape)
-        dtype = "u1" if spec.dtype == "label" else spec.dtype
-        arrays[spec.name] = rng.normal(size=shape) if dtype == "f8" else integers.astype(dtype)
-    arrays["block_gap"][:] = np.resize([0.1, 1.0 / 3.0, np.inf, 1e-308, 2.0**-1074, -0.0, np.nan], 5 + number)
-    return arrays
-
-
-def attributes(number: int) -> dict:
-    return {"counts": {"lam": 0.1 * number, "dual": float("nan")}, "rng": {"state": str(2**127 + number)}}
-
-
-def commit(store: CommitStore, number: int, segment: bool = True) -> None:
-    arrays = stack([breakpoint_record(number)]) if segment else None
-    store.commit(state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
-
-
-def assert_is(found: Commit | None, number: int) -> None:
-    """`found` is what `commit` wrote under `number`, to the bit, with the segments of all numbers up to it."""
-    assert found is not None
-    expected = state(number)
-    assert found.arrays.keys() == expected.keys()
-    for name, array in expected.items():
-        assert found.arrays[name].dtype == array.dtype
-        assert found.arrays[name].tobytes() == array.tobytes(), name
-    assert repr(sorted(found.attrs.items())) == repr(sorted(attributes(number).items()))
-    assert [path.name for path in found.segments] == [f"s{k:06d}.zarr" for k in range(1, number + 1)]
-    for k, path in enumerate(found.segments, start=1):
-        assert zarr.open_group(path, mode="r")["lambda"][0] == breakpoint_record(k)["lambda"]
-
-
-def opened(folder: Path, **changes) -> CommitStore:
-    return CommitStore(folder, {**IDENTITY, **changes})
 
 
 @pytest.fixture

@@ -1,0 +1,55 @@
+"""Committed states, made up: what is committed under a number, and whether that is what came back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from records import breakpoint_record
+
+from storage.commits import Commit, CommitStore
+from storage.layout import STATE, open_group
+from storage.places import Place
+from storage.results import stack
+
+IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
+
+
+def state(number: int) -> dict[str, np.ndarray]:
+    """Any state of the layout, another one for each number; with the floats that text and rounding would spoil."""
+    rng = np.random.default_rng(number)
+    arrays = {}
+    for spec in STATE:
+        shape = (5 + number,) * len(spec.dims)
+        integers = rng.integers(100, size=shape)
+        dtype = "u1" if spec.dtype == "label" else spec.dtype
+        arrays[spec.name] = rng.normal(size=shape) if dtype == "f8" else integers.astype(dtype)
+    arrays["block_gap"][:] = np.resize([0.1, 1.0 / 3.0, np.inf, 1e-308, 2.0**-1074, -0.0, np.nan], 5 + number)
+    return arrays
+
+
+def attributes(number: int) -> dict[str, Any]:
+    return {"counts": {"lam": 0.1 * number, "dual": float("nan")}, "rng": {"state": str(2**127 + number)}}
+
+
+def commit(store: CommitStore, number: int, segment: bool = True) -> None:
+    arrays = stack([breakpoint_record(number)]) if segment else None
+    store.commit(state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
+
+
+def assert_is(found: Commit | None, number: int) -> None:
+    """`found` is what `commit` wrote under `number`, to the bit, with the segments of all numbers up to it."""
+    assert found is not None
+    expected = state(number)
+    assert found.arrays.keys() == expected.keys()
+    for name, array in expected.items():
+        assert found.arrays[name].dtype == array.dtype
+        assert found.arrays[name].tobytes() == array.tobytes(), name
+    assert repr(sorted(found.attrs.items())) == repr(sorted(attributes(number).items()))
+    assert [path.name[:7] for path in found.segments] == [f"s{k:06d}" for k in range(1, number + 1)]
+    for k, path in enumerate(found.segments, start=1):
+        assert open_group(path)["lambda"][0] == breakpoint_record(k)["lambda"]
+
+
+def opened(folder: Place, **changes: Any) -> CommitStore:
+    return CommitStore(folder, {**IDENTITY, **changes})

@@ -1,0 +1,132 @@
+"""The whole command with its root on an object store: the bits of a local run, killed in the middle or not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hydra import compose, initialize_config_dir
+
+from pipeline.config import CONF
+from pipeline.run import run
+from storage.files import read_json
+from storage.places import ObjectPlace, Place, place
+from storage.results import read_path, read_trace
+
+MEASURED = {"seconds", "timestamp_ms"}
+WORDS = [
+    *("dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt", "tracking=none"),
+    *(
+        "compute=serial",
+        "path.eps=0.02",
+        "path.lambda_min=0.02",
+        "solver.rebase_steps=150",
+        "checkpoint.every_seconds=0",
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a data set of 12 short sequences."""
+    folder = tmp_path_factory.mktemp("data")
+    rng = np.random.default_rng(0)
+    words = [
+        "".join(f"{'PQR'[rng.integers(3)]}\tw={'abcde'[rng.integers(5)]}\n" for _ in range(rng.integers(2, 6)))
+        for _ in range(12)
+    ]
+    (folder / "train.txt").write_text("\n".join(words))
+    return folder
+
+
+def here(data: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """Run in this process; the run's place."""
+    monkeypatch.chdir(data)
+    with initialize_config_dir(str(CONF), version_base="1.3"):
+        cfg = compose("config", [*WORDS, f"run.root={root}"])
+    assert run(cfg) == 0
+    return the_run(place(root))
+
+
+def start(data: Path, root: str) -> subprocess.Popen[str]:
+    env = {**os.environ, "PYTHONPATH": str(CONF.parent)}
+    command = [sys.executable, "-m", "pipeline", *WORDS, f"run.root={root}"]
+    return subprocess.Popen(command, cwd=data, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def the_run(root: Place) -> Place:
+    (found,) = root.glob("sequences_csv-*")
+    return found
+
+
+def generation(root: ObjectPlace) -> int:
+    runs = list(root.glob("sequences_csv-*"))
+    head = runs[0] / "state" / "HEAD.json" if runs else None
+    return int(read_json(head)["generation"]) if head is not None and head.is_file() else 0
+
+
+@pytest.fixture(scope="module")
+def local(data: Path) -> Place:
+    """The undisturbed run on this machine's disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        return here(data, str(data / "runs"), patch)
+
+
+def assert_same_results(a: Place, b: Place) -> None:
+    (ours, our_attrs), (theirs, their_attrs) = read_path(a / "path.zarr"), read_path(b / "path.zarr")
+    assert our_attrs == their_attrs
+    assert ours.keys() == theirs.keys()
+    assert ours["lambda"].size > 5
+    for name in ours.keys() - MEASURED:
+        assert ours[name].dtype == theirs[name].dtype
+        assert ours[name].shape == theirs[name].shape, name
+        assert ours[name].tobytes() == theirs[name].tobytes(), name
+    trace, other = read_trace(a), read_trace(b)
+    for name in trace.keys() - MEASURED:
+        assert trace[name].tobytes() == other[name].tobytes(), name
+    for name in ("metrics.json", "verify.json"):
+        assert (a / name).read_bytes() == (b / name).read_bytes(), name
+    figures = [sorted(path.name for path in (run / "figures").iterdir()) for run in (a, b)]
+    assert figures[0] == figures[1]
+
+
+def test_memory__gives_the_bits_of_a_disk(local: Place, data: Path, cache: Path, capsys, monkeypatch) -> None:
+    run_dir = here(data, "memory://e2e/runs", monkeypatch)
+    assert capsys.readouterr().out.splitlines()[-1] == f"run: {run_dir}"
+    assert_same_results(local, run_dir)
+    (attempt,) = (run_dir / "attempts").iterdir()
+    assert "stage solve" in (attempt / "pipeline.log").read_text()
+    assert sorted(file.name for file in (attempt / ".hydra").iterdir()) == ["config.yaml"]
+    before = run_dir.parent.files()
+    assert here(data, "memory://e2e/runs", monkeypatch) == run_dir  # complete: at once, and nothing is touched
+    assert run_dir.parent.files() == before
+    assert not [path for path in data.iterdir() if path.name not in ("runs", "train.txt")]
+
+
+def test_s3__killed_in_the_middle_gives_the_bits_of_a_disk(local: Place, data: Path, s3: str, cache: Path) -> None:
+    root = ObjectPlace(f"{s3}/e2e/runs")
+    process, reached = start(data, str(root)), 0
+    for _ in range(2):
+        end = time.monotonic() + 200
+        while generation(root) < reached + 2:
+            assert process.poll() is None, f"it ended too early: {process.communicate()[1]}"
+            assert time.monotonic() < end, "it never came to that"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        reached = generation(root)
+        assert not (the_run(root) / "path.zarr").is_dir(), "it was done before it could be killed"
+        process = start(data, str(root))
+    out, err = process.communicate(timeout=200)
+    assert process.returncode == 0, err
+    assert "its lease behind; taken over" in err
+    assert out.splitlines()[-1] == f"run: {the_run(root)}"
+    assert generation(root) > reached
+    assert_same_results(local, the_run(root))
+    assert len(list((the_run(root) / "attempts").iterdir())) == 3
