@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from stages.solver.accelerated import dual_and_excess
+from stages.solver.codes import STEPS
 from stages.solver.fixed_lambda import Solver
-from stages.solver.loop import STEPS
 from storage.layout import SNAPSHOTS
 from storage.places import Place
 from storage.snapshots import SnapshotParts

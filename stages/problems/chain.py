@@ -23,6 +23,7 @@ import numpy as np
 from stages.problems.chain_features import derived
 from stages.problems.chain_kernels import chain_scores, gram_norm2, push_rows, viterbi
 from stages.problems.chain_metrics import metrics
+from stages.problems.chain_pairs import few_scores, follow_pair, pair_gram_norm2, push_pair
 from stages.problems.protocol import frozen
 
 __all__ = ["Chain", "build", "derived", "metrics"]
@@ -90,6 +91,22 @@ class Chain(NamedTuple):
     def push(self, i, c, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         push_rows(self.ids, self.values, self.row_ptr, first, T, K, c, delta, w, self.d - K * K)
+
+    def pair_norm2(self, i, y, z, delta):
+        T = self.label_ptr[i + 1] - self.label_ptr[i]
+        return pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+
+    def pair_push(self, i, c, y, z, delta, w):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K)
+
+    def pair_follow(self, i, c, y, z, w, theta):
+        T = self.label_ptr[i + 1] - self.label_ptr[i]
+        follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta)
+
+    def score_labels(self, i, w, labels, slots, theta):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta)
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]

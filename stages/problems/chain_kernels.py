@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import FAST, JIT
+from stages.problems.protocol import FAST, PLAIN
 
 U = np.uint64
 
@@ -18,7 +18,7 @@ FEW = 4
 """Rows of a direction with at most this many non-zero labels are handled label by label."""
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _binary_scores(ids, start, stop, labels, w, theta, offset):
     """theta[offset:offset + K] <- sum of the weight rows ids[start:stop]."""
     K, o, j = U(labels), U(offset), start
@@ -41,7 +41,7 @@ def _binary_scores(ids, start, stop, labels, w, theta, offset):
         j += 1
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _valued_scores(ids, values, start, stop, labels, w, theta, offset):
     """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], each times its value."""
     K, o = U(labels), U(offset)
@@ -54,7 +54,7 @@ def _valued_scores(ids, values, start, stop, labels, w, theta, offset):
             theta[o + k] += x * w[r0 + k]
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
     """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
     if values.size == 0:
@@ -69,12 +69,12 @@ def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
         theta[p + k] = w[o + k]
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _larger(a, b):
     return a if a > b else b
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _best_predecessors(theta, step, labels, before, here, best):
     """here[b] <- max_a before[a] + transition(a, b); theta[step:] holds (K, K), `before`, `here` are places in best."""
     K, p, h = U(labels), U(before), U(here)
@@ -113,7 +113,7 @@ def _best_predecessors(theta, step, labels, before, here, best):
             best[h + b] = _larger(x0 + theta[r0 + b], best[h + b])
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def viterbi(theta, T, K, bonus, truth, first, y, best):
     """y <- argmax of theta plus `bonus` for every wrong label; returns how many are wrong. best (2 T K,) is workspace.
 
@@ -169,7 +169,7 @@ def _nonzeros(x, start, size):
     return count
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def gram_norm2(delta, T, K, gram, start):
     """delta' (G (x) I_K) delta + ||delta_transitions||^2; rows with few non-zeros cost their non-zeros only."""
     total = 0.0
@@ -191,7 +191,7 @@ def gram_norm2(delta, T, K, gram, start):
     return max(total, 0.0) + _dot(delta, T * K, T * K, K * K)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
     """w += c B delta: weight rows of each token's attributes, then the transitions."""
     K = U(labels)
@@ -212,7 +212,9 @@ def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
                 if x != 0.0:
                     for j in range(start, stop):
                         w[U(ids[j]) * K + k] += x * values[j] if values.size else x
-    o, p = U(transitions), U(T * labels)
-    for b in range(K * K):
-        k = U(b)
-        w[o + k] += c * delta[p + k]
+    for a in range(labels):
+        o, p = U(transitions) + U(a) * K, U((T + a) * labels)
+        if _nonzeros(delta, (T + a) * labels, labels) > 0:
+            for b in range(K):
+                k = U(b)
+                w[o + k] += c * delta[p + k]

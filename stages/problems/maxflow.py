@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT
+from stages.problems.protocol import JIT, PLAIN
 
 
 def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -64,7 +64,7 @@ def workspace(nodes, edges):
     return np.empty(nodes), np.empty(2 * edges), np.empty(nodes, np.int32), np.empty(nodes, np.int32)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
     """sink_side[p] <- 1 for nodes on the sink's side of the minimum cut with the fewest of them, 0 for the others.
 
@@ -108,7 +108,7 @@ def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
         sink_side[p] = distance[p] > 0
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _distances(arc_ptr, head, reverse, nodes, alive, work):
     """Residual distances to the sink (0: none), by breadth-first search until all `alive` nodes with excess are found.
 
@@ -141,7 +141,7 @@ def _distances(arc_ptr, head, reverse, nodes, alive, work):
     return last, found
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _wave(arc_ptr, head, reverse, reached, work):
     """Push every excess along shortest arcs, farthest nodes first; returns how many nodes of the queue keep some.
 

@@ -14,10 +14,14 @@ import numpy as np
 from numba import types
 from numba.extending import overload_method
 
-JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True}
-"""Options of every compiled function."""
+JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True}
+"""Options of compiled functions that allocate, or call back to Python."""
 
-FAST: dict[str, Any] = {**JIT, "fastmath": {"reassoc", "contract", "nsz"}}
+PLAIN: dict[str, Any] = {**JIT, "_nrt": False}
+"""Options of those that do not, the methods of structures among them (but `scratch`): no reference counts, whose atomic
+updates took a fifth of a step. They may call functions with the options `JIT`."""
+
+FAST: dict[str, Any] = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
 """Options of pure reductions. Never ``fastmath=True``: it lets the compiler assume that inf and nan do not occur."""
 
 
@@ -83,7 +87,8 @@ class Problem(Protocol):
 
 def _forward(declaration: Any) -> None:
     forward: Any = overload_method  # its stub knows no jit_options
-    forward(types.BaseNamedTuple, declaration.__name__, jit_options=JIT)(declaration)
+    options = JIT if declaration.__name__ == "scratch" else PLAIN
+    forward(types.BaseNamedTuple, declaration.__name__, jit_options=options)(declaration)
 
 
 # Explicit signatures: numba cannot forward *args. Each returns the class's own function, which numba then compiles.

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, objmode
 
-from stages.problems.protocol import FAST, frozen
+from stages.problems.protocol import FAST, JIT, frozen
 
 
 class Oracle:
@@ -109,15 +109,10 @@ class PythonOracle(NamedTuple):
         _decode(self.spec, i, theta, y)
 
     def value(self, i, theta, y):
-        phi = np.empty(theta.size)
-        _features(self.spec, i, y, phi)
-        return _dot(theta, phi)
+        return _value(self.spec, i, theta, y)
 
     def add(self, i, y, c, out):
-        phi = np.empty(out.size)
-        _features(self.spec, i, y, phi)
-        for j in range(out.size):
-            out[j] += c * phi[j]
+        _add(self.spec, i, y, c, out)
 
     def norm2(self, i, delta):
         return _dot(delta, delta)
@@ -147,26 +142,41 @@ def _dot(a, b):
 
 
 # without nogil: their callers have let go of the GIL, and object mode takes it back for the call
-@njit
+@njit(_nrt=True)
 def _max_oracle(spec, i, theta, y):
     with objmode(loss="float64"):
         loss = call(spec, i, "max_oracle", theta, y)
     return loss  # noqa: RET504  object mode cannot return
 
 
-@njit
+@njit(_nrt=True)
 def _decode(spec, i, theta, y):
     with objmode():
         call(spec, i, "decode", theta, y)
 
 
-@njit
+@njit(_nrt=True)
 def _features(spec, i, y, out):
     with objmode():
         call(spec, i, "features", out, y)
 
 
-@njit
+@njit(**JIT)
+def _value(spec, i, theta, y):
+    phi = np.empty(theta.size)
+    _features(spec, i, y, phi)
+    return _dot(theta, phi)
+
+
+@njit(**JIT)
+def _add(spec, i, y, c, out):
+    phi = np.empty(out.size)
+    _features(spec, i, y, phi)
+    for j in range(out.size):
+        out[j] += c * phi[j]
+
+
+@njit(_nrt=True)
 def _loss(spec, i, y):
     with objmode(loss="float64"):
         loss = call(spec, i, "loss", None, y)

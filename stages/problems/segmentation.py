@@ -22,14 +22,14 @@ import numpy as np
 from numba import njit
 
 from stages.problems.maxflow import adjacency, minimum_cut, workspace
-from stages.problems.protocol import JIT, frozen
+from stages.problems.protocol import PLAIN, frozen
 from stages.problems.segmentation_kernels import gram_form, labelling_value, rows_add, rows_dot, rows_norm2
 
 NEGATIVE = 1e-9
 """An edge score below -NEGATIVE times the largest is an error of the oracle; above, it counts as 0."""
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _terminals(theta, truth, cost, augmented, size, excess):
     """Terminal capacities: minus the gain of labelling p foreground. Errors for scores that are not those of a cut."""
     finite, largest, least = True, 0.0, 0.0
@@ -126,7 +126,7 @@ class Segmentation(NamedTuple):
         return workspace(self.most_superpixels, self.most_edges)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _loss(truth, cost, first, y):
     total = 0.0
     for p in range(y.size):
@@ -135,7 +135,7 @@ def _loss(truth, cost, first, y):
     return total
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def _cut(self, i, theta, augmented, y, scratch):
     start, stop, arcs, end = self.label_ptr[i], self.label_ptr[i + 1], 2 * self.edge_ptr[i], 2 * self.edge_ptr[i + 1]
     size = stop - start

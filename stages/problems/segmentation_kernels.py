@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import FAST, JIT
+from stages.problems.protocol import FAST, JIT, PLAIN
 
 # Scores take one row after the other: from memory, where the time goes, one stream is read faster than several at once
 # (40 us an image against 50 to 70 us for 2 to 8 rows an inner loop). A push finds its rows in the cache, and there four
@@ -29,14 +29,14 @@ def axpy4(a, p, b, q, c, r, d, s, w):
         w[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def rows_dot(x, scale, first, w, out):
     """out[k] <- scale <x[first + k], w> for all k."""
     for k in range(out.size):
         out[k] = scale * dot(x[first + k], w)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def rows_add(x, first, step, delta, w):
     """w += step sum_k delta[k] x[first + k]: zero entries are skipped, four others share a pass over w."""
     a = b = c = 0.0  # up to three rows waiting, the latest last
@@ -64,7 +64,7 @@ def rows_norm2(x, first, delta):
     return dot(moved, moved)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def gram_form(gram, delta):
     """delta' G delta for a symmetric G stored flat: from below its diagonal, rows of zero entries skipped."""
     total, row = 0.0, 0

@@ -27,11 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.solver.loop import CACHE_ONLY, ORACLE_ALWAYS, clip_into
-from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import Status
 from stages.solver.supports import drop_unused
+from stages.solver.visits import clip_into
 
 MOST_RECENTRINGS = 300
 """Of one outer iteration: a bound that only a broken oracle would reach."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from stages.problems.protocol import FAST, JIT
+from stages.problems.protocol import FAST, PLAIN
 
 FW, PAIRWISE, AWAY, BEST = range(4)
 """Codes of `options.STEPS`, in its order; the first three are also the kinds of a single move."""
@@ -24,7 +24,7 @@ def dot(a, b):
     return total
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def line_search(slope, norm2, scale, gamma_max):
     """argmax over [0, gamma_max] of gamma * slope - gamma^2 * scale * norm2 / 2; no curvature takes gamma_max."""
     if slope <= 0.0:
@@ -35,30 +35,33 @@ def line_search(slope, norm2, scale, gamma_max):
     return slope / curvature
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def gain(gamma, slope, norm2, scale):
     """n times what the move adds to the dual objective."""
     return gamma * slope - 0.5 * gamma * gamma * scale * norm2
 
 
-@njit(**JIT)
-def write_direction(P, i, kind, mu, y, y_away, delta):
-    """delta <- m(y) - mu (FW), m(y) - m(y_away) (pairwise), mu - m(y_away) (away)."""
-    if kind == FW:
+@njit(**PLAIN)
+def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
+    """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i from `mu` if `by_mu`, else from the block's atoms."""
+    sign = -1.0 if kind == FW else 1.0
+    if by_mu:
         for j in range(delta.size):
-            delta[j] = -mu[j]
-        P.add(i, y, 1.0, delta)
-    elif kind == PAIRWISE:
-        delta[:] = 0.0
-        P.add(i, y, 1.0, delta)
-        P.add(i, y_away, -1.0, delta)
+            delta[j] = sign * mu[j]
     else:
-        for j in range(delta.size):
-            delta[j] = mu[j]
+        delta[:] = 0.0
+        s = pool.head[i]
+        while s >= 0:
+            if pool.alpha[s] > 0.0:
+                P.add(i, pool.labels[s, : y.size], sign * pool.alpha[s], delta)
+            s = pool.next[s]
+    if kind == FW:
+        P.add(i, y, 1.0, delta)
+    else:
         P.add(i, y_away, -1.0, delta)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def largest_step(kind, alpha_away):
     """gamma_max of a kind of move."""
     if kind == FW:
@@ -68,7 +71,7 @@ def largest_step(kind, alpha_away):
     return alpha_away / (1.0 - alpha_away)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def update_weights(pool, i, kind, target, away, gamma, gamma_max):
     """Move the alphas of block i; a full step away from a corner sets its alpha to exactly zero."""
     full = gamma >= gamma_max

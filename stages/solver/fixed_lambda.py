@@ -17,10 +17,11 @@ import numpy as np
 from stages.problems.protocol import Problem
 from stages.solver.accelerated import solve_cached
 from stages.solver.accelerated import start as start_cached
+from stages.solver.codes import AVERAGED, ORACLE_CALLS
+from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, Counts
 from stages.solver.gaps import ExactGaps, batch_driver, exact_gaps
-from stages.solver.loop import AVERAGED, ORACLE_CALLS, State, steps_driver
-from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.loop import State, steps_driver
 from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import SAMPLERS, SolverOptions, Status
 from stages.solver.oracles import corners_at, load_exact

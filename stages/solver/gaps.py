@@ -10,10 +10,10 @@ from numba import njit
 from stages.problems.protocol import JIT, Problem, frozen, max_label_length
 from stages.solver.compiled import driver
 from stages.solver.directions import FW, dot, line_search, update_weights, write_direction
-from stages.solver.loop import clip_into, corner_gap
 from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, exact_driver
 from stages.solver.spread import HERE, Spread
 from stages.solver.supports import Pool, empty_pool, find, insert
+from stages.solver.visits import clip_into, corner_gap
 
 
 class ExactGaps(NamedTuple):
@@ -136,7 +136,7 @@ def batch_driver(fingerprint: str) -> Any:
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
             delta = delta_all[lo:hi]
-            write_direction(P, i, FW, S.mu[lo:hi], y, y, delta)
+            write_direction(P, i, FW, S.mu[lo:hi], S.pool, True, y, y, delta)
             P.push(i, 1.0, delta, direction)
             slope += gap[i] * n
         gamma = line_search(slope, dot(direction, direction), scale, 1.0)

@@ -24,19 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from stages.solver.codes import CALLS_REACHED, DONE, LOOK, MOVE, ORACLE_CALLS, RATE, SUM_REACHED
 from stages.solver.counts import NEVER
-from stages.solver.loop import (
-    CALLS_REACHED,
-    DONE,
-    LOOK,
-    MOVE,
-    ORACLE_CALLS,
-    RATE,
-    SUM_REACHED,
-    Batch,
-    Flags,
-    steps_driver,
-)
+from stages.solver.loop import Batch, Flags, steps_driver
 from stages.solver.oracles import corners_at
 from stages.solver.sampling import MAX_GAP, PERMUTATION, draw_distinct
 

@@ -65,7 +65,7 @@ class AccelerationOptions:
     """kappa = c sqrt(lambda Lambda), Lambda the data's own scale; see `accelerated.kappa_of`."""
     rounds: int = 2
     """Moves a visit: between the block's own atoms after the first."""
-    cached_passes: int = 3
+    cached_passes: int = 2
     """Cached passes between two recentrings."""
     inner_target: float = 0.5
     """The inner loop ends when its gap is below this share of the exact pass's."""

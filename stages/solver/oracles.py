@@ -11,14 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, Problem, frozen, max_label_length
+from stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
+from stages.solver.codes import FEW_ATOMS
 from stages.solver.compiled import driver
 from stages.solver.directions import dot
 from stages.solver.spread import HERE, Spread
 from stages.solver.supports import Pool, empty_pool
-
-FEW_ATOMS = 16
-"""Most atoms of a block that an exact pass reads instead of mu."""
 
 ORACLES, BASES = 1, 2
 """Bits of what a call of the driver computes."""
@@ -43,6 +41,32 @@ class Corners(NamedTuple):
         return cls(np.empty(size), np.empty(size), np.empty(size), corner)
 
 
+@njit(**PLAIN)
+def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, corner):
+    """Block i of a call of the driver, entry k of its results."""
+    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+    theta = theta_all[: hi - lo]
+    P.scores(i, w, theta)
+    first, last = P.label_ptr[i], P.label_ptr[i + 1]
+    if what[0] & ORACLES:
+        y = corner[k, : last - first]
+        loss[k] = P.max_oracle(i, theta, y, scratch)
+        h[k] = loss[k] + P.value(i, theta, y)
+        hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
+    if what[0] & BASES:
+        if 0 < pool.counts[i] <= FEW_ATOMS:
+            total = 0.0
+            s = pool.head[i]
+            while s >= 0:
+                if pool.alpha[s] > 0.0:
+                    label = pool.labels[s, : last - first]
+                    total += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, label))
+                s = pool.next[s]
+            base[k] = total
+        else:
+            base[k] = ell[i] + dot(theta, mu[lo:hi])
+
+
 @driver
 def exact_driver(fingerprint: str) -> Any:
     """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner)`: entry k of the results is of blocks[k].
@@ -62,28 +86,7 @@ def exact_driver(fingerprint: str) -> Any:
             widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
         theta_all = np.empty(widest)
         for k in range(blocks.size):
-            i = blocks[k]
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            theta = theta_all[: hi - lo]
-            P.scores(i, w, theta)
-            first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            if what[0] & ORACLES:
-                y = corner[k, : last - first]
-                loss[k] = P.max_oracle(i, theta, y, scratch)
-                h[k] = loss[k] + P.value(i, theta, y)
-                hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
-            if what[0] & BASES:
-                if 0 < pool.counts[i] <= FEW_ATOMS:
-                    total = 0.0
-                    s = pool.head[i]
-                    while s >= 0:
-                        if pool.alpha[s] > 0.0:
-                            label = pool.labels[s, : last - first]
-                            total += pool.alpha[s] * (pool.losses[s] + P.value(i, theta, label))
-                        s = pool.next[s]
-                    base[k] = total
-                else:
-                    base[k] = ell[i] + dot(theta, mu[lo:hi])
+            exact_block(P, w, mu, ell, pool, what, blocks[k], k, theta_all, scratch, h, base, hinge, loss, corner)
 
     return exact
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT
+from stages.problems.protocol import JIT, PLAIN
 
 UNIFORM, PERMUTATION, GAP, MAX_GAP = range(4)
 """Codes of `options.SAMPLERS`, in its order."""
@@ -22,7 +22,7 @@ def tree_size(n: int) -> int:
     return 2 * (1 << max(0, (n - 1).bit_length()))
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def tree_set(tree, greedy, i, weight):
     """Give block i the weight and recombine its ancestors; O(log n)."""
     k = i + tree.size // 2
@@ -45,14 +45,14 @@ def tree_rebuild(tree, greedy, degree, gap):
         tree[k] = max(left, right) if greedy else left + right
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def weight_of(gap, degree):
     """Sampling weight of a block: max(g_i, 0) ** degree."""
     positive = max(gap, 0.0)
     return positive if degree == 1.0 else positive**degree
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def tree_draw(tree, greedy, rng):
     """A block with probability proportional to its weight, the greatest one if greedy; -1 if all weights are zero."""
     total = tree[1]

@@ -12,40 +12,52 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, Problem, max_label_length
+from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length
+from stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from stages.solver.compiled import driver
-from stages.solver.loop import N_COUNTERS, Batch, State, clip_into
+from stages.solver.loop import Batch, State
 from stages.solver.sampling import tree_size
 from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
+from stages.solver.visits import clip_into
+
+
+@njit(**PLAIN)
+def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
+    """Block i's mu and ell, and its share of u."""
+    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+    first, last = P.label_ptr[i], P.label_ptr[i + 1]
+    mu[lo:hi] = 0.0
+    by_mu[i] = pool.counts[i] > FEW_ATOMS
+    ell[i] = 0.0
+    s = pool.head[i]
+    while s >= 0:
+        if pool.alpha[s] > 0.0:
+            P.add(i, pool.labels[s, : last - first], pool.alpha[s], mu[lo:hi])
+            ell[i] += pool.alpha[s] * pool.losses[s]
+        s = pool.next[s]
+    delta = delta_all[: hi - lo]
+    for j in range(hi - lo):
+        delta[j] = -mu[lo + j]
+    P.add(i, P.truth[first:last], 1.0, delta)
+    P.push(i, scale, delta, u)
 
 
 @driver
 def derive_driver(fingerprint: str) -> Any:
-    """`derive(P, pool, scale, mu, ell, u)`: block states and u from the pool alone, blocks and atoms in order.
+    """`derive(P, pool, scale, mu, by_mu, ell, u)`: block states and u from the pool alone, blocks and atoms in order.
 
     u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller sets u to zero (or the proximal centre's share) before.
     """
 
     @njit(cache=True, **JIT)
-    def derive(P, pool, scale, mu, ell, u):
+    def derive(P, pool, scale, mu, by_mu, ell, u):
         fingerprint  # noqa: B018
-        delta_all = np.empty(mu.size)
+        widest = 0
         for i in range(ell.size):
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            mu[lo:hi] = 0.0
-            ell[i] = 0.0
-            s = pool.head[i]
-            while s >= 0:
-                if pool.alpha[s] > 0.0:
-                    P.add(i, pool.labels[s, : last - first], pool.alpha[s], mu[lo:hi])
-                    ell[i] += pool.alpha[s] * pool.losses[s]
-                s = pool.next[s]
-            delta = delta_all[lo:hi]
-            for j in range(hi - lo):
-                delta[j] = -mu[lo + j]
-            P.add(i, P.truth[first:last], 1.0, delta)
-            P.push(i, scale, delta, u)
+            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        delta_all = np.empty(widest)
+        for i in range(ell.size):
+            derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all)
 
     return derive
 
@@ -67,6 +79,7 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
     u = np.zeros(problem.d)
     return State(
         mu=np.zeros(int(problem.local_ptr[-1])),
+        by_mu=np.zeros(problem.n, np.uint8),
         ell=np.zeros(problem.n),
         u=u,
         w=np.zeros(problem.d) if problem.lower.size else u,
@@ -99,7 +112,7 @@ def derive(problem: Problem, state: State, scale: float, centre_share: np.ndarra
         kappa y / (lambda + kappa) of a proximal subproblem (DESIGN 2.8).
     """
     state.u[:] = 0.0 if centre_share is None else centre_share
-    derive_driver(problem)(problem, state.pool, scale, state.mu, state.ell, state.u)
+    derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u)
     if problem.lower.size:
         clip_into(state.u, problem.lower, problem.upper, state.w)
     state.z_ell[1] = np.sum(state.ell) / problem.n

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from stages.solver.codes import CACHE_FIRST, DONE, ORACLE_CALLS, POOL_FULL
+from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER
-from stages.solver.loop import CACHE_FIRST, DONE, ORACLE_CALLS, POOL_FULL, Flags, steps_driver
-from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.loop import Flags, steps_driver
 from stages.solver.minibatch import run_batches
 from stages.solver.options import SAMPLERS, STEPS
 from stages.solver.sampling import MAX_GAP, PERMUTATION

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT
+from stages.problems.protocol import JIT, PLAIN
 
 
 class Pool(NamedTuple):
@@ -69,7 +69,7 @@ def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
     )
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def find(pool, i, y, loss):
     """Slot of labelling y among the atoms of block i, -1 if it is not there."""
     s = pool.head[i]
@@ -87,7 +87,7 @@ def find(pool, i, y, loss):
     return -1
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def insert(pool, i, y, loss, capacity):
     """Slot of a new atom of block i with weight zero, at the front of its list.
 
@@ -109,7 +109,7 @@ def insert(pool, i, y, loss, capacity):
     return s
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def evict(pool, i):
     """Drop the least recently used atom of block i that has no weight, if there is one."""
     oldest = -1
@@ -122,7 +122,7 @@ def evict(pool, i):
         remove(pool, i, oldest)
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def remove(pool, i, slot):
     """Take an atom out of block i's list."""
     before = -1
@@ -140,7 +140,7 @@ def remove(pool, i, slot):
     pool.counts[i] -= 1
 
 
-@njit(**JIT)
+@njit(**PLAIN)
 def drop_inactive(pool, i):
     """Drop all atoms of block i without weight."""
     s = pool.head[i]

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stages.featurize import open_problem
+from stages.solver.codes import ORACLE_CALLS
 from stages.solver.gaps import exact_gaps
-from stages.solver.loop import ORACLE_CALLS
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.path import begin
 from stages.solver.spread import HERE, Spread

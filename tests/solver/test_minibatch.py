@@ -14,10 +14,10 @@ from tiny import TINY, multiclass
 
 from stages.problems import build
 from stages.solver import stepping
+from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
+from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
-from stages.solver.loop import CACHED_STEPS, ORACLE_CALLS
-from stages.solver.loop import STEPS as STEP_COUNT
 from stages.solver.minibatch import run_batches
 from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path import begin

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from stages.problems import build
+from stages.solver.codes import ORACLE_CALLS
 from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
-from stages.solver.loop import ORACLE_CALLS
 from stages.solver.options import PathOptions, SolverOptions, Status
 from stages.solver.path import begin
 

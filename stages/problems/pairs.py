@@ -1,0 +1,59 @@
+"""Moves between two labellings: what a structure may do faster than through dense local vectors.
+
+A pairwise move goes along m_i(y) - m_i(z), which touches few local coordinates where y and z agree. A structure may have
+methods of the names below, with `self` for P; for all others the functions go through `add`, `norm2`, `push` and `scores`.
+Both ways must agree to rounding (the contract suite sees to it).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from numba.extending import overload
+
+from stages.problems.protocol import PLAIN
+
+
+def _optional(default: Any) -> Any:
+    """The structure's own method of that name where it has one, else `default`; in Python and in compiled code alike."""
+    name = default.__name__
+
+    @functools.wraps(default)
+    def call(P, *arguments):
+        return getattr(type(P), name, default)(P, *arguments)
+
+    def choose(P, *arguments):
+        return getattr(P.instance_class, name, default)
+
+    choose.__signature__ = inspect.signature(default)  # type: ignore[attr-defined]  # numba forwards no *args
+    overload(call, jit_options=PLAIN, strict=False)(choose)
+    return call
+
+
+@_optional
+def pair_norm2(P, i, y, z, delta):
+    """||B_i (m_i(y) - m_i(z))||^2; delta (p_i,) is workspace."""
+    delta[:] = 0.0
+    P.add(i, y, 1.0, delta)
+    P.add(i, z, -1.0, delta)
+    return P.norm2(i, delta)
+
+
+@_optional
+def pair_push(P, i, c, y, z, delta, w):
+    """w += c B_i (m_i(y) - m_i(z)), right after `pair_norm2` of the same pair with the same delta."""
+    P.push(i, c, delta, w)
+
+
+@_optional
+def pair_follow(P, i, c, y, z, w, theta):
+    """theta <- B_i^T w where it was B_i^T of the w before c B_i (m_i(y) - m_i(z)) was added to it."""
+    P.scores(i, w, theta)
+
+
+@_optional
+def score_labels(P, i, w, labels, slots, theta):
+    """theta <- B_i^T w, at least wherever one of the labellings labels[s], s in slots, looks at it."""
+    P.scores(i, w, theta)

@@ -1,0 +1,267 @@
+"""What happens at a visit of one block: scores, a corner, a direction, a step with exact line search (DESIGN 2.1-2.3, 2.8).
+
+`visit` is the general one; `cached_visit` moves weight between labellings that the block has already, without scoring
+any other. Both are compiled into the loop of `loop`, which draws the blocks.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from stages.problems.pairs import pair_follow, pair_norm2, pair_push, score_labels
+from stages.problems.protocol import PLAIN
+from stages.solver.codes import (
+    AVERAGED,
+    CACHE_FIRST,
+    CACHE_ONLY,
+    CACHED_STEPS,
+    LOOK,
+    MOVE,
+    ORACLE_CALLS,
+    RATE,
+    SKIPPED_VISITS,
+    STEPS,
+)
+from stages.solver.directions import (
+    AWAY,
+    BEST,
+    FW,
+    PAIRWISE,
+    dot,
+    gain,
+    largest_step,
+    line_search,
+    update_weights,
+    write_direction,
+)
+from stages.solver.sampling import MAX_GAP, tree_set, weight_of
+from stages.solver.supports import drop_inactive, find, insert
+
+
+@njit(**PLAIN)
+def clip_into(u, lower, upper, w):
+    """w <- clip(u)."""
+    for j in range(u.size):
+        w[j] = min(max(u[j], lower[j]), upper[j])
+
+
+@njit(**PLAIN)
+def corner_gap(P, i, theta, mu, ell, y, loss):
+    """n times the gap of block i towards the corner y, given its scores."""
+    return loss + P.value(i, theta, y) - ell - dot(theta, mu)
+
+
+@njit(**PLAIN)
+def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
+    """One visit of block i: scores, a corner, a direction, a step; `flags.rounds` times. The arrays are workspace.
+
+    In a mini-batch, block i is entry k of `S.batch`, and this is one phase of its visit.
+    """
+    visiting = flags.corner < LOOK or flags.corner == MOVE
+    if visiting:
+        S.counters[STEPS] += 1
+    pool, n = S.pool, S.ell.size
+    boxed = P.lower.size > 0
+    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+    mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
+    # ell + <theta, mu> is also sum_y alpha(y) h(y) over the atoms, and pairwise moves need no mu
+    by_mu = flags.step != PAIRWISE and S.by_mu[i] == 1
+    length = P.label_ptr[i + 1] - P.label_ptr[i]
+    y = y_all[:length]
+    P.scores(i, S.w, theta)
+    for turn in range(flags.rounds):
+        base = S.ell[i] + dot(theta, mu) if by_mu else 0.0
+
+        # the best cached and the worst active corner
+        best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
+        if flags.cache or flags.step != FW or not by_mu:
+            s = pool.head[i]
+            while s >= 0:
+                h = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
+                if h > h_best:
+                    best, h_best = s, h
+                if pool.alpha[s] > 0.0:
+                    active += 1
+                    if not by_mu:
+                        base += pool.alpha[s] * h
+                    if h < h_away:
+                        away, h_away = s, h
+                s = pool.next[s]
+
+        # the corner: from the cache if that improves enough (O16 3.3), else from the max-oracle
+        cached = turn > 0 or flags.corner == CACHE_ONLY
+        choosing = flags.cache and (flags.corner == CACHE_FIRST or flags.corner == LOOK)
+        if choosing and not cached and best >= 0 and h_best > base:
+            known = S.gap[i]
+            cached = known < np.inf and h_best - base >= max(flags.F * n * known, flags.nu * flags.exact_total)
+        if flags.corner == LOOK:
+            if cached:
+                S.batch.slot[k] = best
+                S.counters[CACHED_STEPS] += 1
+            break
+        if flags.corner == MOVE:
+            target, h, loss = S.batch.slot[k], -np.inf, 0.0
+            if target >= 0:
+                loss = pool.losses[target]
+                h = loss + P.value(i, theta, pool.labels[target, :length])
+        elif cached:
+            target, h, loss = best, h_best, pool.losses[best]
+            S.counters[CACHED_STEPS] += 1
+            if flags.corner == CACHE_ONLY and turn == 0:
+                S.gap[i] = max(h - base, 0.0) / n
+                if S.gap[i] < flags.skip_below:
+                    S.skip[i] = SKIPPED_VISITS
+        else:
+            if flags.corner == RATE:
+                y[:], loss = S.batch.labels[k, :length], S.batch.losses[k]
+            else:
+                loss = P.max_oracle(i, theta, y, scratch)
+            h = loss + P.value(i, theta, y)
+            S.counters[ORACLE_CALLS] += 1
+            S.gap[i] = max(h - base, 0.0) / n
+            weight = S.gap[i] if flags.sampler < 2 else weight_of(S.gap[i], flags.degree)
+            tree_set(S.tree, flags.sampler == MAX_GAP, i, weight)
+            target = find(pool, i, y, loss)
+            if target < 0 and h > base:
+                target = insert(pool, i, y, loss, flags.capacity)
+        if target >= 0:
+            pool.used[target] = S.counters[STEPS]
+        if flags.corner == RATE:
+            S.batch.slot[k] = target
+            break
+
+        # the direction: a move of one kind, and a step along it
+        kind = flags.step
+        if kind == AWAY:
+            kind = AWAY if active > 1 and base - h_away > h - base else FW
+        gamma, gamma_max, slope_taken, norm2_taken = 0.0, 0.0, 0.0, 0.0
+        if target >= 0 or kind == AWAY:
+            first, last = (FW, AWAY) if kind == BEST else (kind, kind)
+            most = 0.0
+            for candidate in range(first, last + 1):
+                if candidate == AWAY and active < 2:
+                    continue
+                if candidate == FW:
+                    slope = h - base
+                elif candidate == PAIRWISE:
+                    slope = h - h_away
+                else:
+                    slope = base - h_away
+                if slope <= 0.0:
+                    continue
+                y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+                if candidate == PAIRWISE:
+                    norm2 = pair_norm2(P, i, y_to, y_from, delta)
+                else:
+                    write_direction(P, i, candidate, mu, pool, by_mu, y_to, y_from, delta)
+                    norm2 = P.norm2(i, delta)
+                top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
+                step = line_search(slope, norm2, flags.scale, top)
+                improvement = gain(step, slope, norm2, flags.scale)
+                if improvement > most:
+                    most, kind, gamma, gamma_max = improvement, candidate, step, top
+                    slope_taken, norm2_taken = slope, norm2
+        y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+        if flags.step == BEST and gamma > 0.0 and kind != AWAY:  # a later candidate has overwritten it
+            if kind == PAIRWISE:
+                pair_norm2(P, i, y_to, y_from, delta)
+            else:
+                write_direction(P, i, kind, mu, pool, by_mu, y_to, y_from, delta)
+
+        if gamma <= 0.0:
+            break
+        if kind == FW:
+            dl = loss - S.ell[i]
+        elif kind == PAIRWISE:
+            dl = loss - pool.losses[away]
+        else:
+            dl = S.ell[i] - pool.losses[away]
+        if by_mu and kind == PAIRWISE:
+            P.add(i, y_to, gamma, mu)
+            P.add(i, y_from, -gamma, mu)
+        elif by_mu:
+            for j in range(mu.size):
+                mu[j] += gamma * delta[j]
+        S.ell[i] += gamma * dl
+        update_weights(pool, i, kind, target, away, gamma, gamma_max)
+        if kind == PAIRWISE:
+            pair_push(P, i, -gamma * flags.scale, y_to, y_from, delta, S.u)
+        else:
+            P.push(i, -gamma * flags.scale, delta, S.u)
+        if boxed:
+            clip_into(S.u, P.lower, P.upper, S.w)
+        if turn + 1 < flags.rounds:
+            if kind == PAIRWISE and not boxed:
+                pair_follow(P, i, -gamma * flags.scale, y_to, y_from, S.w, theta)
+            else:
+                P.scores(i, S.w, theta)
+        S.curvature[0] += norm2_taken
+        S.curvature[1] += slope_taken
+        S.z_ell[1] += gamma * dl / n
+        if flags.average:
+            t = float(S.counters[AVERAGED] + 1)
+            late = 0.5 * t * (t - 1.0)
+            if kind == PAIRWISE:
+                pair_push(P, i, -gamma * flags.scale * late, y_to, y_from, delta, S.z)
+            else:
+                P.push(i, -gamma * flags.scale * late, delta, S.z)
+            S.z_ell[0] += late * gamma * dl / n
+    if visiting:
+        S.counters[AVERAGED] += 1
+        if not flags.cache:
+            drop_inactive(pool, i)
+
+
+@njit(**PLAIN)
+def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, values_all):
+    """Pairwise moves between the labellings of block i's cache, `flags.rounds` of them; no oracle. Workspace as above."""
+    S.counters[STEPS] += 1
+    pool, n = S.pool, S.ell.size
+    boxed = P.lower.size > 0
+    size, length = P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i]
+    theta, delta = theta_all[:size], delta_all[:size]
+    slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]
+    s = pool.head[i]
+    for k in range(slots.size):
+        slots[k] = s
+        s = pool.next[s]
+    score_labels(P, i, S.w, pool.labels, slots, theta)
+    for turn in range(flags.rounds):
+        best, away, base = 0, -1, 0.0
+        for k in range(slots.size):
+            s = slots[k]
+            values[k] = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
+            if values[k] > values[best]:
+                best = k
+            if pool.alpha[s] > 0.0:
+                base += pool.alpha[s] * values[k]
+                if away < 0 or values[k] < values[away]:
+                    away = k
+        if turn == 0:
+            S.gap[i] = max(values[best] - base, 0.0) / n
+            if S.gap[i] < flags.skip_below:
+                S.skip[i] = SKIPPED_VISITS
+        S.counters[CACHED_STEPS] += 1
+        target, worst = slots[best], slots[away]
+        pool.used[target] = S.counters[STEPS]
+        slope = values[best] - values[away]
+        if slope <= 0.0:
+            break
+        y, z = pool.labels[target, :length], pool.labels[worst, :length]
+        norm2 = pair_norm2(P, i, y, z, delta)
+        gamma = line_search(slope, norm2, flags.scale, pool.alpha[worst])
+        if gamma <= 0.0:
+            break
+        change = pool.losses[target] - pool.losses[worst]
+        S.ell[i] += gamma * change
+        S.z_ell[1] += gamma * change / n
+        update_weights(pool, i, PAIRWISE, target, worst, gamma, pool.alpha[worst])
+        pair_push(P, i, -gamma * flags.scale, y, z, delta, S.u)
+        if boxed:
+            clip_into(S.u, P.lower, P.upper, S.w)
+        if turn + 1 < flags.rounds:
+            if boxed:
+                score_labels(P, i, S.w, pool.labels, slots, theta)
+            else:
+                pair_follow(P, i, -gamma * flags.scale, y, z, S.w, theta)
