@@ -114,7 +114,9 @@ def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
                     S.skip[i] = SKIPPED_VISITS
         else:
             if flags.corner == RATE:
-                y[:], loss = S.batch.labels[k, :length], S.batch.losses[k]
+                loss = S.batch.losses[k]
+                for t in range(length):
+                    y[t] = S.batch.labels[k, t]
             else:
                 loss = P.max_oracle(i, theta, y, scratch)
             h = loss + P.value(i, theta, y)
