@@ -26,6 +26,7 @@ def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
         "key": directory.key,
         "experiment": directory.manifest["experiment"],
         "status": directory.manifest["stages"]["solve"]["status"],
+        "rule": attrs["rule"],
         "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
         "path": path,
         "verify": {name: verify[name] for name in VERIFY_FIELDS} | _others(verify, VERIFY_FIELDS),
@@ -56,7 +57,7 @@ def summary(found: Mapping[str, Any], run_dir: Place, width: int = 100) -> str:
     )
     lines.append(("work", f"{passes:.1f} effective passes · {calls:,.0f} oracle calls · {seconds:.1f} s solving"))
     if verify["certified"]:
-        word = "every certificate holds"
+        word = "every certificate holds" + _reach(found)
     elif found["status"] == "CONVERGED":
         word = "a heuristic path, nothing is certified"
     else:
@@ -75,6 +76,16 @@ def summary(found: Mapping[str, Any], run_dir: Place, width: int = 100) -> str:
     lines.append(("look at", "figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json"))
     rule = "─" * min(width, 88)
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
+
+
+def _reach(found: Mapping[str, Any]) -> str:
+    """For which lambdas a path is certified; nothing where they were given."""
+    low = found["verify"].get("lambda_low")
+    if found.get("rule", "given") == "given" or low is None:
+        return ""
+    if low == 0.0:
+        return ", for every λ > 0"
+    return f", for λ ≥ {_number(low)}"
 
 
 def _needed(path: Place) -> dict[str, Any]:

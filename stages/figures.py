@@ -18,6 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
+from stages.solver.cells import Pair, Point
 from storage.features import Features
 from storage.files import aside, publish
 from storage.places import Place
@@ -82,10 +83,13 @@ def _figure(run_dir: Place, name: str, size: tuple[float, float], made: list[Pla
 def paint_path(figure: Figure, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
     """Above, the gap at every breakpoint and the bound between them; below, how many breakpoints there are so far."""
     lam, gap, eps = arrays["lambda"], arrays["gap"], float(attrs["eps"])
+    two_sided, relative = attrs["rule"] == "two_sided", bool(attrs.get("relative")) and attrs["kind"] == "regpath"
+    if relative:
+        gap = gap / arrays["primal"]
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     is_path = attrs["kind"] in ("regpath", "heuristic")
     if is_path and attrs["certified"]:
-        at, bound = certified_gap(arrays, str(attrs["rule"]))
+        at, bound = gap_of_cells(arrays, attrs) if two_sided else certified_gap(arrays, str(attrs["rule"]))
         upper.plot(at, bound, color=BLUE, lw=1, label="certified between breakpoints")
     many = lam.size > 200
     upper.plot(lam, gap, ls="", marker="." if many else "o", ms=2 if many else 4, color=ORANGE, label="at a breakpoint")
@@ -97,7 +101,7 @@ def paint_path(figure: Figure, arrays: Mapping[str, np.ndarray], attrs: Mapping[
         upper.set_ylim(min(0.0, float(np.min(gap))), 1.15 * top)
     else:
         upper.set_yscale("log")
-    upper.set_ylabel("duality gap")
+    upper.set_ylabel("duality gap / primal" if relative else "duality gap")
     upper.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
     lower.step(lam, np.arange(1, lam.size + 1), where="post", color=GREEN)
     lower.plot(lam[-1:], [lam.size], "o", color=GREEN)
@@ -122,6 +126,29 @@ def certified_gap(arrays: Mapping[str, np.ndarray], rule: str) -> tuple[np.ndarr
         at.append(x)
         bound.append(gap + (1 - x / lam) * (hinge - gap) if rule == "paper" else gap + norm2 * (lam - x) ** 2 / (2 * x))
     return np.concatenate(at), np.concatenate(bound)
+
+
+def gap_of_cells(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """(lambda, bound) along the cells of a two-sided path, from its first breakpoint down (`stages.solver.cells`)."""
+    columns = (arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2"))
+    points = [Point(*row, row[0] ** 2 * row[4]) for row in zip(*columns, strict=True)]
+    zero_hinge = float(attrs["hinge_at_zero"])
+    nothing = Point(0.0, 0.0, zero_hinge, 0.0, 0.0, 0.0)
+    at, bound = [], []
+    for c in np.flatnonzero(arrays["cell_interval"] >= 1):
+        k, low, high = int(arrays["cell_interval"][c]), arrays["cell_low"][c], arrays["cell_high"][c]
+        above, below = points[k - 1], points[k] if k < len(points) else nothing
+        pair = Pair(above, below, arrays["cell_inner"][c], arrays["cell_dual_inner"][c], zero_hinge)
+        t, tau = arrays["cell_primal"][c], arrays["cell_dual"][c]
+        for lam in np.geomspace(high, low if low > 0.0 else 0.3 * high, 30):
+            share, primal = tau, pair.primal(lam, t)
+            if low == 0.0:
+                share = tau * (min(1.0, above.ell * lam / above.dual_norm2) if above.dual_norm2 > 0.0 else 1.0)
+                primal = 0.5 * lam * t[0] ** 2 * above.norm2 + (above.hinge if t[0] == 1.0 else 0.0)
+            gap = primal - pair.dual(lam, share)
+            at.append(lam)
+            bound.append(gap / primal if attrs["relative"] else gap)
+    return np.array(at), np.array(bound)
 
 
 def paint_work(figure: Figure, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:

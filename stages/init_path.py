@@ -61,10 +61,11 @@ def excess(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 
 
 def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart:
-    """The path's start: n oracle calls for `rule=one_sided`, 2 n for `rule=paper`, wherever `spread` says.
+    """The path's start: 2 n oracle calls for `rule=paper`, n for the others, wherever `spread` says.
 
     - *paper*: lambda_inf = (||psi~||^2 + mean_i max_y <-psi~, psi_i(y)>) / (kappa eps), psi~ clipped to the cone.
-    - *one_sided*: w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that.
+    - *one_sided*, *two_sided*: w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of
+      that. With the relative goal eps stands for eps R_0.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> Pat
     require_cone(problem)
     n = problem.n
     found = corners_at(problem, np.zeros(problem.d), range(n), spread)
-    psi = np.zeros(problem.d)
+    psi, hinge = np.zeros(problem.d), float(np.sum(found.loss)) / n
     start_driver(problem)(problem, found.corner, psi)
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
@@ -85,16 +86,18 @@ def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> Pat
         calls += n
         top = lam = (psi_norm2 + float(np.sum(over)) / n) / (path.kappa * path.eps)
     else:
-        top, lam = psi_norm2 / (2.0 * path.eps), psi_norm2 / (16.0 * path.eps)
+        eps = path.eps * (hinge if path.relative else 1.0)
+        top, lam = (psi_norm2 / (2.0 * eps), psi_norm2 / (16.0 * eps)) if eps > 0.0 else (0.0, 0.0)
     if lam == 0.0:  # the labellings of w = 0 score as the truth does everywhere: any lambda is the first
         top = lam = 1.0
     mask = np.arange(found.corner.shape[1]) < np.diff(problem.label_ptr)[:, None]
     return PathStart(
         lam=lam,
         lam_top=top,
-        hinge_at_zero=float(np.sum(found.loss)) / n,
+        hinge_at_zero=hinge,
         psi_norm2=psi_norm2,
         labels=found.corner[mask],
         losses=found.loss,
+        psi=psi,
         oracle_calls=calls,
     )

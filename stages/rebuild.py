@@ -38,6 +38,8 @@ class Zero(NamedTuple):
     """R_0: mean of the largest losses"""
     psi_norm2: float
     """||psi~||^2, clipped to the cone"""
+    psi: np.ndarray
+    """psi~ itself, not clipped (d,)"""
 
 
 @driver
@@ -194,4 +196,4 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
     _, hinges, labels = _largest(P, np.zeros(P.d), spread)
     rebuild_driver(P)(P, np.arange(P.n + 1), np.ones(P.n), labels, P.label_ptr, mu, ell, psi)
-    return Zero(math.fsum(hinges) / P.n, float(np.sum(clip(P, psi) ** 2)))
+    return Zero(math.fsum(hinges) / P.n, float(np.sum(clip(P, psi) ** 2)), psi)

@@ -16,14 +16,16 @@ import numpy as np
 
 from stages.init_path import init_path
 from stages.problems.protocol import Problem
+from stages.records import cell_arrays, record, scalars_of
 from stages.snapshots import Snapshots
 from stages.solver.counts import TRACE, Counts
 from stages.solver.fixed_lambda import Solver
 from stages.solver.options import PathOptions, SolverOptions, Status
-from stages.solver.path import Breakpoint, PathStart, begin, check_choices, lowest, walk
+from stages.solver.path import Breakpoint, PathStart, begin, begin_sides, check_choices, lowest, walk
 from stages.solver.spread import HERE, Spread
 from stages.solver.state import restored_state
 from stages.solver.supports import Supports, pack
+from stages.solver.two_sided import TwoSided
 from storage.commits import Commit, CommitStore
 from storage.files import make_directory, remove_leftovers
 from storage.layout import FORMAT_VERSION, read_group
@@ -105,11 +107,12 @@ def solve(
     else:
         solver, start = _restored(problem, solver_options, committed, seed)
         solver.spread = spread
+        attempt.sides = _restored_sides(committed)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
-    attempt.start = start
+    attempt.start, attempt.sides = start, attempt.sides or begin_sides(path, start)
     solver.warm_up()
     try:
-        status = walk(solver, path, start, attempt.boundary, attempt.finished.append)
+        status = walk(solver, path, start, attempt.boundary, attempt.finished.append, attempt.sides)
     except Exception:
         if solver.untouched:  # workers that are gone, or a signal, in the middle of an exact pass
             attempt.commit(solver)
@@ -129,19 +132,20 @@ def solve(
         "kind": path.kind,
         "rule": path.rule if path.is_path else "given",
         "eps": path.eps if path.is_path else path.tolerance,
-        "relative": path.relative and not path.is_path,
+        "relative": path.relative,
         "kappa": path.kappa,
         "lambda_min": path.lambda_min if start is None else lowest(path, start),
         "certified": path.kind != "heuristic",
         "averaging": solver_options.averaging,
         "n": problem.n,
         "d": problem.d,
-        **({} if start is None else _scalars(start)),
+        **({} if start is None else scalars_of(start)),
     }
     snapshots.finish()
     write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
     if attempt.finished or segments:  # last: it says that the solve is done
-        write_path(target, segments, stack([_record(b) for b in attempt.finished]) if attempt.finished else None, attrs)
+        last = stack([record(b) for b in attempt.finished]) if attempt.finished else None
+        write_path(target, segments, last, attrs, None if attempt.sides is None else cell_arrays(attempt.sides))
     if status is not Status.TIME_LIMIT:
         snapshots.store.remove()
     observe(trace_rows(solver))
@@ -162,6 +166,7 @@ class _Attempt:
     report: Report
     observe: Callable[[np.ndarray], None]
     start: PathStart | None = None
+    sides: TwoSided | None = None
     finished: list[Breakpoint] = dataclasses.field(default_factory=list)
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
 
@@ -208,19 +213,27 @@ class _Attempt:
             "centre": solver.centre,
             "counters": solver.state.counters,
             "trace": trace_rows(solver),
+            "path_points": np.empty((0, 0)),
+            "path_vectors": np.empty((0, 0)),
+            "path_cells": np.empty((0, 0)),
         }
+        scalars = None
+        if self.sides is not None:
+            kept, scalars = self.sides.packed()
+            arrays |= kept
         attrs = {
             "format_version": FORMAT_VERSION,
+            "two_sided": scalars,
             "trace_columns": list(TRACE),
             "counts": dataclasses.asdict(solver.at),
             "rng": solver.rng.bit_generator.state,
-            "start": None if self.start is None else _scalars(self.start),
+            "start": None if self.start is None else scalars_of(self.start),
             "snapshots": self.snapshots.commit(),
         }
         segment = None
         if self.finished:
             segment = {
-                "arrays": stack([_record(b) for b in self.finished]),
+                "arrays": stack([record(b) for b in self.finished]),
                 "attrs": {"format_version": FORMAT_VERSION},
             }
         self.store.commit(arrays, _json_safe(attrs), segment)
@@ -264,12 +277,14 @@ def _restored(problem: Problem, options: SolverOptions, commit: Commit, seed: in
     start = None
     if attrs["start"] is not None:
         nothing = np.empty(0)
-        start = PathStart(labels=nothing, losses=nothing, **attrs["start"])
+        start = PathStart(labels=nothing, losses=nothing, psi=nothing, **attrs["start"])
     return solver, start
 
 
-def _scalars(start: PathStart) -> dict[str, Any]:
-    return {f.name: getattr(start, f.name) for f in dataclasses.fields(start) if f.name not in ("labels", "losses")}
+def _restored_sides(commit: Commit) -> TwoSided | None:
+    """What a two-sided path had committed."""
+    scalars = commit.attrs.get("two_sided")
+    return None if scalars is None else TwoSided.unpacked(commit.arrays, scalars)
 
 
 def _json_safe(attrs: dict[str, Any]) -> dict[str, Any]:
@@ -277,29 +292,3 @@ def _json_safe(attrs: dict[str, Any]) -> dict[str, Any]:
     rng = dict(attrs["rng"])
     rng["state"] = {k: str(v) for k, v in rng["state"].items()}
     return {**attrs, "rng": rng}
-
-
-def _record(b: Breakpoint) -> dict[str, Any]:
-    """A breakpoint under the names of `storage.layout.PATH`."""
-    point = b.point
-    return {
-        "lambda": point.lam,
-        "lambda_low": b.lambda_low,
-        "gap": point.gap,
-        "primal": point.primal,
-        "dual": point.dual,
-        "hinge": point.hinge,
-        "loss_dual": point.ell,
-        "norm2": point.norm2,
-        "effective_passes": b.effective_passes,
-        "oracle_calls": b.oracle_calls,
-        "seconds": b.seconds,
-        "status": list(Status).index(b.status),
-        "weights": b.weights,
-        "block_gap": b.block_gap,
-        "support_offset": b.supports.offset,
-        "support_alpha": b.supports.alpha,
-        "support_loss": b.supports.losses,
-        "support_label": b.supports.label,
-        "label_offset": b.supports.label_offset,
-    }

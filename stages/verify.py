@@ -16,6 +16,7 @@ import numpy as np
 from stages.problems.protocol import Problem
 from stages.rebuild import Rebuilt, Zero, clip, dual_at, dual_point, primal_at, rebuild, rebuild_zero
 from stages.solver.spread import HERE, Spread
+from stages.verify_cells import Cells
 from storage.files import write_json
 from storage.places import Place
 from storage.results import weights_of, without_weights
@@ -64,8 +65,9 @@ def verify(
     intervals = audit.intervals(rebuilt) if attrs["kind"] in PATHS else []
     sampled = audit.sampled(rebuilt, samples, seed) if intervals else []
     eps = float(attrs["eps"])
-    closed = arrays["lambda_low"][: audit.claimed]
-    gaps = [b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
+    closed = arrays["lambda_low"][: audit.claimed] if audit.cells is None else audit.cells.low
+    relative = audit.cells is not None and attrs["relative"]
+    gaps = [b.gap / (b.primal if relative else 1.0) for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     result = {
         "certified": bool(attrs["certified"]) and not audit.broken and all(map(audit.claims, range(len(rebuilt)))),
         "epsilon": eps,
@@ -100,13 +102,18 @@ class Audit:
         self.problem, self.arrays, self.attrs = problem, arrays, attrs
         self.spread, self.report = spread, report
         self.broken: list[str] = []
-        self.zero = Zero(0.0, 0.0)
+        self.zero = Zero(0.0, 0.0, np.empty(0))
+        self.cells: Cells | None = None
+        """Of a two-sided path, when its breakpoints are rebuilt."""
         self.claimed = arrays["lambda"].size
-        if attrs["kind"] in PATHS and attrs["status"] in LIMITS and not float(arrays["gap"][-1]) <= self.allowed(-1):
+        unfinished = attrs["kind"] in PATHS and attrs["status"] in LIMITS and attrs["rule"] != "two_sided"
+        if unfinished and not float(arrays["gap"][-1]) <= self.allowed(-1):
             self.claimed -= 1  # what a limit left unfinished is claimed by nobody
 
     def claims(self, b: int) -> bool:
         """Whether breakpoint b is said to be solved to its tolerance."""
+        if self.attrs["rule"] == "two_sided":
+            return float(self.arrays["gap"][b]) <= self.allowed(b)
         if self.attrs["kind"] in PATHS:
             return b < self.claimed
         return str(self.attrs["status_meanings"][self.arrays["status"][b]]) == "CONVERGED"
@@ -170,6 +177,11 @@ class Audit:
         A, eps = self.arrays, float(self.attrs["eps"])
         lams, lows = A["lambda"][: self.claimed], A["lambda_low"][: self.claimed]
         self._top()
+        if self.attrs["rule"] == "two_sided":
+            self.cells = Cells(self.problem, A, self.attrs, rebuilt, self.zero, TOLERANCE, self.spread)
+            worst = self.cells.check()
+            self.broken += self.cells.broken
+            return worst
         worst = []
         for b, r in enumerate(rebuilt[: self.claimed]):
             lam, low = float(lams[b]), float(lows[b])
@@ -237,13 +249,16 @@ class Audit:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
         A, eps = self.arrays, float(self.attrs["eps"])
         lams, lows = A["lambda"][: self.claimed], A["lambda_low"][: self.claimed]
+        if self.cells is not None:
+            lows = self.cells.low
         bottom = max(float(lows[-1]), 0.1 * float(lams[-1]))
         top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
         draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
         gaps = np.empty(samples)
 
         def sample(k: int, inner: Spread) -> None:
-            gaps[k] = self.gap_at(rebuilt, float(draws[k]), inner)
+            lam = float(draws[k])
+            gaps[k] = self.gap_at(rebuilt, lam, inner) if self.cells is None else self.cells.gap_at(lam, inner)
 
         self.spread.points(sample, samples)
         for lam, gap in zip(draws, gaps, strict=True):

@@ -46,6 +46,9 @@ STATE = (
     ArraySpec("average_ell", ("two",), "f8", "the same for the mean loss of the dual point"),
     ArraySpec("centre", ("centre_feature",), "f8", "proximal centre y of an accelerated solve; empty for plain ones"),
     ArraySpec("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
+    ArraySpec("path_points", ("point", "point_column"), "f8", "solved points a two-sided path still needs; see Point"),
+    ArraySpec("path_vectors", ("point", "point_feature"), "f8", "their w; psi~ for the point w = 0"),
+    ArraySpec("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: the columns of CELLS"),
     ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),
 )
 
@@ -71,6 +74,21 @@ PATH = (
     ),
     *SUPPORTS,
 )
+
+_CELL = ("cell",)
+
+CELLS = (
+    ArraySpec("cell_interval", _CELL, "i8", "k: between breakpoints k - 1 and k; above 0 is w = 0, alone for -1"),
+    ArraySpec("cell_low", _CELL, "f8", "least lambda of the cell"),
+    ArraySpec("cell_high", _CELL, "f8", "largest lambda of the cell; infinite for the first"),
+    ArraySpec("cell_primal", ("cell", "side"), "f8", "t: w(lambda) = t_0 w above + t_1 w below"),
+    ArraySpec(
+        "cell_dual", ("cell", "side"), "f8", "tau: shares of the dual points above and below, the rest on the truth"
+    ),
+    ArraySpec("cell_inner", _CELL, "f8", "<w above, w below>"),
+    ArraySpec("cell_dual_inner", _CELL, "f8", "<q above, q below>, q = lambda w; psi~ for w = 0"),
+)
+"""Of a two-sided path, besides PATH; by falling lambda."""
 
 TRACE = (ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),)
 

@@ -9,7 +9,7 @@ import numpy as np
 import zarr
 
 from storage.files import aside, fsync_tree, publish
-from storage.layout import LOSSES, PATH, TRACE, ArraySpec, create_array, open_group, read_group, write_group
+from storage.layout import CELLS, LOSSES, PATH, TRACE, ArraySpec, create_array, open_group, read_group, write_group
 from storage.places import Place
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
@@ -39,11 +39,17 @@ def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def write_path(
-    path: Place, segments: Sequence[Place], last: Mapping[str, np.ndarray] | None, attrs: Mapping[str, Any]
+    path: Place,
+    segments: Sequence[Place],
+    last: Mapping[str, np.ndarray] | None,
+    attrs: Mapping[str, Any],
+    cells: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
-    Written aside and renamed. The result does not depend on how the breakpoints were divided into segments.
+    Written aside and renamed. The result does not depend on how the breakpoints were divided into segments. With
+    `cells` (arrays of CELLS), which count breakpoints by falling lambda, breakpoints are put into that order; what they
+    have of atoms and labels stays in the order they were solved.
     """
     shapes = [{name: array.shape for name, array in open_group(s).arrays()} for s in segments]
     dtypes = {}
@@ -61,6 +67,12 @@ def write_path(
         if spec.name == "label_offset":
             rows -= len(shapes) - 1
         target[spec.name] = create_array(group, spec, (rows, *shapes[0][spec.name][1:]), dtypes[spec.name])
+    if cells is not None:
+        for spec in CELLS:
+            create_array(group, spec, cells[spec.name].shape, cells[spec.name].dtype)[...] = cells[spec.name]
+    lams = [read_group(s, ("lambda",))[0]["lambda"] for s in segments] + ([] if last is None else [last["lambda"]])
+    rank = np.empty(sum(map(len, lams)), np.int64)
+    rank[np.argsort(-np.concatenate(lams), kind="stable")] = np.arange(rank.size)
     breakpoint = atom = label = 0
     for k in range(len(shapes)):
         part = last if k == len(segments) and last is not None else read_group(segments[k])[0]
@@ -73,7 +85,12 @@ def write_path(
             elif name in RAGGED:
                 target[name][atom : atom + atoms] = array
             else:
-                target[name][breakpoint : breakpoint + rows] = array + atom if name == "support_offset" else array
+                where = slice(breakpoint, breakpoint + rows)
+                values = array + atom if name == "support_offset" else array
+                if cells is None:
+                    target[name][where] = values
+                else:
+                    target[name].oindex[rank[where]] = values
         breakpoint, atom, label = breakpoint + rows, atom + atoms, label + labels
     publish(path)
 

@@ -43,6 +43,9 @@ class Pairs(Oracle):
     def loss(self, i: int, y: np.ndarray) -> float:
         return float(self.losses[i, 3 * int(y[0]) + int(y[1])])
 
+    def least_loss(self, i: int) -> float:
+        return 0.5
+
     def max_oracle(self, i: int, theta: np.ndarray) -> np.ndarray:
         if self.delay:
             time.sleep(self.delay)

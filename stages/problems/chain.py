@@ -115,6 +115,9 @@ class Chain(NamedTuple):
             wrong += y[t] != self.truth[first + t]
         return wrong / T
 
+    def least_loss(self, i):
+        return 1.0 / (self.label_ptr[i + 1] - self.label_ptr[i])
+
     def scratch(self):
         return (np.empty(2 * self.longest * self.labels),)
 

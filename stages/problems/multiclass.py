@@ -84,6 +84,9 @@ class Multiclass(NamedTuple):
     def loss(self, i, y):
         return self.cost[self.truth[i], y[0]]
 
+    def least_loss(self, i):
+        return np.min(np.delete(self.cost[self.truth[i]], self.truth[i]), initial=np.inf)
+
     def scratch(self):
         return (np.empty(0),)
 

@@ -81,6 +81,12 @@ class Problem(Protocol):
     def loss(self, i: int, y: np.ndarray) -> float:
         """Task loss L_i(y) >= 0, zero at the truth."""
 
+    def least_loss(self, i: int) -> float:
+        """A lower bound of L_i over all labellings but the truth: what a margin must reach at least; 0 if none is known.
+
+        Never called from compiled code; only paths with `path.relative` need it, to reach lambda = 0.
+        """
+
     def scratch(self) -> Any:
         """A tuple of arrays: the workspace of one thread."""
 

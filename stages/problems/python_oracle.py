@@ -71,6 +71,10 @@ class Oracle:
         """argmax_y <theta, features(i, y)>."""
         raise NotImplementedError
 
+    def least_loss(self, i: int) -> float:
+        """A lower bound of L_i over all labellings but the truth; 0: none is known, and `path.relative` ends above 0."""
+        return 0.0
+
     def coordinates(self, i: int) -> Any:
         """Numbers, each once, of the weights that block i can touch; None: all. One way for all blocks."""
         return None
@@ -128,6 +132,9 @@ class PythonOracle(NamedTuple):
 
     def loss(self, i, y):
         return _loss(self.spec, i, y)
+
+    def least_loss(self, i):
+        return float(_object(self.spec.tobytes()).least_loss(i))
 
     def scratch(self):
         return (np.empty(0),)

@@ -122,6 +122,9 @@ class Segmentation(NamedTuple):
     def loss(self, i, y):
         return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
 
+    def least_loss(self, i):
+        return np.min(self.loss_if_wrong[self.label_ptr[i] : self.label_ptr[i + 1]])
+
     def scratch(self):
         return workspace(self.most_superpixels, self.most_edges)
 

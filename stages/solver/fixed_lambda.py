@@ -59,6 +59,8 @@ class Solver:
     """An exact pass is under way and has changed nothing: should it fail, the rebase point before it can be committed."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """The primal point of the last certificate: the derived w, or the averaged one."""
+    hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
+    """float64, (n,): hinges of the blocks at the last exact pass."""
 
     # -- what is known ------------------------------------------------------------------------------------------------
     @property
@@ -151,7 +153,7 @@ class Solver:
         self.untouched = True
         found = exact_gaps(P, S.w, S.mu, S.ell, self.spread, S.pool)
         self.untouched = False
-        S.gap[:] = found.gap
+        S.gap[:], self.hinges = found.gap, found.hinge
         at.gap_passes += 1
         at.exact_due = False
         at.exact_total = float(np.sum(found.gap))

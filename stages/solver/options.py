@@ -27,7 +27,7 @@ CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
 SCHEDULES = ("steps", "accelerated", "multiplane_half")
 PATHS = ("regpath", "heuristic", "grid", "single")
-RULES = ("one_sided", "paper")
+RULES = ("one_sided", "two_sided", "paper")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
 
@@ -140,7 +140,8 @@ class PathOptions:
     kind: str = "regpath"
     rule: str = "one_sided"
     eps: float = 0.1
-    kappa: float = 0.9
+    kappa: float = 0.0
+    """A breakpoint is solved to kappa eps. 0: the rule's own, 0.7 for `two_sided`, 0.9 for the others."""
     lambda_min: float = 0.0
     """The path may stop here although it is not at its end; the certificate then holds from here up. At 0 a path over
     data that are not separable ends at 1e-12 of its top."""
@@ -151,17 +152,28 @@ class PathOptions:
     tolerance: float = 0.1
     """Duality gap at which a grid point or a single solve is done."""
     relative: bool = False
-    """`tolerance` is on gap / dual instead."""
+    """`tolerance` is on gap / dual instead; on a two-sided path `eps` is on gap / primal."""
     warm_start: str = "keep_dual"
     max_breakpoints: int = 100_000
+
+    def __post_init__(self) -> None:
+        if self.kappa == 0.0:
+            self.kappa = 0.7 if self.rule == "two_sided" else 0.9
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
         _one_of("path.kind", self.kind, PATHS)
         _one_of("path.rule", self.rule, RULES)
         _one_of("path.warm_start", self.warm_start, WARM_STARTS)
+        two_sided = self.is_path and self.rule == "two_sided"
+        _check(
+            "path.rule", self.rule, not two_sided or self.kind == "regpath", "one_sided or paper for a heuristic path"
+        )
+        _check(
+            "path.relative", self.relative, not self.relative or two_sided or not self.is_path, "path.rule=two_sided"
+        )
         _check("path.eps", self.eps, 0 < self.eps < math.inf, "a number > 0")
-        _check("path.kappa", self.kappa, 0 < self.kappa < 1, "a number in (0, 1)")
+        _check("path.kappa", self.kappa, 0 < self.kappa < 1, "a number in (0, 1); 0 for the rule's own")
         _check("path.lambda_min", self.lambda_min, self.lambda_min >= 0, "a number >= 0")
         _check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
         decreasing = all(a >= b for a, b in zip(self.lambdas, self.lambdas[1:], strict=False))

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from stages.problems.protocol import Problem
+from stages.solver import two_sided
+from stages.solver.cells import Goal, solved
 from stages.solver.fixed_lambda import Boundary, Solver
 from stages.solver.objective import Certificate, require_cone
 from stages.solver.options import PathOptions, Status
 from stages.solver.rules import lower_end, worst_gap_above
 from stages.solver.state import corners_pool, new_state, truth_pool
 from stages.solver.supports import Supports, pack
+from stages.solver.two_sided import TwoSided
 from stages.solver.warm_start import keep_dual, keep_primal, restart
 
 
@@ -34,6 +37,8 @@ class PathStart:
     """truth's dtype, flat: max-oracle labellings at w = 0"""
     losses: np.ndarray
     """float64, (n,): their losses"""
+    psi: np.ndarray
+    """float64, (d,): psi~"""
     oracle_calls: int
 
 
@@ -79,8 +84,15 @@ def first_of_grid(path: PathOptions) -> float:
     return path.lambdas[0] if path.kind == "grid" else path.lam
 
 
-def walk(solver: Solver, path: PathOptions, start: PathStart | None, boundary: Boundary, emit: Emit) -> Status:
-    """Solve lambda after lambda from where `solver` stands, handing each to `emit`.
+def walk(
+    solver: Solver,
+    path: PathOptions,
+    start: PathStart | None,
+    boundary: Boundary,
+    emit: Emit,
+    sides: TwoSided | None = None,
+) -> Status:
+    """Solve lambda after lambda from where `solver` and `sides` stand, handing each to `emit` as it is solved.
 
     Returns
     -------
@@ -88,15 +100,19 @@ def walk(solver: Solver, path: PathOptions, start: PathStart | None, boundary: B
         CONVERGED at the end of the path or grid; INTERRUPTED or TIME_LIMIT where `boundary` stopped it, with the solver
         at a rebase point; a limit's status where a breakpoint could not be certified within it.
     """
+    sides = sides or begin_sides(path, start)
     while True:
         if path.is_path:
-            tolerance, relative, exact = path.kappa * path.eps, False, path.kind == "regpath"
+            tolerance, relative, exact = path.kappa * path.eps, path.relative, path.kind == "regpath"
         else:
             tolerance, relative, exact = path.tolerance, path.relative, True
         status, point = solver.solve(tolerance, boundary, relative=relative, exact=exact)
         if point is None:
             return status
-        following = following_lambda(solver, path, start, status, point)
+        if sides is None or start is None:
+            following = following_lambda(solver, path, start, status, point)
+        else:
+            following = between_or_below(solver, path, start, sides, status, point)
         if following.again:
             keep_dual(solver, following.lam, 0)
             continue
@@ -140,13 +156,49 @@ def following_lambda(
     return Following(low, low)
 
 
+def begin_sides(path: PathOptions, start: PathStart | None) -> TwoSided | None:
+    """What `rule=two_sided` keeps, before its first lambda."""
+    if start is None or path.rule != "two_sided":
+        return None
+    return two_sided.begin(start.hinge_at_zero, start.psi, start.psi_norm2, start.lam_top)
+
+
+def between_or_below(
+    solver: Solver, path: PathOptions, start: PathStart, sides: TwoSided, status: Status, point: Certificate
+) -> Following:
+    """The next lambda of a two-sided path: inside the first interval that is not certified, else below the last one."""
+    goal, floor = Goal(path.eps, path.relative), lowest(path, start)
+    if goal.excess(point.primal, point.dual) >= 0.0:
+        return Following(math.nan, point.lam, status)
+    last = all(p.lam > point.lam for p in sides.points)
+    sides.add(solved(point, worst_hinge(solver) if path.relative else math.inf), solver.state.w)
+    lam = sides.advance(goal, start.lam_top)
+    if lam is None and sides.finish(goal, floor):
+        return Following(math.nan, sides.cells[-1].low if last else point.lam)
+    if solver.at.breakpoint + 1 >= path.max_breakpoints:
+        return Following(math.nan, point.lam, Status.PASS_LIMIT)
+    return Following(max(sides.step(goal, path.kappa), floor) if lam is None else lam, point.lam)
+
+
+def worst_hinge(solver: Solver) -> float:
+    """The largest hinge of a block at the last exact pass, in units of the least loss of its wrong labellings."""
+    P = solver.problem
+    least = np.array([P.least_loss(i) for i in range(P.n)])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.max(np.where(solver.hinges > 0.0, solver.hinges / least, 0.0)))
+
+
 FLOOR = 1e-12
 """No path goes below this share of its top: on data that are not separable the hinge never falls to eps."""
+TWO_SIDED_FLOOR = 1e-9
+"""The same where the last lambda is solved, and not only reached: psi = lambda w is a small difference of large sums,
+whose rounding would show in the gap."""
 
 
 def lowest(path: PathOptions, start: PathStart) -> float:
     """Where the path may end although its certificate does not reach down to zero."""
-    return max(path.lambda_min, FLOOR * start.lam_top)
+    floor = TWO_SIDED_FLOOR if path.rule == "two_sided" else FLOOR
+    return max(path.lambda_min, floor * start.lam_top)
 
 
 def move(solver: Solver, path: PathOptions, lam: float) -> None:

@@ -51,6 +51,13 @@ def test_contract__oracles_equal_brute_force(problem):
         assert problem.value(i, theta, y) == pytest.approx(values.max(), abs=1e-9)
 
 
+def test_contract__least_loss_is_below_that_of_every_wrong_labelling(problem):
+    for i in range(problem.n):
+        truth = problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
+        wrong = [problem.loss(i, y) for y in all_labels(problem, i) if not np.array_equal(y, truth)]
+        assert 0.0 < problem.least_loss(i) <= min(wrong) * (1 + 1e-12)
+
+
 def test_contract__value_add_and_norm_agree(problem):
     rng = np.random.default_rng(4)
     for i in range(problem.n):

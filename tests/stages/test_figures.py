@@ -9,7 +9,7 @@ import pytest
 import zarr
 from PIL import Image
 
-from stages.figures import certified_gap, draw
+from stages.figures import certified_gap, draw, gap_of_cells
 from storage.features import FeatureWriter, open_features
 
 PICTURES = ["losses.png", "path.png", "segmentations.png", "work.png"]
@@ -73,3 +73,26 @@ def test_certified_gap__starts_at_the_gap_and_grows_to_the_interval_s_end() -> N
         assert np.all(np.diff(at) < 0)
         assert bound[0] == pytest.approx(0.05)
         assert bound[-1] == pytest.approx(end)
+
+
+def test_gap_of_cells__is_the_convex_bound_within_each_cell() -> None:
+    """One cell of both points, and what the last point certifies down to 0."""
+    arrays = {
+        "lambda": np.array([0.4, 0.2]), "gap": np.array([0.01, 0.02]), "hinge": np.array([0.3, 0.05]),
+        "loss_dual": np.array([0.5, 0.4]), "norm2": np.array([0.5, 1.8]), "cell_interval": np.array([0, 1, 2]),
+        "cell_low": np.array([0.4, 0.2, 0.0]), "cell_high": np.array([np.inf, 0.4, 0.2]),
+        "cell_primal": np.array([[0, 1], [0.5, 0.5], [1, 0]]), "cell_dual": np.array([[0, 1], [0.25, 0.75], [1, 0]]),
+        "cell_inner": np.array([0.0, 0.9, 0.0]), "cell_dual_inner": np.array([0.0, 0.072, 0.0]),
+    }  # fmt: skip
+    at, bound = gap_of_cells(arrays, {"hinge_at_zero": 0.9, "relative": False})
+    assert np.all(np.diff(at) <= 0)
+    A = 0.25 * (0.5 + 2 * 0.9 + 1.8)
+    B = 0.0625 * 0.16 * 0.5 + 2 * 0.25 * 0.75 * 0.072 + 0.5625 * 0.04 * 1.8
+    assert bound[0] == pytest.approx(0.4 * A / 2 + 0.175 - 0.425 + B / 0.8)
+    assert bound[29] == pytest.approx(0.2 * A / 2 + 0.175 - 0.425 + B / 0.4)
+    assert at[-1] == pytest.approx(0.06)
+    assert bound[-1] == pytest.approx(
+        0.06 * 0.9 + 0.05 - (0.4 - 0.072 / 0.12 if 0.4 * 0.06 >= 0.072 else 0.06 * 0.16 / 0.144)
+    )
+    relative = gap_of_cells(arrays, {"hinge_at_zero": 0.9, "relative": True})[1]
+    assert relative[0] == pytest.approx(bound[0] / (0.4 * A / 2 + 0.175))

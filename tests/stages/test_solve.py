@@ -15,6 +15,7 @@ from tiny import TINY, multiclass
 
 from stages.init_path import init_path
 from stages.solve import solve
+from stages.solver import two_sided
 from stages.solver.options import SAMPLERS, SCHEDULES, STEPS, CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.spread import Spread
 from storage import files
@@ -112,6 +113,8 @@ def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, ca
 
 PATHS = {
     "one_sided": {},
+    "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.01},
+    "two_sided_relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.03, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.5},
     "heuristic": {"kind": "heuristic", "kappa": 0.7},
     "heuristic_paper": {"kind": "heuristic", "rule": "paper", "kappa": 0.7, "lambda_min": 0.5},
@@ -136,7 +139,7 @@ def test_resume__is_bit_equal_along_every_path(tmp_path: Path, name: str, kind: 
     assert_same_results(tmp_path / "whole", tmp_path / "parts")
 
 
-@pytest.mark.parametrize("kind", ["one_sided", "paper"])
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper"])
 def test_start__that_is_known_is_not_found_again_and_changes_no_bit(tmp_path: Path, monkeypatch, kind: str) -> None:
     problem, options, path = TINY["chain"](), options_of(), path_of(**PATHS[kind])
     assert solved(problem, tmp_path / "found", options, path) is Status.CONVERGED
@@ -146,8 +149,23 @@ def test_start__that_is_known_is_not_found_again_and_changes_no_bit(tmp_path: Pa
     assert_same_results(tmp_path / "found", tmp_path / "given")
 
 
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
+def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: str, monkeypatch) -> None:
+    """Steps many times too long: lambdas are solved between others, which wait in the committed state."""
+    monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
+    problem, options, path = TINY[name](), options_of(rebase_steps=4), path_of(**PATHS["two_sided"])
+    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+    trace = read_trace(tmp_path / "whole")["lambda"]
+    assert np.any(np.diff(trace) > 0.0)
+    stops = np.random.default_rng(len(name)).integers(0, 4, size=12)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 4
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    lams = read_path(tmp_path / "parts" / "path.zarr", ("lambda",))[0]["lambda"]
+    assert np.all(np.diff(lams) < 0.0)
+
+
 @pytest.mark.parametrize("schedule", [s for s in SCHEDULES if s != "steps"])
-@pytest.mark.parametrize("kind", ["one_sided", "paper", "grid_keep_dual", "single"])
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid_keep_dual", "single"])
 def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, kind: str) -> None:
     problem, options = TINY["multiclass_cone"](), options_of(schedule=schedule)
     path = path_of(**{**PATHS[kind], **({"tolerance": 1e-6} if kind == "single" else {})})

@@ -25,6 +25,8 @@ from storage.results import read_path
 
 KINDS = {
     "one_sided": {"lambda_min": 0.05},
+    "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.3},
+    "two_sided_whole": {"rule": "two_sided", "kappa": 0.7, "eps": 0.05, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.3},
     "whole": {"eps": 0.4},
     "heuristic": {"kind": "heuristic", "kappa": 0.7, "lambda_min": 0.05},
@@ -37,7 +39,7 @@ KINDS = {
 
 def problem_of(name: str, kind: str):
     """Tiny data; where the hinge has to fall to eps, data that can be told apart."""
-    if kind != "whole":
+    if not kind.endswith("whole"):
         return TINY[name]()
     assert name == "multiclass"
     return multiclass(width=9, classes=3)
@@ -70,7 +72,7 @@ def copy_of(run: Path, folder: Path) -> Path:
 
 # -- what is true passes --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("kind", ["one_sided", "paper", "grid", "single"])
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid", "single"])
 def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
     found = verify(TINY[name](), solved(name, kind))
     assert found["certified"]
@@ -78,7 +80,7 @@ def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
     assert 0.0 < found["max_gap"] <= found["epsilon"] * (1 + 1e-7)
     assert found["max_rebuild_error"] < 1e-10
     assert found["max_simplex_error"] < 1e-10
-    assert len(found["samples"]) == (20 if kind in ("one_sided", "paper") else 0)
+    assert len(found["samples"]) == (20 if kind in ("one_sided", "two_sided", "paper") else 0)
     assert json.loads((solved(name, kind) / "verify.json").read_text()) == found
 
 
@@ -90,6 +92,15 @@ def test_verify__passes_a_path_that_reaches_its_end() -> None:
     lams = read_path(run / "path.zarr")[0]["lambda"]
     assert min(sample["lambda"] for sample in found["samples"]) < lams[-1]
     assert max(sample["lambda"] for sample in found["samples"]) > lams[0]
+
+
+def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
+    run = solved("multiclass", "two_sided_whole")
+    found = verify(problem_of("multiclass", "two_sided_whole"), run, samples=60)
+    assert found["certified"]
+    assert found["lambda_low"] == 0.0
+    assert 0.02 < found["max_gap"] <= 0.05 * (1 + 1e-7)
+    assert min(sample["lambda"] for sample in found["samples"]) < read_path(run / "path.zarr")[0]["lambda"][-1]
 
 
 def test_verify__passes_averages_and_relative_tolerances() -> None:
@@ -253,11 +264,54 @@ TOPS = {
 }
 
 
+CELLS = {
+    "low": (change("cell_low", -1, lambda x: 0.1 * x), "interval.*the gap reaches"),
+    "low zero": (change("cell_low", -1, lambda x: 0.0), "interval.*the gap reaches"),
+    "low nan": (change("cell_low", 3, lambda x: np.nan), "its ends are no interval"),
+    "hole": (change("cell_high", 3, lambda x: 0.99 * x), "no cell covers this interval"),
+    "beginning": (change("cell_high", 0, lambda x: 1e9), "the largest lambdas"),
+    "end": (change("cell_low", -1, lambda x: x * 1.1), "ends above"),
+    "other t": (change("cell_primal", 3, lambda x: x[::-1] * [1.0, 0.0]), "interval.*the gap reaches"),
+    "other tau": (change("cell_dual", 3, lambda x: 0.7 * x), "interval.*the gap reaches"),
+    "negative t": (change("cell_primal", 3, lambda x: [1.2, -0.2]), "the shares t = .* are none"),
+    "too much tau": (change("cell_dual", 3, lambda x: [0.7, 0.7]), "the shares tau = .* are none"),
+    "inner": (change("cell_inner", 3, lambda x: x * (1 + 1e-5)), "inner is stored as"),
+    "dual inner": (change("cell_dual_inner", 3, lambda x: x * (1 + 1e-5)), "dual_inner is stored as"),
+    "interval": (change("cell_interval", 3, lambda x: x + 1), "inner is stored as|the gap reaches"),
+    "no interval": (change("cell_interval", 3, lambda x: 99), "there is no such interval"),
+    "missing breakpoint": (drop_breakpoint, "inner is stored as"),
+    "missing end": (drop_last, "inner is stored as"),
+    "hinge at zero": (other_hinge_at_zero, "hinge_at_zero is stored as"),
+    "smaller top": (smaller_top, "psi_norm2 is stored as"),
+}
+
+
+@pytest.mark.parametrize("what", CELLS)
+def test_verify__finds_a_cell_that_is_not_so(tmp_path: Path, what: str) -> None:
+    assert_found("two_sided", *CELLS[what], tmp_path)
+
+
+SCALES = {
+    "too small": (
+        change("cell_primal", -1, lambda x: 0.5 + 0.5 * x - [0.0, 0.5]),
+        "the scaled weights have a mean hinge",
+    ),
+    "not at all": (change("cell_primal", -1, lambda x: [1.0, 0.0]), "the gap reaches 1 >"),
+    "too large": (change("cell_primal", -1, lambda x: x * 1.5), "the gap reaches"),
+    "of two": (change("cell_primal", -1, lambda x: [x[0], 0.1]), "nothing but a breakpoint's w"),
+}
+
+
+@pytest.mark.parametrize("what", SCALES)
+def test_verify__finds_weights_without_hinge_that_are_not_so(tmp_path: Path, what: str) -> None:
+    assert_found("two_sided_whole", *SCALES[what], tmp_path)
+
+
 def assert_found(kind: str, tamper: Callable, message: str, folder: Path) -> None:
     run = copy_of(solved("multiclass", kind), folder)
     tamper(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError) as error:
-        verify(TINY["multiclass"](), run)
+        verify(problem_of("multiclass", kind), run)
     found = json.loads((run / "verify.json").read_text())
     assert found["certified"] is False
     assert any(re.search(message, line) for line in found["broken"]), found["broken"]
@@ -266,7 +320,7 @@ def assert_found(kind: str, tamper: Callable, message: str, folder: Path) -> Non
 
 
 @pytest.mark.parametrize("what", TAMPER)
-@pytest.mark.parametrize("kind", ["one_sided", "paper", "grid"])
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid"])
 def test_verify__finds_a_number_that_is_not_so(tmp_path: Path, kind: str, what: str) -> None:
     assert_found(kind, *TAMPER[what], tmp_path)
 

@@ -1,0 +1,232 @@
+"""The guarantee of a path, its proof, and the cells by which the two-sided rule carries it out (DESIGN 2.5).
+
+**Guarantee.** For every lambda >= lambda_last of a certified path,
+
+    P_lambda(w(lambda)) - P*_lambda <= eps,    or <= eps P_lambda(w(lambda)) with `path.relative`,
+
+where w(lambda) is the model that `storage.paths.open_path` gives, and lambda_last is 0 unless the path says otherwise.
+
+**Notation.** K is the cone that w lies in (a box whose bounds are 0 or infinite; R^d without one), clip the projection
+onto it, R(w) the mean hinge. A dual point alpha has a mean loss ell and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i), both
+linear in alpha and zero where all weight is on the truth; q = clip(psi). Then
+
+    P_lambda(w) = lambda/2 ||w||^2 + R(w),    D_lambda(alpha) = ell - ||q||^2 / (2 lambda),
+
+the latter because lambda/2 ||w||^2 - <w, psi> is least over K at clip(psi) / lambda. By weak duality, D_lambda(alpha)
+<= P*_lambda for all feasible alpha, it is enough that the path has at every lambda a w(lambda) in K and a feasible
+alpha(lambda) with P - D <= eps. Solved points a and b bring (R, ell), N = ||w||^2, c = ||q||^2, and together G = <w_a, w_b>,
+S = <q_a, q_b>; at a solved point q = lambda w. Above all others stands w = 0 with R_0, the mean of the largest losses, and
+with their labellings as its alpha: ell = R_0, N = G = 0, psi = psi~.
+
+**Primal.** For t_a, t_b >= 0 with t_a + t_b <= 1 the point w = t_a w_a + t_b w_b is in K. R is convex, a mean of maxima of
+affine functions, so R(w) <= R_t = t_a R_a + t_b R_b + (1 - t_a - t_b) R_0, and P_lambda(w) <= lambda A / 2 + R_t with
+A = ||w||^2.
+
+**Dual.** For tau likewise, alpha = tau_a alpha_a + tau_b alpha_b + (1 - tau_a - tau_b) truth is feasible, its ell is
+ell_tau = tau_a ell_a + tau_b ell_b, its psi likewise, and ||clip(psi)||^2 <= B = ||tau_a q_a + tau_b q_b||^2: ||clip(x)|| is
+the distance of x from the polar cone of K; psi_a - q_a and psi_b - q_b are in it (Moreau), hence their combination, which
+is sqrt(B) away from psi. Without bounds it is an equality. So D_lambda(alpha) >= ell_tau - B / (2 lambda).
+
+**Cells.** For fixed (t, tau) the gap at lambda is thus at most
+
+    lambda A / 2 + (R_t - ell_tau) + B / (2 lambda),
+
+convex in lambda: where it is <= eps at both ends of a cell, it is so throughout. With the relative goal A and R_t take the
+factor 1 - eps, for P - D <= eps P is (1 - eps) P - D <= 0. `two_sided` covers the whole axis by such cells:
+
+- Above, w = 0: its gap ||psi~||^2 / (2 lambda) falls with lambda, so the cell [lambda_top, inf) needs its lower end only.
+- Between neighbours (w = 0 is the first): (t, tau) optimal at a cell's geometric middle, halves where an end fails.
+- Below the last, w = s w_b and alpha = tau alpha_b with the best tau, min(1, ell lambda / c). The dual bound is concave in
+  lambda (linear up to c / ell, ell - c / (2 lambda) from there), the primal one affine: again the two ends of (0, lambda_b]
+  decide, and at 0 the gap is R. So s = 1 and R <= eps suffice for the absolute goal. For the relative one R must be 0. Let
+  h_i be block i's hinge at w_b, L_i > 0 the least loss of its wrong labellings and m = max_i h_i / L_i < 1. Every margin
+  <w_b, psi_i(y)> is at least L_i(y) - h_i >= (1 - m) L_i(y), so at w_b / (1 - m) all margins reach their losses: with
+  s = 1 / (1 - m) R is 0. Where this never comes about, the path ends at `path.lambda_min` or at a floor, and says so.
+
+The other rules are special cases. *one_sided* has t = tau = 1 on its point alone, on [lambda_low, lambda_j]; above its
+first point t is the best at each lambda (`rules.gap_above`). *paper* has t = 1 and tau = lambda / lambda_j, with which the
+gap is affine in lambda, g at lambda_j and R at 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from stages.solver.objective import Certificate
+
+MOST_HALVINGS = 30
+"""Of a cell: where its middle holds and an end does not."""
+
+GRID = 64
+"""Places between two solved lambdas among which the worst is looked for."""
+
+
+class Point(NamedTuple):
+    """What a solved lambda brings to the certificates of its neighbourhood."""
+
+    lam: float
+    """infinite for w = 0"""
+    gap: float
+    hinge: float
+    ell: float
+    norm2: float
+    """N = ||w||^2"""
+    dual_norm2: float
+    """c = ||q||^2, q = clip(psi) = lambda w"""
+    worst_hinge: float = math.inf
+    """m: the largest hinge of a block in units of the least loss of its wrong labellings"""
+
+
+def solved(point: Certificate, worst_hinge: float = math.inf) -> Point:
+    """The point of a certificate."""
+    return Point(point.lam, point.gap, point.hinge, point.ell, point.norm2, point.lam**2 * point.norm2, worst_hinge)
+
+
+def zero(hinge_at_zero: float, psi_norm2: float) -> Point:
+    """w = 0 with the largest losses as its dual point."""
+    return Point(math.inf, 0.0, hinge_at_zero, hinge_at_zero, 0.0, psi_norm2)
+
+
+class Goal(NamedTuple):
+    """What has to hold at every lambda."""
+
+    eps: float
+    relative: bool
+
+    def excess(self, primal: float, dual: float) -> float:
+        """<= 0 where a primal and a dual value are near enough to each other; relative to eps (to the primal)."""
+        if self.relative:
+            return (1.0 - self.eps) - dual / primal if primal > 0.0 else 0.0
+        return (primal - dual) / self.eps - 1.0
+
+
+Share = tuple[float, float]
+"""Of the point above and of the one below."""
+
+
+class Cell(NamedTuple):
+    """An interval of lambda with the combination that certifies it."""
+
+    interval: int
+    """k: between breakpoints k - 1 and k by falling lambda; before the first is w = 0, alone for -1"""
+    low: float
+    high: float
+    primal: Share
+    """t_a, t_b"""
+    dual: Share
+    """tau_a, tau_b"""
+    inner: float
+    """G"""
+    dual_inner: float
+    """S"""
+
+
+def quadratic(share: Share, above: float, inner: float, below: float) -> float:
+    """||s_a x_a + s_b x_b||^2 from the inner products."""
+    a, b = share
+    return a * a * above + 2.0 * a * b * inner + b * b * below
+
+
+def best_share(gain: Share, above: float, inner: float, below: float, scale: float) -> Share:
+    """Maximiser of <gain, s> - scale/2 ||s_a x_a + s_b x_b||^2 over s_a, s_b >= 0, s_a + s_b <= 1.
+
+    The stationary point if it lies inside; else the best of those of the three edges, each clipped to its ends.
+    """
+    determinant = above * below - inner * inner
+    if determinant > 1e-14 * above * below:
+        a = (gain[0] * below - gain[1] * inner) / (scale * determinant)
+        b = (gain[1] * above - gain[0] * inner) / (scale * determinant)
+        if a >= 0.0 and b >= 0.0 and a + b <= 1.0:
+            return a, b
+    on_both = _top(gain[0] - gain[1] + scale * (below - inner), scale * (above - 2.0 * inner + below))
+    edges = [
+        (_top(gain[0], scale * above), 0.0),
+        (0.0, _top(gain[1], scale * below)),
+        (on_both, 1.0 - on_both),
+    ]
+    return max(edges, key=lambda s: gain[0] * s[0] + gain[1] * s[1] - 0.5 * scale * quadratic(s, above, inner, below))
+
+
+def _top(slope: float, curvature: float) -> float:
+    """Maximiser of slope u - curvature u^2 / 2 over [0, 1]."""
+    if slope <= 0.0:
+        return 0.0
+    return 1.0 if slope >= curvature else slope / curvature
+
+
+class Pair(NamedTuple):
+    """Two solved points, and what is known between them."""
+
+    above: Point
+    below: Point
+    inner: float
+    dual_inner: float
+    hinge_at_zero: float
+
+    def primal(self, lam: float, t: Share) -> float:
+        """Upper bound of P at t_a w_a + t_b w_b."""
+        rest = (1.0 - t[0] - t[1]) * self.hinge_at_zero
+        hinge = t[0] * self.above.hinge + t[1] * self.below.hinge + rest
+        return 0.5 * lam * quadratic(t, self.above.norm2, self.inner, self.below.norm2) + hinge
+
+    def dual(self, lam: float, tau: Share) -> float:
+        """Lower bound of D at tau_a alpha_a + tau_b alpha_b, the rest on the truth."""
+        ell = tau[0] * self.above.ell + tau[1] * self.below.ell
+        return ell - quadratic(tau, self.above.dual_norm2, self.dual_inner, self.below.dual_norm2) / (2.0 * lam)
+
+    def best(self, lam: float) -> tuple[Share, Share]:
+        """(t, tau) with the least bound on the gap at lambda."""
+        a, b = self.above, self.below
+        gain = self.hinge_at_zero - a.hinge, self.hinge_at_zero - b.hinge
+        t = best_share(gain, a.norm2, self.inner, b.norm2, lam)
+        return t, best_share((a.ell, b.ell), a.dual_norm2, self.dual_inner, b.dual_norm2, 1.0 / lam)
+
+    def excess(self, lam: float, goal: Goal, shares: tuple[Share, Share] | None = None) -> float:
+        """By how much the goal is missed at lambda (<= 0: it is not) with these shares, or with the best."""
+        t, tau = self.best(lam) if shares is None else shares
+        return goal.excess(self.primal(lam, t), self.dual(lam, tau))
+
+    def cells(self, goal: Goal, interval: int, low: float, high: float) -> list[Cell]:
+        """Cells that cover [low, high] from above; [] if the goal is missed somewhere between."""
+        found: list[Cell] = []
+        waiting = [(low, high, 0)] if low < high else []
+        while waiting:
+            lo, hi, halvings = waiting.pop()
+            middle = math.sqrt(lo) * math.sqrt(hi)
+            shares = self.best(middle)
+            if max(self.excess(lo, goal, shares), self.excess(hi, goal, shares)) <= 0.0:
+                found.append(Cell(interval, lo, hi, *shares, self.inner, self.dual_inner))
+            elif self.excess(middle, goal, shares) <= 0.0 and halvings < MOST_HALVINGS and lo < middle < hi:
+                waiting += [(lo, middle, halvings + 1), (middle, hi, halvings + 1)]
+            else:
+                return []
+        return found
+
+    def worst(self, goal: Goal, low: float, high: float) -> float:
+        """The lambda between at which the goal is missed by most, or least over-fulfilled."""
+        ratio = low / high
+        return max((high * ratio ** (k / GRID) for k in range(1, GRID)), key=lambda lam: self.excess(lam, goal))
+
+
+def cell_to_zero(point: Point, goal: Goal, interval: int) -> list[Cell]:
+    """The cell (0, lambda_b] of s w_b; [] if the goal is missed there."""
+    scale, hinge = 1.0, point.hinge
+    if goal.relative and point.worst_hinge < 1.0:
+        scale, hinge = 1.0 / (1.0 - point.worst_hinge), 0.0
+    flat = point.dual_norm2 == 0.0  # then the dual value is ell at every lambda
+    at_zero = goal.excess(hinge, point.ell if flat else 0.0)
+    primal = 0.5 * point.lam * scale**2 * point.norm2 + hinge
+    dual = point.ell - point.dual_norm2 / (2.0 * point.lam)
+    if at_zero > 0.0 or goal.excess(primal, dual) > 0.0:
+        return []
+    return [Cell(interval, 0.0, point.lam, (scale, 0.0), (1.0, 0.0), 0.0, 0.0)]
+
+
+def cell_down_to(point: Point, goal: Goal, interval: int, low: float) -> list[Cell]:
+    """The cell [low, lambda_b] of the last point alone; [] if the goal is missed there."""
+    alone = Pair(point, Point(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
+    shares: tuple[Share, Share] = (1.0, 0.0), (1.0, 0.0)
+    if max(alone.excess(lam, goal, shares) for lam in (low, point.lam)) > 0.0:
+        return []
+    return [Cell(interval, low, point.lam, *shares, 0.0, 0.0)]

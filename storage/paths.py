@@ -1,0 +1,109 @@
+"""A solved path for analysis: `open_path(run)` is an `xarray.Dataset` that also knows the model of every lambda."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+
+class SolvedPath(xr.Dataset):
+    """``path.zarr`` as it is stored, with the model between breakpoints.
+
+    Dimensions: breakpoint, feature, block, cell (of a two-sided path), and those of the supports; ``lambda`` is a
+    coordinate of breakpoint. Attributes say rule, eps, status and what else the path was solved with.
+    """
+
+    __slots__ = ()
+
+    def weights_at(self, lam: Any) -> xr.DataArray:
+        """w(lambda): the weights that the path's certificate is about, at any lambda and not only at breakpoints.
+
+        Parameters
+        ----------
+        lam : float or array-like
+            Regularisation, > 0.
+
+        Returns
+        -------
+        xarray.DataArray
+            (feature,) for one lambda, (lambda, feature) for several; ``lambda`` is its coordinate.
+
+        Raises
+        ------
+        ValueError
+            Below the lambda at which the path ends; on a grid, at a lambda that was not solved.
+        """
+        lams = np.asarray(lam, dtype=float)
+        mixture = self._mixture()
+        rows = [self._mixed(mixture(value)) for value in lams.ravel().tolist()]
+        if lams.ndim == 0:
+            return xr.DataArray(rows[0], dims="feature", coords={"lambda": float(lams)}, name="weights")
+        weights = np.array(rows).reshape(-1, self.sizes["feature"])
+        return xr.DataArray(weights, dims=("lambda", "feature"), coords={"lambda": lams.ravel()}, name="weights")
+
+    def _mixed(self, parts: dict[int, float]) -> np.ndarray:
+        """Sum of breakpoints' weights, (d,); breakpoints outside the path are w = 0."""
+        total = np.zeros(self.sizes["feature"])
+        for b, share in parts.items():
+            if share != 0.0 and 0 <= b < self.sizes["breakpoint"]:
+                total += share * self["weights"].isel(breakpoint=b).values
+        return total
+
+    def _mixture(self) -> Callable[[float], dict[int, float]]:
+        """lambda -> {breakpoint: its share in w(lambda)}."""
+        if self.attrs["kind"] not in ("regpath", "heuristic"):
+            return self._solved_only
+        return self._of_cells if self.attrs["rule"] == "two_sided" else self._of_one
+
+    def _solved_only(self, lam: float) -> dict[int, float]:
+        lams = self["lambda"].values
+        b = int(np.argmin(np.abs(np.log(lams) - np.log(lam)))) if lam > 0.0 else 0
+        if not np.isclose(lams[b], lam, rtol=1e-9, atol=0.0):
+            raise ValueError(
+                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. A path has them all"
+            )
+        return {b: 1.0}
+
+    def _of_cells(self, lam: float) -> dict[int, float]:
+        """two_sided: t_a w_a + t_b w_b with the cell's t."""
+        low = self["cell_low"].values
+        self._check(lam, float(low[-1]))
+        c = int(np.argmax(low <= lam))
+        k, t = int(self["cell_interval"][c]), self["cell_primal"].values[c]
+        return {k - 1: float(t[0]), k: float(t[1])}
+
+    def _of_one(self, lam: float) -> dict[int, float]:
+        """one_sided and paper: the breakpoint at or above lambda; above all of them the first, scaled."""
+        lams, low = self["lambda"].values, self["lambda_low"].values
+        self._check(lam, float(low[-1]))
+        if lam <= lams[0]:
+            return {int(np.searchsorted(-lams, -lam, side="right")) - 1: 1.0}
+        if self.attrs["rule"] == "paper":
+            return {0: float(lams[0]) / lam}
+        if lam >= self.attrs["lam_top"]:
+            return {}
+        fall, norm2 = self.attrs["hinge_at_zero"] - float(self["hinge"][0]), float(self["norm2"][0])
+        return {0: min(max(fall / (lam * norm2), 0.0), 1.0) if norm2 > 0.0 else 1.0}
+
+    def _check(self, lam: float, low: float) -> None:
+        if not lam > 0.0 or lam < low:
+            raise ValueError(f"weights_at: expected lambda > 0 and >= {low:g}, where this path ends; got {lam:g}")
+
+
+def open_path(run: str | Path) -> SolvedPath:
+    """The path of a run directory, read lazily.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the solve stage has not made it.
+    """
+    folder = Path(run) / "path.zarr"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
+    stored = xr.open_zarr(folder, consolidated=False).set_coords("lambda")
+    return SolvedPath(stored.data_vars, stored.coords, stored.attrs)

@@ -1,0 +1,256 @@
+"""The two-sided path: its bounds, its cells, and what they promise at every lambda (proof: `stages.solver.cells`)."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from dense import optimum, primal_value, psi_and_loss
+from tiny import TINY, multiclass
+
+from stages.init_path import init_path
+from stages.problems import build
+from stages.solver import two_sided
+from stages.solver.cells import Goal, Pair, Point, best_share, cell_to_zero, quadratic, solved, zero
+from stages.solver.options import SCHEDULES, CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.path import TWO_SIDED_FLOOR, begin, begin_sides, walk
+
+EPS = 0.1
+LOWEST = 0.02
+
+
+def walked(problem, solver=None, **choices):
+    path = PathOptions(**{"rule": "two_sided", "eps": EPS, **choices})
+    path.check()
+    start = init_path(problem, path)
+    solver = begin(problem, solver or SolverOptions(cache=CacheOptions(kind="gap")), path, start, seed=0)
+    sides, records = begin_sides(path, start), []
+    status = walk(solver, path, start, lambda solver: None, records.append, sides)
+    return status, sorted(records, key=lambda b: -b.point.lam), start, sides
+
+
+@functools.cache
+def tiny_path(name, relative=False, eps=EPS):
+    problem = TINY[name]()
+    return problem, *walked(problem, lambda_min=LOWEST, relative=relative, eps=eps)
+
+
+def weights(records, cell):
+    """w of the cell."""
+    vectors = [np.zeros_like(records[0].weights), *(b.weights for b in records), np.zeros_like(records[0].weights)]
+    return cell.primal[0] * vectors[cell.interval] + cell.primal[1] * vectors[cell.interval + 1]
+
+
+def dense_dual(problem, supports):
+    """(psi, ell) of the dual point with these supports, from scratch."""
+    psi, ell = np.zeros(problem.d), 0.0
+    for i in range(problem.n):
+        delta = np.zeros(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
+        problem.add(i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]], 1.0, delta)
+        for a in range(supports.offset[i], supports.offset[i + 1]):
+            y = supports.label[supports.label_offset[a] : supports.label_offset[a + 1]]
+            problem.add(i, y, -supports.alpha[a], delta)
+            ell += supports.alpha[a] * problem.loss(i, y) / problem.n
+        problem.push(i, 1.0 / problem.n, delta, psi)
+    return psi, ell
+
+
+# -- the bounds -----------------------------------------------------------------------------------------------------------
+def test_best_share__is_the_maximum_over_the_triangle():
+    rng = np.random.default_rng(0)
+    grid = [(a, b) for a in np.linspace(0, 1, 101) for b in np.linspace(0, 1, 101) if a + b <= 1.0 + 1e-12]
+    for trial in range(60):
+        x, y = rng.normal(size=(2, 2 if trial % 3 else 1))  # in one dimension the curvature is singular
+        numbers = (float(x @ x), float(x @ y), float(y @ y))
+        gain, scale = tuple(rng.normal(size=2) + 0.5), float(rng.exponential())
+        found = best_share(gain, *numbers, scale)
+        assert min(found) >= 0.0
+        assert sum(found) <= 1.0 + 1e-12
+
+        def value(s, gain=gain, numbers=numbers, scale=scale):
+            return gain[0] * s[0] + gain[1] * s[1] - 0.5 * scale * quadratic(s, *numbers)
+
+        assert value(found) >= max(value(s) for s in grid) - 1e-9
+
+
+def test_best_share__knows_points_that_are_zero():
+    assert best_share((1.0, 2.0), 0.0, 0.0, 0.0, 1.0) == (0.0, 1.0)
+    assert best_share((-1.0, -2.0), 0.0, 0.0, 0.0, 1.0) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_pair__bounds_the_primal_from_above_and_the_dual_from_below(name):
+    problem, _, records, start, _ = tiny_path(name)
+    a, b = records[1], records[2]
+    inner = float(a.weights @ b.weights)
+    pair = Pair(solved(a.point), solved(b.point), inner, a.point.lam * b.point.lam * inner, start.hinge_at_zero)
+    rng = np.random.default_rng(1)
+    (psi_a, ell_a), (psi_b, ell_b) = (dense_dual(problem, x.supports) for x in (a, b))
+    psis, losses = psi_and_loss(problem)
+    for _ in range(20):
+        t, tau = rng.dirichlet(np.ones(3), size=2)[:, :2]
+        lam = float(np.exp(rng.uniform(np.log(b.point.lam / 3), np.log(a.point.lam * 3))))
+        w, psi = t[0] * a.weights + t[1] * b.weights, tau[0] * psi_a + tau[1] * psi_b
+        q = np.clip(psi, problem.lower, problem.upper) if problem.lower.size else psi
+        dual = tau[0] * ell_a + tau[1] * ell_b - float(q @ q) / (2 * lam)
+        hinge = np.mean([np.max(loss - psi @ w) for psi, loss in zip(psis, losses, strict=True)])
+        primal = 0.5 * lam * float(w @ w) + hinge
+        assert pair.primal(lam, tuple(t)) >= primal - 1e-9
+        assert pair.dual(lam, tuple(tau)) <= dual + 1e-9
+        if not problem.lower.size:
+            assert pair.dual(lam, tuple(tau)) == pytest.approx(dual, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_zero__is_the_dual_point_of_the_largest_losses(name):
+    problem, _, records, start, _ = tiny_path(name)
+    psis, losses = psi_and_loss(problem)
+    psi = np.mean([p[np.argmax(loss)] for p, loss in zip(psis, losses, strict=True)], axis=0)
+    q = np.clip(psi, problem.lower, problem.upper) if problem.lower.size else psi
+    if np.allclose(q, start.psi, atol=1e-6):  # ties may be broken otherwise
+        assert zero(start.hinge_at_zero, start.psi_norm2).dual_norm2 == pytest.approx(float(q @ q), abs=1e-6)
+    b = records[0]
+    for tau in ((0.3, 0.5), (0.0, 1.0)):
+        inner = b.point.lam * float(start.psi @ b.weights)
+        pair = Pair(zero(start.hinge_at_zero, start.psi_norm2), solved(b.point), 0.0, inner, start.hinge_at_zero)
+        assert pair.dual(b.point.lam, tau) <= optimum(problem, b.point.lam) + 1e-7
+
+
+def test_cells__are_refused_where_the_middle_fails():
+    a, b = Point(1.0, 0.0, 0.5, 0.8, 0.4, 0.4), Point(0.5, 0.0, 0.4, 0.7, 0.8, 0.2)
+    pair = Pair(a, b, 0.5, 0.25, 1.0)
+    worst = pair.worst(Goal(1e-9, False), 0.5, 1.0)
+    assert 0.5 < worst < 1.0
+    assert pair.cells(Goal(1e-9, False), 0, 0.5, 1.0) == []
+    assert pair.cells(Goal(10.0, False), 0, 0.5, 1.0)[0][:3] == (0, 0.5, 1.0)
+
+
+# -- the path -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("relative", [False, True])
+def test_path__is_eps_optimal_at_every_lambda(name, relative):
+    problem, status, records, start, sides = tiny_path(name, relative)
+    assert status is Status.CONVERGED
+    for lam in np.geomspace(max(LOWEST, sides.cells[-1].low), 2.0 * start.lam_top, 14):
+        cell = next(c for c in sides.cells if c.low <= lam)
+        primal = primal_value(problem, weights(records, cell), lam)
+        assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("relative", [False, True])
+def test_path__cells_touch_and_reach_from_infinity_to_the_end(name, relative):
+    _, _, records, start, sides = tiny_path(name, relative)
+    assert sides.cells[0][:3] == (-1, start.lam_top, math.inf)
+    for above, below in itertools.pairwise(sides.cells):
+        assert below.high == above.low
+        assert below.interval - above.interval in (0, 1)
+    assert sides.cells[-1].interval == len(records)
+    assert sides.cells[-1].low <= LOWEST
+    assert records[-1].lambda_low == sides.cells[-1].low
+    for cell in sides.cells:
+        assert min(*cell.primal, *cell.dual) >= 0.0
+        assert sum(cell.dual) <= 1.0 + 1e-12
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_path__solves_to_kappa_eps(name):
+    for b in tiny_path(name)[2]:
+        assert b.point.gap <= 0.7 * EPS
+    for b in tiny_path(name, relative=True)[2]:
+        assert b.point.gap <= 0.7 * EPS * b.point.primal
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_path__holds_with_every_schedule(schedule):
+    problem = TINY["multiclass_cone"]()
+    options = SolverOptions(schedule=schedule, cache=CacheOptions(kind="gap"))
+    _, records, _, sides = walked(problem, solver=options, lambda_min=LOWEST)
+    for lam in np.geomspace(LOWEST, 3.0 * records[0].point.lam, 7):
+        cell = next(c for c in sides.cells if c.low <= lam)
+        assert primal_value(problem, weights(records, cell), lam) - optimum(problem, lam) <= EPS * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
+def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
+    """With steps many times too long every interval fails at first; what comes out holds all the same."""
+    monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
+    problem, order = TINY[name](), []
+    path = PathOptions(rule="two_sided", eps=0.02, lambda_min=LOWEST)
+    start = init_path(problem, path)
+    solver = begin(problem, SolverOptions(cache=CacheOptions(kind="gap")), path, start, seed=0)
+    sides = begin_sides(path, start)
+    sides.theta = 5.0
+    assert walk(solver, path, start, lambda solver: None, order.append, sides) is Status.CONVERGED
+    lams = [b.point.lam for b in order]
+    assert lams != sorted(lams, reverse=True)
+    records = sorted(order, key=lambda b: -b.point.lam)
+    for lam in np.geomspace(LOWEST, records[0].point.lam, 9):
+        cell = next(c for c in sides.cells if c.low <= lam)
+        assert primal_value(problem, weights(records, cell), lam) - optimum(problem, lam) <= 0.02 * (1 + 1e-5)
+
+
+def test_path__needs_fewer_breakpoints_than_one_sided():
+    for name in sorted(TINY):
+        one = walked(TINY[name](), rule="one_sided", lambda_min=LOWEST, eps=0.01)[1]
+        assert len(tiny_path(name, eps=0.01)[2]) < len(one)
+
+
+# -- the end of it --------------------------------------------------------------------------------------------------------
+SEPARABLE = {"multiclass": functools.partial(multiclass, width=9), "chain_sparse": TINY["chain_sparse"]}
+
+
+@pytest.mark.parametrize("name", sorted(SEPARABLE))
+def test_relative_path__reaches_zero_where_data_are_separable(name):
+    problem = SEPARABLE[name]()
+    status, records, _, sides = walked(problem, relative=True)
+    assert status is Status.CONVERGED
+    cell = sides.cells[-1]
+    assert cell.low == 0.0
+    w = weights(records, cell)
+    assert cell.primal[0] > 1.0
+    assert primal_value(problem, w, 1.0) == pytest.approx(0.5 * float(w @ w), abs=1e-12)
+    for lam in (cell.high, 0.1 * cell.high, 1e-3 * cell.high):
+        primal = primal_value(problem, w, lam)
+        assert primal - optimum(problem, lam) <= EPS * primal * (1 + 1e-6)
+
+
+def test_cell_to_zero__needs_a_hinge_of_zero_for_the_relative_goal():
+    point = Point(0.1, 0.001, 0.01, 0.2, 1.9, 0.019, worst_hinge=0.02)
+    assert cell_to_zero(point, Goal(0.2, True), 1)[0].primal == (1.0 / 0.98, 0.0)
+    assert cell_to_zero(point._replace(worst_hinge=1.0), Goal(0.2, True), 1) == []
+    assert cell_to_zero(point, Goal(0.009, False), 1) == []
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_path__ends_at_a_floor_on_data_that_are_not_separable(relative):
+    x = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 2, axis=0)
+    problem = build("multiclass", {"x": x, "labels": np.array([0, 1, 1, 2, 2, 0])}, {"classes": 3})
+    status, records, start, sides = walked(problem, relative=relative)
+    assert status is Status.CONVERGED
+    assert records[-1].point.hinge > EPS
+    assert 0.0 < sides.cells[-1].low <= TWO_SIDED_FLOOR * start.lam_top * (1 + 1e-12)
+
+
+def test_relative_path__is_asked_for_with_its_rule_only():
+    with pytest.raises(ValueError, match=r"path\.relative: expected path\.rule=two_sided"):
+        PathOptions(rule="one_sided", relative=True).check()
+    with pytest.raises(ValueError, match=r"path\.rule: expected one_sided or paper for a heuristic path"):
+        PathOptions(rule="two_sided", kind="heuristic").check()
+
+
+def test_path__kappa_is_the_rule_s_own_unless_given():
+    assert PathOptions(rule="two_sided").kappa == 0.7
+    assert PathOptions(rule="paper").kappa == PathOptions().kappa == 0.9
+    assert PathOptions(rule="two_sided", kappa=0.8).kappa == 0.8
+
+
+def test_path__stops_at_a_limit_and_claims_what_it_has():
+    problem = TINY["multiclass"]()
+    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=3.0)
+    status, records, _, sides = walked(problem, solver=options, eps=1e-3, lambda_min=LOWEST)
+    assert status is Status.PASS_LIMIT
+    assert sides.cells[-1].low > min(b.point.lam for b in records)

@@ -1,0 +1,56 @@
+"""The guarantee of a path, for every rule on three structures: exact passes at 200 random lambdas."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny import chain, multiclass, multiclass_cone, segmentation
+
+from stages.solve import solve
+from stages.solver.gaps import exact_gaps
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.path import begin, walk
+from storage.paths import open_path
+
+PROBLEMS = {
+    "chain": lambda: chain(7, lengths=(3, 1, 5, 2, 4, 6, 3, 2, 5), width=7),
+    "multiclass": lambda: multiclass(n=25, width=6, classes=4),
+    "multiclass_cone": multiclass_cone,
+    "segmentation": lambda: segmentation(n=12),
+}
+LOWEST = 0.01
+NEAR = 1e-5
+OPTIONS = SolverOptions(cache=CacheOptions(kind="gap"))
+
+
+def optima(problem, lams: np.ndarray) -> np.ndarray:
+    """Dual values within NEAR of the optimal ones, by falling lambda."""
+    path = PathOptions(kind="grid", lambdas=lams.tolist(), tolerance=NEAR)
+    solver, found = begin(problem, OPTIONS, path, None, seed=5), []
+    assert walk(solver, path, None, lambda solver: None, found.append) is Status.CONVERGED
+    return np.array([b.point.dual for b in found])
+
+
+@pytest.mark.parametrize("name", sorted(PROBLEMS))
+@pytest.mark.parametrize("rule", ["two_sided", "relative", "one_sided", "paper"])
+def test_guarantee__holds_at_200_random_lambdas(tmp_path: Path, name: str, rule: str) -> None:
+    problem, eps = PROBLEMS[name](), 0.05
+    choices = {"rule": "two_sided", "relative": True} if rule == "relative" else {"rule": rule}
+    path = PathOptions(eps=eps, lambda_min=LOWEST, **choices)
+    assert solve(problem, OPTIONS, path, tmp_path, key="k", seed=0) is Status.CONVERGED
+    found = open_path(tmp_path)
+    top = 2.0 * max(float(found["lambda"][0]), found.attrs["lam_top"])
+    lams = np.sort(np.exp(np.random.default_rng(1).uniform(math.log(LOWEST), math.log(top), 200)))[::-1]
+    nothing, n = np.zeros(int(problem.local_ptr[-1])), problem.n
+    worst = 0.0
+    for lam, dual, w in zip(lams, optima(problem, lams), found.weights_at(lams).values, strict=True):
+        if problem.lower.size:
+            assert np.all((w >= problem.lower) & (w <= problem.upper))
+        primal = 0.5 * lam * float(w @ w) + float(np.mean(exact_gaps(problem, w, nothing, np.zeros(n)).hinge))
+        allowed = eps * (primal if rule == "relative" else 1.0)
+        assert primal - dual <= allowed * (1 + 1e-9) + NEAR, lam
+        worst = max(worst, (primal - dual) / allowed)
+    assert worst > 0.3  # a guarantee far from being used would hide a w that is not the path's
