@@ -131,7 +131,7 @@ def certified_gap(arrays: Mapping[str, np.ndarray], rule: str) -> tuple[np.ndarr
 def gap_of_cells(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """(lambda, bound) along the cells of a two-sided path, from its first breakpoint down (`stages.solver.cells`)."""
     columns = (arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2"))
-    points = [Point(*row, row[0] ** 2 * row[4]) for row in zip(*columns, strict=True)]
+    points = [Point(lam, g, R, ell, N, lam**2 * N) for lam, g, R, ell, N in zip(*columns, strict=True)]
     zero_hinge = float(attrs["hinge_at_zero"])
     nothing = Point(0.0, 0.0, zero_hinge, 0.0, 0.0, 0.0)
     at, bound = [], []
