@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from storage.places import ObjectPlace, Place, place
 
 
 class SolvedPath(xr.Dataset):
@@ -94,16 +95,17 @@ class SolvedPath(xr.Dataset):
             raise ValueError(f"weights_at: expected lambda > 0 and >= {low:g}, where this path ends; got {lam:g}")
 
 
-def open_path(run: str | Path) -> SolvedPath:
-    """The path of a run directory, read lazily.
+def open_path(run: str | Place) -> SolvedPath:
+    """The path of a run, a directory or any URL that a run can have; read lazily.
 
     Raises
     ------
     FileNotFoundError
         If the solve stage has not made it.
     """
-    folder = Path(run) / "path.zarr"
+    folder = place(run) / "path.zarr"
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
-    stored = xr.open_zarr(folder, consolidated=False).set_coords("lambda")
+    store = folder.zarr_store(read_only=True) if isinstance(folder, ObjectPlace) else folder
+    stored = xr.open_zarr(store, consolidated=False).set_coords("lambda")
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)
