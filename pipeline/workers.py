@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import shutil
 import signal
 import time
@@ -69,41 +68,35 @@ def run_tasks(
         left, tries = deque(tasks), Counter[int]()
         running: dict[Any, Task] = {}
         told, last = False, time.monotonic()
-        try:
-            while running or (left and not stop()):
-                free = len(cluster.scheduler.workers) - len(running)
-                if stop() and not told:
-                    client.run(stop_runs, stop.signal, on_error="ignore")
-                    told = True
-                elif left and free > 0 and not stop():
-                    task = left.popleft()
-                    tries[task.number] += 1
-                    running[client.submit(one_run, task, pure=False, retries=0)] = task
+        while running or (left and not stop()):
+            free = len(cluster.scheduler.workers) - len(running)
+            if stop() and not told:
+                client.run(stop_runs, stop.signal, on_error="ignore")
+                told = True
+            elif left and free > 0 and not stop():
+                task = left.popleft()
+                tries[task.number] += 1
+                running[client.submit(one_run, task, pure=False, retries=0)] = task
+                continue
+            last = time.monotonic() if running else last
+            if time.monotonic() - last > START_SECONDS:
+                raise RuntimeError(f"no worker process starts; what dask says is in {folder}")
+            waiting_for([task.number for task in running.values()])
+            time.sleep(POLL_SECONDS)
+            for future in [future for future in running if future.done()]:
+                task = running.pop(future)
+                found = _outcome(future)
+                if found["status"] in ("died", "interrupted") and not stop() and tries[task.number] < TRIES:
+                    left.append(task)
                     continue
-                last = time.monotonic() if running else last
-                if time.monotonic() - last > START_SECONDS:
-                    raise RuntimeError(f"no worker process starts; what dask says is in {folder}")
-                waiting_for([task.number for task in running.values()])
-                time.sleep(POLL_SECONDS)
-                for future in [future for future in running if future.done()]:
-                    task = running.pop(future)
-                    found = _outcome(future)
-                    if found["status"] in ("died", "interrupted") and not stop() and tries[task.number] < TRIES:
-                        left.append(task)
-                        continue
-                    if found["status"] in ("died", "interrupted"):
-                        found["status"] = "interrupted" if stop() else "failed"
-                    ended(task.number, found)
-        except KeyboardInterrupt:
-            for nanny in cluster.workers.values():
-                with contextlib.suppress(ProcessLookupError, TypeError):
-                    os.kill(nanny.pid, signal.SIGKILL)
-            raise
+                if found["status"] in ("died", "interrupted"):
+                    found["status"] = "interrupted" if stop() else "failed"
+                ended(task.number, found)
 
 
 @contextlib.contextmanager
 def _cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
-    """A dask cluster of this machine and its client; nothing of it is left afterwards."""
+    """A dask cluster of this machine and its client; nothing of it is left afterwards: who does not end is killed."""
     import dask
     from distributed import Client, LocalCluster
 

@@ -2,7 +2,7 @@
 
 `install()` puts them into sys.modules. The environment variable FAKE_STAGE says where to misbehave:
 "solve:interrupt", "solve:sigterm", "verify:certificate", "featurize:data", "evaluate:bug", "solve:time", "solve:wait",
-and for seed 1 "solve:die", "solve:die once".
+"solve:deaf", and for seed 1 "solve:die", "solve:die once".
 """
 
 from __future__ import annotations
@@ -135,6 +135,8 @@ def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> s
     if misbehaves("solve:wait"):
         wait_for(ways["stop"])
         note(run_dir, "told")
+    if misbehaves("solve:deaf"):
+        time.sleep(60)
     if misbehaves("solve:die") or (misbehaves("solve:die once") and not (run_dir / "died").exists()):
         (run_dir / "died").touch()
         if ways["seed"] == 1:

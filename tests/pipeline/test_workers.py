@@ -110,6 +110,20 @@ def test_stop__reaches_the_runs_and_leaves_no_process(tmp_path: Path, number: si
     assert "3 of 3 runs there" in out
 
 
+def test_second_interrupt__waits_for_nobody(tmp_path: Path) -> None:
+    with sweep(tmp_path, "seed=1,2", fake="solve:deaf") as process:
+        wait(solving(tmp_path, 2))
+        children = psutil.Process(process.pid).children(recursive=True)
+        assert process.stderr is not None
+        os.killpg(process.pid, signal.SIGINT)
+        while "Ctrl-C again" not in process.stderr.readline():
+            pass
+        os.killpg(process.pid, signal.SIGINT)
+        code = process.wait(timeout=30)
+        assert code == 130
+        assert not psutil.wait_procs(children, timeout=20)[1]
+
+
 def test_main_process__that_is_killed_takes_its_workers_along(tmp_path: Path) -> None:
     with sweep(tmp_path, "seed=1,2", fake="solve:wait") as process:
         wait(solving(tmp_path, 2))
