@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,20 +19,21 @@ ROOT = Path(__file__).resolve().parents[1]
 class Site:
     """A scheduler and its workers; the workers' output is in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.workers: list[subprocess.Popen[str]] = []
-        self.scheduler = self._start("scheduler", ["scheduler", "--port", "0", "--dashboard-address", ":0"], {})
+        words = ["scheduler", "--host", host, "--port", "0", "--dashboard-address", ":0"]
+        self.scheduler = self._start("scheduler", words)
         self.address = self._said("scheduler", r"Scheduler at:\s+(tcp://\S+)")
 
-    def add(self, count: int = 1, env: Mapping[str, str] | None = None, path: str | None = None) -> None:
-        """More workers, ready to work; `path` instead of the usual PYTHONPATH."""
+    def add(self, count: int = 1, path: str | None = None, within: Sequence[str] = ()) -> None:
+        """More workers, ready to work: with `path` instead of the usual PYTHONPATH, `within` a command that starts them."""
         first = len(self.workers)
         for k in range(first, first + count):
             words = ["worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0"]
             place = ["--local-directory", str(self.folder), "--death-timeout", "60", "--name", f"worker-{k}"]
-            self.workers.append(self._start(f"worker-{k}", words + place, env or {}, path))
+            self.workers.append(self._start(f"worker-{k}", words + place, path, within))
         for k in range(first, first + count):
             self._said(f"worker-{k}", r"(Registered to)")
 
@@ -53,13 +54,18 @@ class Site:
                 process.wait()
 
     def _start(
-        self, name: str, words: list[str], more: Mapping[str, str], path: str | None = None
+        self, name: str, words: list[str], path: str | None = None, within: Sequence[str] = ()
     ) -> subprocess.Popen[str]:
         usual = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-        env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": usual if path is None else path, **more}
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": usual if path is None else path}
         with (self.folder / f"{name}.log").open("w") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "dask", *words], env=env, stdout=log, stderr=log, text=True, cwd=self.folder
+                [*within, sys.executable, "-m", "dask", *words],
+                env=env,
+                stdout=log,
+                stderr=log,
+                text=True,
+                cwd=self.folder,
             )
 
     def _said(self, name: str, pattern: str, seconds: float = 60.0) -> str:

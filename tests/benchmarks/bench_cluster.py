@@ -1,0 +1,126 @@
+"""Gap passes with a slow oracle in Python on worker processes: speed-up, and the same bits when one is killed.
+
+    python tests/benchmarks/bench_cluster.py [--blocks 2000] [--delay 0.02] [--workers 3] [--namespaces]
+
+The oracle sleeps, so the waiting is simulated and the figures do not depend on the number of cores; serial and spread
+passes are measured in one run. Each worker is a process with a port of its own; with --namespaces (as root, with iproute2)
+each is in a network namespace of its own too, behind a bridge, and talks to the scheduler over it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from workers import Site, site
+
+from pipeline.compute import Compute
+from pipeline.config import ComputeOptions
+from stages.featurize import featurize, open_problem
+from stages.solver.gaps import exact_gaps
+from stages.solver.oracles import corners_at
+from stages.solver.spread import HERE
+
+BRIDGE, NET = "gapwise0", "10.213.7"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--blocks", type=int, default=2000)
+    parser.add_argument("--delay", type=float, default=0.02, help="seconds an oracle call sleeps")
+    parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--namespaces", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        features = folder / "features"
+        arguments = {"n": options.blocks, "delay": options.delay}
+        dataset = {"name": "python_oracle", "oracle": "python_task:Pairs", "arguments": arguments}
+        featurize(dataset, features, key="bench", map_blocks=map, report=lambda *_: None)
+        if options.namespaces:
+            there = stack.enter_context(namespaces(folder / "site", options.workers))
+        else:
+            there = stack.enter_context(site(folder / "site", options.workers))
+        compute = stack.enter_context(Compute(ComputeOptions("cluster", address=there.address)))
+        measure(there, compute, features, folder / "w", options.workers)
+
+
+def measure(there: Site, compute: Compute, features: Path, folder: Path, workers: int) -> None:
+    problem = open_problem(features, "train")
+    rng = np.random.default_rng(0)
+    w, mu, ell = rng.normal(size=problem.d), rng.normal(size=int(problem.local_ptr[-1])), rng.random(problem.n)
+    spread = compute.spread(features, folder, python=True)
+
+    def timed(ways):
+        start = time.perf_counter()
+        found = exact_gaps(problem, w, mu, ell, ways)
+        return time.perf_counter() - start, found
+
+    for ways in (HERE, spread):  # compiled, here and there
+        corners_at(problem, w, range(2 * workers), ways)
+    print(f"n = {problem.n}, d = {problem.d}, {workers} workers; load {os.getloadavg()[0]:.1f}")
+    alone, expected = timed(HERE)
+    print(f"{'serial':28} {alone:7.2f} s")
+    together, found = timed(spread)
+    print(f"{f'{workers} workers':28} {together:7.2f} s   speed-up {alone / together:.2f}   {bits(found, expected)}")
+    timer = there.kill_later(0, 0.5 * together)
+    died, found = timed(spread)
+    timer.join()
+    left = compute.cluster.threads()
+    print(f"{'one killed in the middle':28} {died:7.2f} s   {left} left          {bits(found, expected)}")
+    few = [problem.n // 16 * k for k in range(16)]
+    start = time.perf_counter()
+    corners_at(problem, w, np.array(few), spread)
+    print(f"{f'16 oracle calls on {left}':28} {time.perf_counter() - start:7.3f} s")
+
+
+def bits(found, expected) -> str:
+    same = all(a.tobytes() == b.tobytes() for a, b in zip(found, expected, strict=True))
+    return "same bits" if same else "OTHER BITS"
+
+
+@contextlib.contextmanager
+def namespaces(folder: Path, workers: int) -> Iterator[Site]:
+    """A scheduler here and workers in network namespaces, joined by a bridge."""
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True)
+
+    names = [f"{BRIDGE}-{k}" for k in range(workers)]
+    made = None
+    try:
+        ip("link", "add", BRIDGE, "type", "bridge")
+        ip("addr", "add", f"{NET}.1/24", "dev", BRIDGE)
+        ip("link", "set", BRIDGE, "up")
+        for k, name in enumerate(names):
+            ip("netns", "add", name)
+            ip("link", "add", f"gapwise-{k}", "type", "veth", "peer", "name", "eth0", "netns", name)
+            ip("link", "set", f"gapwise-{k}", "master", BRIDGE, "up")
+            ip("-n", name, "addr", "add", f"{NET}.{k + 2}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        made = Site(folder, host=f"{NET}.1")
+        for name in names:
+            made.add(within=["ip", "netns", "exec", name])
+        yield made
+    finally:
+        if made is not None:
+            made.close()
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], check=False)
+        subprocess.run(["ip", "link", "del", BRIDGE], check=False)
+
+
+if __name__ == "__main__":
+    main()
