@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import queue
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
 import dask
-from distributed import Client, Future, WorkerPlugin
+from distributed import Client, Future, WorkerPlugin, as_completed
 from distributed.scheduler import KilledWorker
 
 from pipeline.config import ComputeOptions
@@ -27,8 +26,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 log = logging.getLogger("gapwise.compute")
 
-POLL = 0.2
-"""Seconds between two looks at signals while tasks run."""
+SHORT, LONG = 0.0005, 0.02
+"""Seconds between two looks at what has ended, while much ends and while nothing does."""
 
 LOOK = 1.0
 """Seconds between two questions to the scheduler which workers there are."""
@@ -151,55 +150,45 @@ class Cluster:
         Interrupted
             When a stop was asked for.
         """
-        futures: list[Any] = self.client.map(fn, list(items), pure=False, retries=0, batch_size=None)
+        futures = self.client.map(fn, list(items), pure=False, retries=0, batch_size=None)
         numbers = {future.key: k for k, future in enumerate(futures)}
+        ended = as_completed(futures, loop=self.client.loop, with_results=True, raise_errors=False)
         results: dict[int, R] = {}
+        watch, pause = _Watch(self), SHORT
         try:
-            for future in self._completed(futures):
-                number = numbers[future.key]
-                results[number] = self._result(future)
-                futures[number] = None  # the worker may drop it
+            while len(results) < len(numbers):
+                batch = ended.next_batch(block=False)
+                for future, found in batch:
+                    self._check(future, found)
+                    results[numbers[future.key]] = found
+                    future.release()
+                watch.look()
+                pause = SHORT if batch else min(2.0 * pause, LONG)
+                time.sleep(pause)
         finally:
-            left = [future for future in futures if future is not None]
-            if left and self.client.status == "running":
+            if len(results) < len(numbers) and self.client.status == "running":
+                left = [future for future in futures if numbers[future.key] not in results]
                 self.client.cancel(left, force=True)
         return [results[k] for k in range(len(numbers))]
 
-    def _completed(self, futures: Sequence[Future]) -> Iterator[Future]:
-        """Futures as they end, with an eye on signals, workers and the scheduler."""
-        ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
-        for future in futures:
-            future.add_done_callback(ended.put)
-        left, watch = len(futures), _Watch(self)
-        while left:
-            watch.look()
-            try:
-                future = ended.get(timeout=POLL)
-            except queue.Empty:
-                continue
-            left -= 1
-            yield future
-
-    def _result(self, future: Future) -> Any:
-        """A finished future's value; it may have to be computed again if its worker died with it."""
-        watch = _Watch(self)
-        while True:
-            try:
-                return future.result(timeout=LOOK)
-            except TimeoutError:
-                watch.look()
-            except KilledWorker as error:
-                raise WorkerError(
-                    f"compute: the workers of one part died one after another ({error.last_worker.address} the last; "
-                    "out of memory?); see their logs"
-                ) from None
-            except CancelledError:
-                self._alive()
-                raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; is it shared?") from None
-            except ModuleNotFoundError as error:
-                raise WorkerError(
-                    f"compute: a worker cannot import {error.name!r}: install it there, or set PYTHONPATH for the worker"
-                ) from None
+    def _check(self, future: Future, found: Any) -> None:
+        """Raise what a task ended with, if that is no result."""
+        if isinstance(found, CancelledError):
+            self._alive()
+            raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; who else gives it orders?")
+        if future.status != "error":
+            return
+        error = found[1]
+        if isinstance(error, KilledWorker):
+            raise WorkerError(
+                f"compute: the workers of one part died one after another, {error.last_worker.address} the last (out of "
+                "memory?); see their logs"
+            )
+        if isinstance(error, ModuleNotFoundError):
+            raise WorkerError(
+                f"compute: a worker cannot import {error.name!r}: install it there, or set PYTHONPATH for the worker"
+            )
+        raise error
 
     def _alive(self) -> None:
         if self.client.status != "running":

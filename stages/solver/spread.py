@@ -26,8 +26,8 @@ BlockFunction = Callable[[Problem, np.ndarray, np.ndarray], R]
 RANGES = 2 * (os.cpu_count() or 1)
 """Ranges of a pass over threads. Their number decides nothing but the work's division."""
 
-FEW, USUAL, MOST = 64, 16, 1024
-"""Parts of a pass over processes: one block each up to FEW parts, then USUAL blocks each, never more than MOST parts."""
+FEW, USUAL, MANY, LARGE = 64, 16, 256, 10_000
+"""Parts of a pass over processes: one block each up to FEW parts, USUAL blocks each up to MANY parts, then up to LARGE."""
 
 
 class Elsewhere(Protocol):
@@ -50,7 +50,7 @@ def block_ranges(n: int, pieces: int = RANGES) -> list[tuple[int, int]]:
 
 def task_ranges(n: int) -> list[tuple[int, int]]:
     """The ranges of a pass over processes: their number depends on n alone, not on the workers."""
-    return block_ranges(n, max(FEW, min(n // USUAL, MOST)))
+    return block_ranges(n, max(FEW, min(n // USUAL, MANY), n // LARGE))
 
 
 @dataclass(frozen=True)

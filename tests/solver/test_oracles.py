@@ -10,7 +10,7 @@ from stages.solver.gaps import exact_gaps
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.oracles import corners_at
 from stages.solver.path import begin
-from stages.solver.spread import FEW, MOST, Spread, block_ranges, task_ranges
+from stages.solver.spread import FEW, MANY, Spread, block_ranges, task_ranges
 
 
 def elsewhere(problem):
@@ -60,5 +60,5 @@ def test_ranges__cover_every_block_once_and_depend_on_n_alone():
         for ranges in (task_ranges(n), block_ranges(n)):
             assert [start for start, _ in ranges[1:]] == [stop for _, stop in ranges[:-1]]
             assert (ranges[0][0], ranges[-1][1]) == (0, n)
-        assert len(task_ranges(n)) <= MOST
+        assert len(task_ranges(n)) <= MANY
     assert task_ranges(FEW) == [(k, k + 1) for k in range(FEW)]
