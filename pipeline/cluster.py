@@ -85,7 +85,12 @@ class Cluster:
 
     def threads(self) -> int:
         """Threads of all workers there are now; at least 1."""
-        return max(sum(self._workers().values()), 1)
+        return max(self.present(), 1)
+
+    def present(self) -> int:
+        """Threads of all workers there are now. WorkerError if the scheduler is gone."""
+        self._alive()
+        return sum(self._workers().values())
 
     def _workers(self) -> Mapping[str, int]:
         try:

@@ -18,8 +18,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from pipeline import sweep_table as table
-from pipeline.compute import Compute
-from pipeline.config import ConfigError, Settings, TrackingOptions, default_workers, fingerprint, read
+from pipeline.compute import REMOTE, Compute
+from pipeline.config import ComputeOptions, ConfigError, Settings, TrackingOptions, default_workers, fingerprint, read
 from pipeline.graph import make_features
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
@@ -51,6 +51,11 @@ class Sweep:
         root = place(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
         name = self.experiment or "multirun"
         self.folder = root / "sweeps" / f"{name}-{self.key[:8]}"
+
+    def far(self, todo: Mapping[int, Planned]) -> ComputeOptions | None:
+        """The workers of other machines that are to do the runs, one run each, if that was asked for."""
+        options = [job.settings.compute for job in todo.values() if job.settings is not None]
+        return options[0] if options and options[0].kind in REMOTE else None
 
 
 def sweep(cfg: DictConfig) -> int:
@@ -107,15 +112,17 @@ def _guarded(whole: Sweep, stop: Stop) -> int:
 def _sweep(whole: Sweep, stop: Stop) -> int:
     started, rows = time.monotonic(), whole.rows
     todo = _todo(whole)
-    workers = min(whole.workers, max(len(todo), 1))
+    far = whole.far(todo)
+    workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
     there = [place(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
     if todo:
         _prepare([whole.jobs[number] for number in todo], stop)
-        tasks = [Task(number, job.config, job.experiment, job.overrides) for number, job in todo.items()]
-        run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker))
+        here = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
+        tasks = [Task(number, {**job.config, **here}, job.experiment, job.overrides) for number, job in todo.items()]
+        run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
     found = _summary(whole)
     wrong = False
     if whole.figure and not stop():

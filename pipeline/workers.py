@@ -1,4 +1,4 @@
-"""The worker processes of a sweep: ordinary runs, one a process at a time, on a dask cluster of this machine.
+"""The worker processes of a sweep: ordinary runs, one a process at a time, on a dask cluster of this machine or of more.
 
 A run is given to a worker that is free and to no other, so that the death of a worker (out of memory, say) is the death of
 one run: it is tried once more, on a fresh worker, from what it had committed. A stop reaches the workers as a message, and
@@ -13,7 +13,7 @@ import shutil
 import signal
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from pipeline.compute import pin_threads
+from pipeline.config import ComputeOptions
 from pipeline.interrupt import Stop
 from pipeline.run import DONE, INTERRUPTED, run
 from storage.files import working
@@ -50,11 +51,14 @@ def run_tasks(
     stop: Stop,
     ended: Callable[[int, dict[str, Any]], None],
     waiting_for: Callable[[list[int]], None] = lambda numbers: None,
+    compute: ComputeOptions | None = None,
 ) -> None:
     """Every task on one of `workers` processes.
 
     Parameters
     ----------
+    compute : ComputeOptions, optional
+        Where the processes are, if not on this machine: `cluster` or `slurm`.
     folder : Path or ObjectPlace
         For what dask writes.
     stop : Stop
@@ -64,23 +68,25 @@ def run_tasks(
     waiting_for : callable
         Given the numbers of the runs that go on, many times a second.
     """
-    with _cluster(workers, working(folder)) as (cluster, client):
+    with _crew(workers, working(folder), compute) as crew:
+        client = crew.client
         left, tries = deque(tasks), Counter[int]()
         running: dict[Any, Task] = {}
         told, last = False, time.monotonic()
         while running or (left and not stop()):
-            free = len(cluster.scheduler.workers) - len(running)
+            there = crew.size()
+            free = min(there, workers) - len(running)
             if stop() and not told:
-                client.run(stop_runs, stop.signal, on_error="ignore")
+                client.run(stop_runs, stop.signal, workers=crew.busy(running), on_error="ignore")
                 told = True
             elif left and free > 0 and not stop():
                 task = left.popleft()
                 tries[task.number] += 1
                 running[client.submit(one_run, task, pure=False, retries=0)] = task
                 continue
-            last = time.monotonic() if running else last
-            if time.monotonic() - last > START_SECONDS:
-                raise RuntimeError(f"no worker process starts; what dask says is in {folder}")
+            last = time.monotonic() if there else last
+            if time.monotonic() - last > crew.patience:
+                raise RuntimeError(f"there has been no worker process for {crew.patience:g} s; {crew.hint}")
             waiting_for([task.number for task in running.values()])
             time.sleep(POLL_SECONDS)
             for future in [future for future in running if future.done()]:
@@ -92,6 +98,40 @@ def run_tasks(
                 if found["status"] in ("died", "interrupted"):
                     found["status"] = "interrupted" if stop() else "failed"
                 ended(task.number, found)
+
+
+@dataclass(frozen=True)
+class _Crew:
+    """Worker processes and how to speak to them."""
+
+    client: Any
+    size: Callable[[], int]
+    busy: Callable[[Iterable[Any]], list[str] | None]
+    """Addresses of those that do these futures; None: there are no others"""
+    patience: float
+    """Seconds without any of them"""
+    hint: str
+
+
+@contextlib.contextmanager
+def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterator[_Crew]:
+    """The workers of `compute`, or so many of this machine's own."""
+    if compute is not None:
+        from pipeline.cluster import Cluster
+
+        with contextlib.closing(Cluster(compute)) as far:
+            far.prepare()
+            hint = f"start some with `dask worker {far.where}`"
+
+            def busy(futures: Iterable[Any]) -> list[str]:
+                keys = {future.key for future in futures}
+                return [worker for worker, doing in far.client.processing().items() if keys & set(doing)]
+
+            yield _Crew(far.client, far.present, busy, compute.wait_seconds, hint)
+        return
+    with _cluster(workers, folder) as (cluster, client):
+        hint = f"what dask says is in {folder}"
+        yield _Crew(client, lambda: len(cluster.scheduler.workers), lambda futures: None, START_SECONDS, hint)
 
 
 @contextlib.contextmanager

@@ -227,8 +227,8 @@ def pipeline(runs: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def arrays_of(runs: Path) -> dict[str, bytes]:
-    (path,) = runs.glob("*/path.zarr")
+def arrays_of(runs: Path, name: str = "*") -> dict[str, bytes]:
+    (path,) = runs.glob(f"{name}/path.zarr")
     group = zarr.open_group(path, mode="r")
     return {name: np.asarray(array).tobytes() for name, array in group.arrays() if name != "seconds"}
 
@@ -241,7 +241,7 @@ def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same
         state = tmp_path / "far"
         wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")) and any(state.glob("*/manifest.json")), first)
         there.kill(0)
-        _, said = first.communicate(timeout=120)
+        _, said = first.communicate(timeout=300)
         assert first.returncode == 1, said
         assert "error: compute: no worker at" in said
         assert any(state.glob("*/state/HEAD.json")), "the point where the pass began is committed"
@@ -249,16 +249,32 @@ def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same
         second = pipeline(tmp_path / "far", *ways)
         wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")), second)
         second.send_signal(signal.SIGTERM)
-        _, said = second.communicate(timeout=120)
+        _, said = second.communicate(timeout=300)
         assert second.returncode == 143, said
         third = pipeline(tmp_path / "far", *ways)
-        _, said = third.communicate(timeout=300)
+        _, said = third.communicate(timeout=600)
         assert third.returncode == 0, said
         assert not any(state.glob("*/.tmp-weights"))
     near = pipeline(tmp_path / "near", "compute=serial", slow)
-    _, said = near.communicate(timeout=300)
+    _, said = near.communicate(timeout=600)
     assert near.returncode == 0, said
     assert arrays_of(tmp_path / "far") == arrays_of(tmp_path / "near")
+
+
+def test_sweep__does_its_runs_on_the_workers_of_a_cluster(there: Site, tmp_path: Path) -> None:
+    words = ("-m", "seed=0,1", "compute=cluster", f"compute.address={there.address}")
+    far = pipeline(tmp_path / "far", *words)
+    said, errors = far.communicate(timeout=600)
+    assert far.returncode == 0, errors
+    assert "2 runs, 0 complete; 2 workers" in errors
+    assert said.count("done") >= 2
+    (log, _) = sorted((tmp_path / "far").glob("python_oracle-*/attempts/*/.hydra/config.yaml"))
+    assert "kind: serial" in log.read_text()
+    near = pipeline(tmp_path / "near", "seed=1", "compute=serial")
+    _, errors = near.communicate(timeout=600)
+    assert near.returncode == 0, errors
+    (name,) = (path.name for path in (tmp_path / "near").glob("python_oracle-*"))
+    assert arrays_of(tmp_path / "far", name) == arrays_of(tmp_path / "near")
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120.0) -> None:
