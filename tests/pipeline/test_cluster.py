@@ -277,6 +277,35 @@ def test_sweep__does_its_runs_on_the_workers_of_a_cluster(there: Site, tmp_path:
     assert arrays_of(tmp_path / "far", name) == arrays_of(tmp_path / "near")
 
 
+SBATCH = """#!/bin/bash
+setsid bash "$1" > "$0.$$.log" 2>&1 &
+echo "Submitted batch job $!"
+"""
+SCANCEL = """#!/bin/bash
+kill -KILL -- "-$1"
+"""
+
+
+def test_run__on_slurm_jobs_by_a_stand_in_for_its_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("dask_jobqueue")
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
+        (commands / name).write_text(text)
+        (commands / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
+    far = pipeline(tmp_path / "far", "compute=slurm", "compute.workers=2", "compute.slurm.interface=lo")
+    _, said = far.communicate(timeout=600)
+    assert far.returncode == 0, said
+    logs = list(commands.glob("sbatch.*.log"))
+    assert len(logs) == 2
+    assert any("Registered to" in log.read_text() for log in logs)
+    near = pipeline(tmp_path / "near", "compute=serial")
+    _, said = near.communicate(timeout=600)
+    assert near.returncode == 0, said
+    assert arrays_of(tmp_path / "far") == arrays_of(tmp_path / "near")
+
+
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
