@@ -21,7 +21,8 @@ from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from stages.solver.options import PathOptions, SolverOptions
-from storage.places import place
+from storage.places import ObjectPlace, place
+from storage.staging import cache_root
 
 KEY_FORMAT = 1
 """Part of every key: raise it when what a stage writes changes its meaning."""
@@ -37,6 +38,14 @@ KIND_NAMES = {
     list: "a list",
 }
 ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
+
+
+def on_this_machine(root: str) -> str:
+    """`root`, or for a URL a directory that Hydra can write to; a resolver of conf/config.yaml."""
+    return str(cache_root()) if isinstance(place(root), ObjectPlace) else root
+
+
+OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)
 
 
 class ConfigError(ValueError):

@@ -11,7 +11,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import CONF, ConfigError, Settings, read
+from pipeline.config import CONF, ConfigError, RunOptions, Settings, on_this_machine, read
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent
@@ -161,3 +161,12 @@ def test_features_key__is_shared_by_solvers() -> None:
     key = read(composed()).features_key({})
     assert read(composed("solver=bcfw", "path.eps=0.2", "seed=1")).features_key({}) == key
     assert read(composed("dataset.seed=1")).features_key({}) != key
+
+
+def test_run_root__may_be_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path))
+    assert on_this_machine("s3://bucket/runs") == str(tmp_path)  # Hydra writes of a multirun
+    assert on_this_machine("runs") == "runs"
+    RunOptions(root="s3://bucket/runs").check()
+    with pytest.raises(ConfigError, match=r"run\.root: nosuch://x: cannot be opened"):
+        RunOptions(root="nosuch://x").check()

@@ -17,6 +17,7 @@ from storage.files import aside, once, publish, read_json, remove, tree_checksum
 from storage.layout import open_group
 from storage.places import ObjectPlace, listed, place
 from storage.staging import staged
+from storage.weights import mapped, published
 
 
 class Killed(BaseException):
@@ -207,3 +208,13 @@ def test_reading__goes_in_small_parts(objects: ObjectPlace, monkeypatch) -> None
     for k in range(5):
         (objects / str(k)).write_bytes(bytes([k]))
     assert [data for _, data in objects.read_all(objects.files())] == [bytes([k]) for k in range(5)]
+
+
+def test_weights__are_an_object_for_as_long_as_they_are_needed(objects: ObjectPlace) -> None:
+    w = np.random.default_rng(0).normal(size=7)
+    with published(objects / ".tmp-weights", w) as one, published(objects / ".tmp-weights", 2 * w) as two:
+        assert mapped(place(str(one))).tobytes() == w.tobytes()
+        assert mapped(place(str(two))).tobytes() == (2 * w).tobytes()
+    assert (objects / ".tmp-weights").files() == []
+    with pytest.raises(FileNotFoundError):
+        mapped(one)
