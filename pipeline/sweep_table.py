@@ -66,10 +66,10 @@ def statuses(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def lines(rows: Sequence[Row], seconds: float) -> list[str]:
-    """The table, the errors under it, and a sum."""
+    """The table of all runs that were begun, the errors under it, and a sum."""
     wide = max(len(row["name"]) for row in rows)
     out = [f"{'run':<{wide}}  {'status':<11}" + "".join(f"{head:>10}" for head, _, _ in COLUMNS) + "  directory"]
-    for row in rows:
+    for row in (row for row in rows if row["status"] != "waiting"):
         status = row["status"].upper() if row["status"] in WORST[:2] else row["status"]
         numbers = "".join(f"{_number(row[name], form):>10}" for _, name, form in COLUMNS)
         out.append(f"{row['name']:<{wide}}  {status:<11}{numbers}  {row['run'].rsplit('/', 1)[-1]}".rstrip())

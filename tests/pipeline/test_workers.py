@@ -104,6 +104,7 @@ def test_stop__reaches_the_runs_and_leaves_no_process(tmp_path: Path, number: si
     calls = (tmp_path / "runs" / "calls.txt").read_text().split()
     assert (calls.count("solve"), calls.count("told")) == (2, 2)
     assert "0 of 3 runs there, 2 interrupted, 1 waiting" in out
+    assert "seed=3" not in out
     with sweep(tmp_path, "seed=1,2,3") as process:
         found, out, err = ended(process)
     assert found == 0, err
