@@ -14,10 +14,14 @@ from stages.solver.compiled import driver
 from stages.solver.spread import HERE, Spread
 from storage.features import open_features
 from storage.files import aside, publish, write_json
+from storage.layout import EVALUATED
+from storage.paths import open_path
 from storage.places import Place
 from storage.results import add_losses, read_path, weights_of
 
 SPLITS = ("train", "test")
+BETWEEN = 3
+"""Lambdas measured between two breakpoints of a two-sided path, evenly in log lambda."""
 
 
 @driver
@@ -66,6 +70,9 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``.
 
+    On a two-sided path the model changes between breakpoints, too: there BETWEEN lambdas of each interval are measured as
+    well, and all of them together written as evaluated_lambda, evaluated_train_loss, ...
+
     Returns
     -------
     dict
@@ -79,11 +86,16 @@ def evaluate(
     measure = structure(name).metrics
     path, _ = read_path(run_dir / "path.zarr", ("lambda",))
     weights = weights_of(run_dir / "path.zarr")
-    total = path["lambda"].size
+    solved = path["lambda"].size
+    model, between = in_between(run_dir, path["lambda"])
+    total = solved + between.size
     rows: list[dict[str, float]] = [{} for _ in range(total)]
 
+    def weights_of_row(k: int) -> np.ndarray:
+        return weights(k) if k < solved else model(float(between[k - solved]))
+
     def measure_at(b: int, inner: Spread) -> None:
-        w = weights(b)
+        w = weights_of_row(b)
         for split in SPLITS:
             labels, losses = predict(problems[split], w, inner, split)
             rows[b][f"{split}_loss"] = float(np.mean(losses))
@@ -93,21 +105,36 @@ def evaluate(
 
     spread.points(measure_at, total)
     columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    add_losses(run_dir / "path.zarr", columns)
-    best = int(np.argmin(columns["test_loss"]))
-    labels, _ = predict(problems["test"], weights(best), spread, "test")
+    lams = np.append(path["lambda"], between)
+    add_losses(run_dir / "path.zarr", {key: values[:solved] for key, values in columns.items()})
+    order = np.argsort(-lams, kind="stable") if between.size else np.arange(total)
+    if between.size:
+        everywhere = {"lambda": lams, **columns}
+        add_losses(run_dir / "path.zarr", {f"{EVALUATED}{key}": values[order] for key, values in everywhere.items()})
+    best = int(order[np.argmin(columns["test_loss"][order])])
+    labels, _ = predict(problems["test"], weights_of_row(best), spread, "test")
     predictions = run_dir / "predictions.npz"
     with aside(predictions).open("wb") as file:
         np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)
     publish(predictions)
     result = {
-        "best_lambda": float(path["lambda"][best]),
-        "best_breakpoint": best,
+        "best_lambda": float(lams[best]),
+        "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,
         **{key: float(values[best]) for key, values in columns.items()},
         "all_zero_test_loss": _constant_loss(problems["test"]),
     }
     write_json(run_dir / "metrics.json", result)
     return result
+
+
+def in_between(run_dir: Place, lams: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
+    """(lambda -> its model, the lambdas to measure between `lams`); none unless the path is two-sided."""
+    path = open_path(run_dir)
+    if path.attrs["rule"] != "two_sided":
+        return lambda lam: path.weights_at(lam).values, np.empty(0)
+    shares = np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
+    found = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
+    return lambda lam: path.weights_at(lam).values, found[found >= float(path["cell_low"][-1])]
 
 
 @driver

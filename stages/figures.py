@@ -21,6 +21,7 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from stages.solver.cells import Pair, Point
 from storage.features import Features
 from storage.files import aside, publish
+from storage.layout import EVALUATED
 from storage.places import Place
 from storage.results import read_path
 
@@ -172,12 +173,13 @@ def paint_work(figure: Figure, arrays: Mapping[str, np.ndarray], attrs: Mapping[
 
 def paint_losses(figure: Figure, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
     """Mean task loss on training and test blocks, the lambda with the least test loss marked."""
-    lam, axes = arrays["lambda"], figure.subplots()
+    prefix = EVALUATED if f"{EVALUATED}lambda" in arrays else ""
+    lam, axes = arrays[f"{prefix}lambda"], figure.subplots()
     marker = "o" if lam.size <= 60 else ""
     for name, colour in (("train", BLUE), ("test", ORANGE)):
-        axes.plot(lam, arrays[f"{name}_loss"], marker=marker, color=colour, label=name)
-    best = int(np.argmin(arrays["test_loss"]))
-    loss = float(arrays["test_loss"][best])
+        axes.plot(lam, arrays[f"{prefix}{name}_loss"], marker=marker, color=colour, label=name)
+    best = int(np.argmin(arrays[f"{prefix}test_loss"]))
+    loss = float(arrays[f"{prefix}test_loss"][best])
     axes.axvline(lam[best], color=GREY, ls="--", lw=1, zorder=0)
     axes.plot(lam[best], loss, marker="*", ms=15, color=ORANGE, mec="white", ls="", label="least test loss")
     axes.set_title(f"least test loss {loss:.3g} at λ = {lam[best]:.3g}")

@@ -121,6 +121,11 @@ MEASURES = ("train_*", "test_*")
 """Names of all arrays that evaluate adds to a path.zarr: LOSSES and a structure's own."""
 
 
+EVALUATED = "evaluated_"
+"""Before the names of measures at all lambdas where a two-sided path was evaluated, breakpoints and others, and before
+`lambda`, which says where; dimension evaluated."""
+
+
 def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Whole rows where they are small enough; at least one element in every dimension."""
     chunks = [1] * len(shape)

@@ -9,7 +9,18 @@ import numpy as np
 import zarr
 
 from storage.files import aside, fsync_tree, publish
-from storage.layout import CELLS, LOSSES, PATH, TRACE, ArraySpec, create_array, open_group, read_group, write_group
+from storage.layout import (
+    CELLS,
+    EVALUATED,
+    LOSSES,
+    PATH,
+    TRACE,
+    ArraySpec,
+    create_array,
+    open_group,
+    read_group,
+    write_group,
+)
 from storage.places import Place
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
@@ -121,11 +132,13 @@ def weights_of(path: Place) -> Callable[[int], np.ndarray]:
 
 
 def add_losses(path: Place, losses: Mapping[str, np.ndarray]) -> None:
-    """Write per-breakpoint measures (train_loss, test_loss, and a structure's own) into a path.zarr."""
+    """Write measures (train_loss, test_loss, and a structure's own) into a path.zarr: one value a breakpoint, or, of
+    those whose names begin with EVALUATED, one for each lambda that was evaluated."""
     known = {spec.name: spec for spec in LOSSES}
     group = open_group(path, "a")
     for name, values in losses.items():
-        spec = known.get(name, ArraySpec(name, ("breakpoint",), "f8", f"{name} (a measure of the structure)"))
+        dim = "evaluated" if name.startswith(EVALUATED) else "breakpoint"
+        spec = known.get(name, ArraySpec(name, (dim,), "f8", f"{name} (a measure of the structure)"))
         create_array(group, spec, values.shape, values.dtype)[...] = values
     fsync_tree(path)
 

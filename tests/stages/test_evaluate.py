@@ -16,6 +16,7 @@ from stages.solve import solve
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.spread import Spread
 from storage.features import FeatureWriter
+from storage.paths import open_path
 from storage.results import read_path
 
 
@@ -155,3 +156,25 @@ def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple
     assert evaluate(features, folder, spread=Spread(backwards)) == first
     after = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
     assert after == before
+
+
+def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_path: Path) -> None:
+    features = store_of(tmp_path, "multiclass")
+    path = PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)
+    solve(
+        open_problem(features, "train"), SolverOptions(cache=CacheOptions(kind="gap")), path, tmp_path, key="k", seed=0
+    )
+    found = evaluate(features, tmp_path)
+    arrays, _ = read_path(tmp_path / "path.zarr")
+    lams, losses = arrays["evaluated_lambda"], arrays["evaluated_test_loss"]
+    assert lams.size == losses.size == 4 * arrays["lambda"].size - 3
+    assert np.all(np.diff(lams) < 0)
+    assert np.isin(arrays["lambda"], lams).all()
+    np.testing.assert_array_equal(arrays["test_loss"], losses[np.isin(lams, arrays["lambda"])])
+    assert found["best_lambda"] == lams[np.argmin(losses)]
+    assert found["test_loss"] == losses.min()
+    test, model = open_problem(features, "test"), open_path(tmp_path)
+    for k in (1, 2, lams.size - 2):
+        assert losses[k] == pytest.approx(np.mean(predict(test, model.weights_at(lams[k]).values)[1]))
+    labels = np.load(tmp_path / "predictions.npz")["labels"]
+    np.testing.assert_array_equal(labels, predict(test, model.weights_at(found["best_lambda"]).values)[0])
