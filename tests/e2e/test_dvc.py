@@ -161,10 +161,10 @@ def repro(clone: Clone) -> list[tuple[int, str]]:
     return ends
 
 
-def direct(root: Path, home: Path, seed: int) -> Path:
+def direct(root: Path, home: Path, seed: int, *words: str) -> Path:
     """The directory of the same run below `root`, made without DVC and without a pause."""
     there = set(root.glob("horses_sample-*"))
-    Clone(ROOT, home).do("python", "-m", "pipeline", *SMALL, f"seed={seed}", f"run.root={root}")
+    Clone(ROOT, home).do("python", "-m", "pipeline", *SMALL, *words, f"seed={seed}", f"run.root={root}")
     (found,) = set(root.glob("horses_sample-*")) - there
     return found
 
@@ -209,12 +209,14 @@ def test_exp_run__records_a_direct_run_without_running_it(clone: Clone, repro: l
 
 def test_queue__with_a_killed_job_queued_again(clone: Clone, repro: list[tuple[int, str]]) -> None:
     seeds = range(1, 7 if FULL else 3)
-    clone.do("dvc", "exp", "run", "--queue", "-n", "sweep", *overrides(f"seed={','.join(map(str, seeds))}"))
-    clone.do("dvc", "queue", "start", "-j", "2")
+    finer = "path.eps=0.05"
+    clone.do("dvc", "exp", "run", "--queue", "-n", "sweep", *overrides(finer, f"seed={','.join(map(str, seeds))}"))
+    starts = clone.start("dvc", "queue", "start", "-j", "2")
     wait_for(lambda: clone.generation(1) > 0)
     stage = psutil.Process(clone.worker(1))
     stage.parent().kill()  # the worker's own process of this job
     stage.wait(120)  # it sees that, and stops
+    assert "Started '2'" in starts.communicate(timeout=120)[0]
     reached = clone.generation(1)
     run = clone.run_of(1)
     assert reached > 0
@@ -222,13 +224,13 @@ def test_queue__with_a_killed_job_queued_again(clone: Clone, repro: list[tuple[i
     assert not (run / "path.zarr").exists(), "it was done before it could be stopped"
     wait_for(lambda: set(status(clone).values()) == {"Failed", "Success"})
     assert status(clone) == {f"sweep-{seed}": "Failed" if seed == 1 else "Success" for seed in seeds}
-    clone.do("dvc", "exp", "run", "--queue", "-n", "again", *overrides("seed=1"))
+    clone.do("dvc", "exp", "run", "--queue", "-n", "again", *overrides(finer, "seed=1"))
     clone.do("dvc", "queue", "start")
     wait_for(lambda: status(clone)["again"] in ("Failed", "Success"))
     assert status(clone)["again"] == "Success", clone.do("dvc", "queue", "logs", "again")
     assert clone.generation(1) > reached
     assert len(list(clone.path.glob("runs/features/*/meta.json"))) == 1  # shared by all
-    assert same(run / "path.zarr", direct(clone.home / "direct", clone.home, 1) / "path.zarr")
+    assert same(run / "path.zarr", direct(clone.home / "direct", clone.home, 1, finer) / "path.zarr")
     found = [arrays(path / "path.zarr") for seed in seeds if (path := clone.run_of(seed))]
     assert len(found) == len(seeds)
     assert all(a != b for k, a in enumerate(found) for b in found[:k])
