@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 import pytest
 from dense import optimum, primal_value
-from tiny import TINY, multiclass
+from python_task import Pairs
+from tiny import TINY, multiclass, python_oracle
 
 from stages.problems import build
 from stages.solver import stepping
@@ -257,6 +260,35 @@ def test_draw__is_that_of_single_steps_among_the_rest() -> None:
         expected = np.outer(p, p) / (1.0 - p)[:, None]
         np.fill_diagonal(expected, 0.0)
         np.testing.assert_allclose(seen, expected, atol=4.0 * np.sqrt(0.25 / draws))
+
+
+@pytest.mark.parametrize("cache", ["none", "gap"])
+def test_slow_python_oracle__waits_side_by_side_and_gives_the_same_bits(monkeypatch, cache) -> None:
+    answer, lock, waiting, most = Pairs.max_oracle, threading.Lock(), 0, 0
+
+    def slow(self, i, theta):
+        nonlocal waiting, most
+        with lock:
+            waiting += 1
+            most = max(most, waiting)
+        time.sleep(0.002)
+        with lock:
+            waiting -= 1
+        return answer(self, i, theta)
+
+    problem = python_oracle(n=8)
+    found = []
+    for oracle, spread in ((answer, HERE), (slow, HERE), (slow, elsewhere(problem))):
+        monkeypatch.setattr(Pairs, "max_oracle", oracle)
+        choices = {"sampler": "gap", "cache": cache, "batch_size": 4, "max_passes": 6.0, "refresh_every": 0}
+        solver = solver_of(problem, lam=0.01, spread=spread, **choices)
+        solver.rebase()
+        most = 0
+        solver.take_steps(-1.0)
+        assert (most >= 2) == (spread is not HERE), "oracles of one batch wait side by side"
+        assert most <= 4
+        found.append(bits(solver))
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,130 @@
+"""What a mini-batch costs in oracle calls, and what it saves in waiting.
+
+    python tests/benchmarks/bench_minibatch.py calls FEATURES --lambdas 0.01 1/n
+    python tests/benchmarks/bench_minibatch.py waiting
+
+`calls`: oracle calls (steps and exact passes together) until (P - D) / D <= 1e-3, for tau = 1, 2, 4, 8, 16; median and
+range over seeds. FEATURES is a feature store (``runs/features/<dataset>-<key>``). Counts do not depend on the machine.
+
+`waiting`: wall seconds to the same gap with an oracle in Python that sleeps 20 ms, on as many waiting workers as the
+batch has blocks. Workers are threads that take one block each, as remote ones do; sleeping needs no core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tiny import python_oracle
+
+from stages.featurize import open_problem
+from stages.problems.protocol import Problem
+from stages.solver.loop import CACHED_STEPS, ORACLE_CALLS
+from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.path import begin
+from stages.solver.spread import HERE, Spread
+
+SIZES = (1, 2, 4, 8, 16)
+PRESETS = {
+    "bcfw": ("uniform", "fw", "none"),
+    "bcfw_gap": ("gap", "fw", "none"),
+    "bcpfw_gap": ("gap", "pairwise", "none"),
+    "bcpfw_gap_cache": ("gap", "pairwise", "gap"),
+}
+
+
+def solved(problem: Problem, preset: str, lam: float, size: int, seed: int, passes: float, spread: Spread = HERE):
+    """The solver at a relative gap of 1e-3, None where so many passes do not get there, and its wall seconds."""
+    sampler, step, cache = PRESETS[preset]
+    options = SolverOptions(
+        sampler=sampler, step=step, cache=CacheOptions(kind=cache), batch_size=size, max_passes=passes
+    )
+    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, spread=spread)
+    begun = time.perf_counter()
+    status, _ = solver.solve(1e-3, lambda solver: None, relative=True)
+    return (solver if status is Status.CONVERGED else None), time.perf_counter() - begun
+
+
+def calls(arguments: argparse.Namespace) -> None:
+    problem = open_problem(arguments.features, "train")
+    n = problem.n
+    print(f"{arguments.features.name}: n = {n:,}, d = {problem.d:,}; oracle calls to (P - D) / D <= 1e-3,")
+    print(f"median (least - most) of {arguments.seeds} seeds; (...): not within {arguments.passes:g} passes")
+    for text in arguments.lambdas:
+        lam = 1.0 / n if text == "1/n" else float(text)
+        print(f"\nlambda = {text}\n{'preset':16}" + "".join(f"{f'tau = {size}':>26}" for size in SIZES))
+        for preset in arguments.presets:
+            line = f"{preset:16}"
+            for size in SIZES:
+                counts = []
+                for seed in range(arguments.seeds):
+                    solver, _ = solved(problem, preset, lam, size, seed, arguments.passes)
+                    counts.append(np.inf if solver is None else solver.oracle_calls)
+                middle, least, most = statistics.median(counts), min(counts), max(counts)
+                text = f"{middle:,.0f} ({least:,.0f} - {most:,.0f})" if most < np.inf else "(...)"
+                line += f"{text:>26}"
+            print(line, flush=True)
+
+
+def waiting_on(pool: ThreadPoolExecutor, problem: Problem) -> Spread:
+    """Workers elsewhere: each part is a task."""
+    return Spread(elsewhere=lambda fn, split, w, parts: list(pool.map(lambda part: fn(problem, w, part), parts)))
+
+
+def waiting(arguments: argparse.Namespace) -> None:
+    quick = python_oracle(n=arguments.blocks, width=4)
+    slow = python_oracle(n=arguments.blocks, width=4, delay=arguments.seconds)
+    lam = 1.0 / slow.n
+    print(
+        f"n = {slow.n}, d = {slow.d}, lambda = 1/n, an oracle of {1e3 * arguments.seconds:g} ms; to (P - D) / D <= 1e-3"
+    )
+    print(
+        f"{'preset':16} {'tau':>4} {'workers':>8} {'calls':>8} {'visits':>8} {'from cache':>11} {'seconds':>8} {'speed-up':>9}"
+    )
+    for preset in arguments.presets:
+        solved(quick, preset, lam, 2, 0, 3.0)  # compile
+        alone = 0.0
+        for size, workers in [(1, 1), (1, 16), *((size, size) for size in SIZES[1:])]:
+            with ThreadPoolExecutor(workers) as pool:
+                solver, seconds = solved(slow, preset, lam, size, 0, np.inf, waiting_on(pool, slow))
+            assert solver is not None
+            alone = alone or seconds
+            made = solver.state.counters
+            print(
+                f"{preset:16} {size:4} {workers:8} {solver.oracle_calls:8,} "
+                f"{made[CACHED_STEPS] / made[STEP_COUNT]:11.0%} {seconds:8.1f} {alone / seconds:9.1f}",
+                flush=True,
+            )
+            assert made[STEP_COUNT] == made[CACHED_STEPS] + made[ORACLE_CALLS]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("calls")
+    one.add_argument("features", type=Path)
+    one.add_argument("--lambdas", nargs="+", default=["0.01", "1/n"])
+    one.add_argument("--seeds", type=int, default=5)
+    one.add_argument("--passes", type=float, default=3000.0)
+    one.add_argument("--presets", nargs="+", choices=PRESETS, default=["bcpfw_gap", "bcpfw_gap_cache"])
+    one.set_defaults(run=calls)
+    two = commands.add_parser("waiting")
+    two.add_argument("--seconds", type=float, default=0.02)
+    two.add_argument("--blocks", type=int, default=100)
+    two.add_argument("--presets", nargs="+", choices=PRESETS, default=["bcpfw_gap", "bcpfw_gap_cache"])
+    two.set_defaults(run=waiting)
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()
