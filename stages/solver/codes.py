@@ -5,13 +5,14 @@ from __future__ import annotations
 STEPS, ORACLE_CALLS, CACHED_STEPS, AVERAGED, N_COUNTERS = range(5)
 """Slots of `State.counters`: steps, oracle calls in steps, steps from the cache, steps in the average (since lambda)."""
 
-DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED = range(4)
-"""Why `run_steps` came back: all steps made, no free slot, stale gap sum at its bound, oracle calls used up."""
+DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED, BATCH_FULL = range(5)
+"""Why `run_steps` came back: all steps made, no free slot, stale gap sum at its bound, oracle calls used up, a mini-batch
+complete."""
 
-CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY, LOOK, RATE, MOVE = range(6)
+CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY, COLLECT, RATE, MOVE = range(6)
 """Where a visit's corner comes from: the cache if it promises enough, the max-oracle, the cache alone. The last three are
-the phases of a mini-batch (`minibatch`), over given blocks: see whose cached corner is enough, note the gaps of the corners
-that oracles answered with, move. Only the last is a visit."""
+the phases of a mini-batch (`minibatch`): steps from the cache that set aside what needs the oracle; over the blocks set
+aside, noting the gaps of their oracles' answers; moving them."""
 
 SKIPPED_VISITS = 3
 

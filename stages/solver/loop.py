@@ -14,8 +14,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT
-from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, LOOK, ORACLE_CALLS, POOL_FULL, SUM_REACHED
+from stages.problems.protocol import JIT, PLAIN
+from stages.solver.codes import (
+    BATCH_FULL,
+    CACHE_ONLY,
+    CALLS_REACHED,
+    COLLECT,
+    DONE,
+    MOVE,
+    ORACLE_CALLS,
+    POOL_FULL,
+    RATE,
+    SUM_REACHED,
+)
 from stages.solver.compiled import driver
 from stages.solver.directions import PAIRWISE
 from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
@@ -24,8 +35,10 @@ from stages.solver.visits import cached_visit, visit
 
 
 class Batch(NamedTuple):
-    """The corners of a mini-batch, one a block of `order`; empty without one."""
+    """A mini-batch: the blocks set aside and their corners; empty without one."""
 
+    block: np.ndarray
+    """int64: in the order drawn; -1 where none is yet"""
     slot: np.ndarray
     """int64: where the corner is in the pool; -1: not there"""
     losses: np.ndarray
@@ -93,6 +106,15 @@ class Flags(NamedTuple):
     """come back when this many oracle calls have been made in steps"""
 
 
+@njit(**PLAIN)
+def among(blocks, i):
+    """Whether i is one of `blocks`."""
+    for j in blocks:  # noqa: SIM110
+        if j == i:
+            return True
+    return False
+
+
 @driver
 def steps_driver(fingerprint: str) -> Any:
     """`run_steps(P, S, flags, rng, order, steps) -> (steps made, why it came back)` for the structure of a problem."""
@@ -105,9 +127,10 @@ def steps_driver(fingerprint: str) -> Any:
         scratch = P.scratch()
         widest = 0
         longest = pool.labels.shape[1]
-        given = flags.corner >= LOOK
+        given = flags.corner == RATE or flags.corner == MOVE
+        aside = 0
         for k in range(steps if given else n):
-            i = order[k] if given else k
+            i = S.batch.block[k] if given else k
             widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
         theta_all, delta_all, y_all = np.empty(widest), np.empty(widest), np.empty(longest, P.truth.dtype)
         most = pool.counts.max() if flags.corner == CACHE_ONLY else 0
@@ -120,10 +143,14 @@ def steps_driver(fingerprint: str) -> Any:
                 return k, CALLS_REACHED
             if not greedy and S.tree[1] <= flags.stop_sum:
                 return k, SUM_REACHED
-            if given or flags.sampler == PERMUTATION:
+            if given:
+                i = S.batch.block[k]
+            elif flags.sampler == PERMUTATION:
                 i = order[k]
             elif flags.sampler == UNIFORM:
                 i = int(rng.random() * n)
+                while aside > 0 and among(S.batch.block[:aside], i):
+                    i = int(rng.random() * n)
             else:
                 i = tree_draw(S.tree, greedy, rng)
                 if i < 0:
@@ -134,7 +161,11 @@ def steps_driver(fingerprint: str) -> Any:
             if flags.corner == CACHE_ONLY and flags.step == PAIRWISE:
                 cached_visit(P, S, flags, i, theta_all, delta_all, slots, values)
             else:
-                visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch)
+                visit(P, S, flags, i, k if given else aside, theta_all, delta_all, y_all, scratch)
+            if flags.corner == COLLECT and S.batch.block[aside] >= 0:
+                aside += 1
+                if aside == S.batch.block.size:
+                    return k + 1, BATCH_FULL
         return steps, DONE
 
     return run_steps

@@ -77,32 +77,3 @@ def tree_draw(tree, greedy, rng):
                 r -= left
                 k = 2 * k + 1
     return k - m
-
-
-@njit(cache=True, **JIT)
-def draw_distinct(sampler, degree, tree, gap, rng, out):
-    """Distinct blocks of a mini-batch into `out` (tau,); returns how many there were. The tree comes back as it was.
-
-    Each is drawn as a single step's would be, among the blocks that are not in the batch yet: uniformly (a repeated draw
-    is made again), or with drawn blocks at weight zero until the batch is complete.
-    """
-    if sampler == UNIFORM:
-        taken = np.zeros(gap.size, np.bool_)
-        for k in range(out.size):
-            i = int(rng.random() * gap.size)
-            while taken[i]:
-                i = int(rng.random() * gap.size)
-            taken[i], out[k] = True, i
-        return out.size
-    greedy = sampler == MAX_GAP
-    drawn = 0
-    while drawn < out.size:
-        i = tree_draw(tree, greedy, rng)
-        if i < 0:
-            break
-        tree_set(tree, greedy, i, 0.0)
-        out[drawn] = i
-        drawn += 1
-    for k in range(drawn):
-        tree_set(tree, greedy, out[k], weight_of(gap[out[k]], degree))
-    return drawn

@@ -91,7 +91,7 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
         z_ell=np.zeros(2),
         counters=np.zeros(N_COUNTERS, np.int64),
         curvature=np.zeros(2),
-        batch=Batch(np.empty(0, np.int64), np.empty(0), np.empty((0, 0), problem.truth.dtype)),
+        batch=Batch(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty((0, 0), problem.truth.dtype)),
     )
 
 

@@ -16,7 +16,7 @@ from stages.solver.codes import (
     CACHE_FIRST,
     CACHE_ONLY,
     CACHED_STEPS,
-    LOOK,
+    COLLECT,
     MOVE,
     ORACLE_CALLS,
     RATE,
@@ -56,9 +56,9 @@ def corner_gap(P, i, theta, mu, ell, y, loss):
 def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
     """One visit of block i: scores, a corner, a direction, a step; `flags.rounds` times. The arrays are workspace.
 
-    In a mini-batch, block i is entry k of `S.batch`, and this is one phase of its visit.
+    In a mini-batch this is one phase of the visit, and block i is entry k of `S.batch`, or becomes it if it is set aside.
     """
-    visiting = flags.corner < LOOK or flags.corner == MOVE
+    visiting = flags.corner != RATE
     if visiting:
         S.counters[STEPS] += 1
     pool, n = S.pool, S.ell.size
@@ -91,15 +91,15 @@ def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
 
         # the corner: from the cache if that improves enough (O16 3.3), else from the max-oracle
         cached = turn > 0 or flags.corner == CACHE_ONLY
-        choosing = flags.cache and (flags.corner == CACHE_FIRST or flags.corner == LOOK)
+        choosing = flags.cache and (flags.corner == CACHE_FIRST or flags.corner == COLLECT)
         if choosing and not cached and best >= 0 and h_best > base:
             known = S.gap[i]
             cached = known < np.inf and h_best - base >= max(flags.F * n * known, flags.nu * flags.exact_total)
-        if flags.corner == LOOK:
-            if cached:
-                S.batch.slot[k] = best
-                S.counters[CACHED_STEPS] += 1
-            break
+        if flags.corner == COLLECT and not cached:
+            S.batch.block[k] = i
+            tree_set(S.tree, flags.sampler == MAX_GAP, i, 0.0)  # not drawn again until its oracle has answered
+            S.counters[STEPS] -= 1
+            return
         if flags.corner == MOVE:
             target, h, loss = S.batch.slot[k], -np.inf, 0.0
             if target >= 0:

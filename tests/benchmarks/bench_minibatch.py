@@ -87,9 +87,7 @@ def waiting(arguments: argparse.Namespace) -> None:
     print(
         f"n = {slow.n}, d = {slow.d}, lambda = 1/n, an oracle of {1e3 * arguments.seconds:g} ms; to (P - D) / D <= 1e-3"
     )
-    print(
-        f"{'preset':16} {'tau':>4} {'workers':>8} {'calls':>8} {'visits':>8} {'from cache':>11} {'seconds':>8} {'speed-up':>9}"
-    )
+    print(f"{'preset':16} {'tau':>4} {'workers':>8} {'calls':>8} {'from cache':>11} {'seconds':>8} {'speed-up':>9}")
     for preset in arguments.presets:
         solved(quick, preset, lam, 2, 0, 3.0)  # compile
         alone = 0.0

@@ -8,7 +8,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numba
 import numpy as np
 import pytest
 from dense import optimum, primal_value
@@ -24,7 +23,6 @@ from stages.solver.gaps import exact_gaps
 from stages.solver.minibatch import run_batches
 from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path import begin
-from stages.solver.sampling import GAP, MAX_GAP, UNIFORM, draw_distinct, tree_rebuild, tree_size
 from stages.solver.spread import HERE, Spread
 from stages.solver.state import derive
 from stages.solver.supports import pack
@@ -187,27 +185,34 @@ def test_batches__move_in_the_order_drawn_and_skip_what_no_longer_ascends(step) 
 @pytest.mark.parametrize(("sampler", "step"), [("gap", "pairwise"), ("uniform", "fw"), ("max_gap", "away")])
 def test_batches__note_gaps_of_the_common_w_and_ask_no_more_than_they_must(sampler, step, cache) -> None:
     problem = multiclass(n=20)
-    asked, saved = [], 0
+    saved = 0
     solver = solver_of(
         problem, lam=0.01, sampler=sampler, step=step, cache=cache, batch_size=6, rebase_steps=6, refresh_every=0
     )
+    asked: list[tuple[np.ndarray, np.ndarray]] = []
 
     def call(fn, split, w, parts):
-        asked.append(sum(map(len, parts)))
+        """Exact gaps at the w that the oracles see, of the alpha that there is then."""
+        S = solver.state
+        mu, ell, u, copy = S.mu.copy(), S.ell.copy(), S.u.copy(), S.w.copy()
+        derive(problem, S, solver.scale)
+        true = exact_gaps(problem, copy, S.mu, S.ell).gap
+        S.mu[:], S.ell[:], S.u[:] = mu, ell, u
+        blocks = np.concatenate(parts)
+        asked.append((blocks, true[blocks]))
         return [fn(problem, w, part) for part in parts]
 
     for _ in range(40):
         solver.rebase()
         S = solver.state
-        true = exact_gaps(problem, S.w, S.mu, S.ell).gap
-        known, before = S.gap.copy(), S.counters.copy()
+        before = S.counters.copy()
         asked.clear()
         solver.spread = Spread(elsewhere=call)
         solver.take_steps(-1.0)
-        noted = S.gap != known
-        np.testing.assert_allclose(S.gap[noted], np.maximum(true[noted], 0.0), atol=1e-13)
+        for blocks, gaps in asked:
+            np.testing.assert_allclose(S.gap[blocks], np.maximum(gaps, 0.0), atol=1e-13)
         made = S.counters - before
-        assert made[ORACLE_CALLS] == sum(asked)
+        assert made[ORACLE_CALLS] == sum(blocks.size for blocks, _ in asked)
         assert made[ORACLE_CALLS] + made[CACHED_STEPS] == made[STEP_COUNT]
         saved += made[CACHED_STEPS]
     assert (saved > 0) == (cache == "gap")
@@ -227,39 +232,49 @@ def test_limits__hold_to_the_oracle_call(cache) -> None:
     assert max(np.diff(calls)) == 3 * problem.n
 
 
-@pytest.mark.parametrize("sampler", [UNIFORM, GAP, MAX_GAP])
-def test_draw__is_of_distinct_blocks_and_leaves_the_tree(sampler) -> None:
-    rng = np.random.default_rng(3)
-    gap = rng.random(11)
-    gap[[2, 7]] = np.inf
-    gap[5] = 0.0
-    tree = np.zeros(tree_size(gap.size))
-    for size in (1, 4, 11):
-        tree_rebuild(tree, sampler == MAX_GAP, 1.0, gap)
-        before, out = tree.copy(), np.empty(size, np.int64)
-        drawn = draw_distinct(sampler, 1.0, tree, gap, rng, out)
-        assert drawn == (10 if sampler != UNIFORM and size == 11 else size)
-        assert np.unique(out[:drawn]).size == drawn
-        np.testing.assert_array_equal(tree, before)
-        if sampler != UNIFORM:
-            assert out[:drawn].tolist()[:2] == [2, 7][: min(2, size)]
-        if sampler == MAX_GAP:
-            assert (np.diff(gap[out[2:drawn]]) <= 0.0).all()
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("cache", ["none", "gap"])
+def test_batches__are_of_distinct_blocks_and_leave_the_tree_as_the_gaps_say(sampler, cache) -> None:
+    problem = multiclass(n=20)
+    batches = []
+
+    def call(fn, split, w, parts):
+        batches.append(np.concatenate(parts))
+        return [fn(problem, w, part) for part in parts]
+
+    choices = {"sampler": sampler, "cache": cache, "refresh_every": 0, "rebase_steps": 50}
+    solver = solver_of(problem, lam=0.01, spread=Spread(elsewhere=call), batch_size=8, **choices)
+    solver.rebase()
+    if sampler in ("gap", "max_gap"):
+        solver.state.gap[3:] = 0.01
+        solver.rebuild_tree()
+    for _ in range(4):
+        solver.take_steps(-1.0)
+        tree = solver.state.tree.copy()
+        solver.rebuild_tree()
+        np.testing.assert_array_equal(solver.state.tree, tree)
+    assert {batch.size for batch in batches} >= {8}
+    assert all(np.unique(batch).size == batch.size for batch in batches)
+    if sampler in ("gap", "max_gap"):
+        assert batches[0][:3].tolist() == [0, 1, 2], "blocks whose gap is not known come first"
 
 
-def test_draw__is_that_of_single_steps_among_the_rest() -> None:
-    """P(first = a, second = b) = p_a p_b / (1 - p_a)."""
-    gap = np.array([0.5, 0.3, 0.2])
-    tree, out, rng = np.zeros(tree_size(3)), np.empty(2, np.int64), np.random.default_rng(0)
-    tree_rebuild(tree, False, 1.0, gap)
-    for sampler, p in ((GAP, gap), (UNIFORM, np.full(3, 1 / 3))):
-        seen, draws = np.zeros((3, 3)), 20000 if not numba.config.DISABLE_JIT else 4000
-        for _ in range(draws):
-            draw_distinct(sampler, 1.0, tree, gap, rng, out)
-            seen[out[0], out[1]] += 1.0 / draws
-        expected = np.outer(p, p) / (1.0 - p)[:, None]
-        np.fill_diagonal(expected, 0.0)
-        np.testing.assert_allclose(seen, expected, atol=4.0 * np.sqrt(0.25 / draws))
+def test_uniform_batches__are_drawn_without_favour() -> None:
+    problem = multiclass(n=5)
+    solver = solver_of(problem, sampler="uniform", step="fw", batch_size=3, rebase_steps=3, refresh_every=0)
+    seen = np.zeros((3, 5))
+
+    def call(fn, split, w, parts):
+        for place, part in enumerate(parts):
+            seen[place, part[0]] += 1.0
+        return [fn(problem, w, part) for part in parts]
+
+    solver.rebase()
+    solver.spread = Spread(elsewhere=call)
+    for _ in range(600):
+        solver.take_steps(-1.0)
+    assert seen.sum(axis=1).tolist() == [600.0] * 3
+    np.testing.assert_allclose(seen / 600, 0.2, atol=4.0 * np.sqrt(0.16 / 600))
 
 
 @pytest.mark.parametrize("cache", ["none", "gap"])
