@@ -109,8 +109,8 @@ class Flags(NamedTuple):
 @njit(**PLAIN)
 def among(blocks, i):
     """Whether i is one of `blocks`."""
-    for j in blocks:  # noqa: SIM110
-        if j == i:
+    for k in range(blocks.size):  # noqa: SIM110
+        if blocks[k] == i:
             return True
     return False
 

@@ -27,8 +27,8 @@ from tiny import python_oracle
 
 from stages.featurize import open_problem
 from stages.problems.protocol import Problem
-from stages.solver.loop import CACHED_STEPS, ORACLE_CALLS
-from stages.solver.loop import STEPS as STEP_COUNT
+from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
+from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path import begin
 from stages.solver.spread import HERE, Spread
