@@ -115,8 +115,8 @@ def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
         else:
             if flags.corner == RATE:
                 loss = S.batch.losses[k]
-                for t in range(length):
-                    y[t] = S.batch.labels[k, t]
+                for j in range(length):
+                    y[j] = S.batch.labels[k, j]
             else:
                 loss = P.max_oracle(i, theta, y, scratch)
             h = loss + P.value(i, theta, y)
