@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tiny import TINY, all_labels
 
+from stages.problems.pairs import pair_follow, pair_norm2, pair_push, score_labels
+
 
 def local(problem, i, y):
     m = np.zeros(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
@@ -81,3 +83,33 @@ def test_contract__loss_is_zero_only_where_it_may_be(problem):
         truth = problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
         assert problem.loss(i, truth) == 0.0
         assert all(problem.loss(i, y) >= 0.0 for y in all_labels(problem, i))
+
+
+def test_contract__moves_between_two_labellings_are_what_the_dense_ones_are(problem):
+    rng = np.random.default_rng(5)
+    for i in range(problem.n):
+        B = feature_matrix(problem, i)
+        labels = all_labels(problem, i)
+        for _ in range(6):
+            y, z = labels[rng.integers(len(labels))], labels[rng.integers(len(labels))]
+            move = B @ (local(problem, i, y) - local(problem, i, z))
+            delta, w, c = rng.normal(size=B.shape[1]), rng.normal(size=problem.d), float(rng.normal())
+            assert pair_norm2(problem, i, y, z, delta) == pytest.approx(float(move @ move), rel=1e-5, abs=1e-9)
+            moved, theta = w.copy(), B.T @ w
+            pair_push(problem, i, c, y, z, delta, moved)
+            np.testing.assert_allclose(moved, w + c * move, rtol=1e-6, atol=1e-6)
+            pair_follow(problem, i, c, y, z, moved, theta)
+            np.testing.assert_allclose(theta, B.T @ moved, rtol=1e-5, atol=1e-5)
+
+
+def test_contract__scores_of_few_labellings_are_theirs(problem):
+    rng = np.random.default_rng(6)
+    for i in range(problem.n):
+        B = feature_matrix(problem, i)
+        labels = np.array(all_labels(problem, i))
+        w, slots, theta = rng.normal(size=problem.d), rng.integers(len(labels), size=3), np.full(B.shape[1], 1e9)
+        score_labels(problem, i, w, labels, slots, theta)
+        for s in slots:
+            assert problem.value(i, theta, labels[s]) == pytest.approx(
+                (B.T @ w) @ local(problem, i, labels[s]), rel=1e-6
+            )

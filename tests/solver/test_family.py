@@ -98,6 +98,25 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("step", ["fw", "away", "best"])
+def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name, step):
+    problem, ends = tiny(name), []
+    for by_mu in (0, 1):
+        solver = solver_of(problem, sampler="permutation", step=step, cache="gap", refresh_every=0)
+        solver.rebase()
+        solver.state.by_mu[:] = by_mu
+        for _ in range(6):
+            solver.take_steps(-1.0)
+        S = solver.state
+        running = S.mu.copy(), S.ell.copy(), S.u.copy()
+        derive(problem, S, solver.scale)
+        for a, b in zip(running[1 - by_mu :], (S.mu, S.ell, S.u)[1 - by_mu :], strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-12)
+        ends.append(solver.certificate(0.0).dual)
+    assert ends[0] == pytest.approx(ends[1], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
 def test_family__batch_step_ascends_and_converges(name):
     problem = tiny(name)
     solver = solver_of(problem, sampler="gap", step="fw", batch_step=True, refresh_every=1, max_passes=20000.0)
