@@ -98,15 +98,15 @@ class Chain(NamedTuple):
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K)
+        push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
-    def pair_follow(self, i, c, y, z, w, theta):
+    def pair_follow(self, i, c, y, z, w, theta, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
-        follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta)
+        follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)
 
-    def score_labels(self, i, w, labels, slots, theta):
+    def score_labels(self, i, w, labels, slots, theta, found):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta)
+        few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, found)
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]

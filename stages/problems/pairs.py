@@ -48,12 +48,18 @@ def pair_push(P, i, c, y, z, delta, w):
 
 
 @_optional
-def pair_follow(P, i, c, y, z, w, theta):
-    """theta <- B_i^T w where it was B_i^T of the w before c B_i (m_i(y) - m_i(z)) was added to it."""
+def pair_follow(P, i, c, y, z, w, theta, delta):
+    """theta <- B_i^T w where it was B_i^T of the w before c B_i (m_i(y) - m_i(z)) was added to it; delta is workspace."""
     P.scores(i, w, theta)
 
 
 @_optional
-def score_labels(P, i, w, labels, slots, theta):
-    """theta <- B_i^T w, at least wherever one of the labellings labels[s], s in slots, looks at it."""
+def score_labels(P, i, w, labels, slots, theta, found):
+    """theta <- B_i^T w, at least wherever one of the labellings y_k = labels[slots[k]] looks at it.
+
+    found[k] <- <theta, m_i(y_k)>.
+    """
     P.scores(i, w, theta)
+    length = P.label_ptr[i + 1] - P.label_ptr[i]
+    for k in range(slots.size):
+        found[k] = P.value(i, theta, labels[slots[k], :length])

@@ -195,7 +195,7 @@ def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
             clip_into(S.u, P.lower, P.upper, S.w)
         if turn + 1 < flags.rounds:
             if kind == PAIRWISE and not boxed:
-                pair_follow(P, i, -gamma * flags.scale, y_to, y_from, S.w, theta)
+                pair_follow(P, i, -gamma * flags.scale, y_to, y_from, S.w, theta, delta)
             else:
                 P.scores(i, S.w, theta)
         S.curvature[0] += norm2_taken
@@ -228,12 +228,12 @@ def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, values_all):
     for k in range(slots.size):
         slots[k] = s
         s = pool.next[s]
-    score_labels(P, i, S.w, pool.labels, slots, theta)
+    score_labels(P, i, S.w, pool.labels, slots, theta, values)
     for turn in range(flags.rounds):
         best, away, base = 0, -1, 0.0
         for k in range(slots.size):
             s = slots[k]
-            values[k] = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
+            values[k] += pool.losses[s]
             if values[k] > values[best]:
                 best = k
             if pool.alpha[s] > 0.0:
@@ -264,6 +264,8 @@ def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, values_all):
             clip_into(S.u, P.lower, P.upper, S.w)
         if turn + 1 < flags.rounds:
             if boxed:
-                score_labels(P, i, S.w, pool.labels, slots, theta)
+                score_labels(P, i, S.w, pool.labels, slots, theta, values)
             else:
-                pair_follow(P, i, -gamma * flags.scale, y, z, S.w, theta)
+                pair_follow(P, i, -gamma * flags.scale, y, z, S.w, theta, delta)
+                for k in range(slots.size):
+                    values[k] = P.value(i, theta, pool.labels[slots[k], :length])

@@ -98,7 +98,7 @@ def test_contract__moves_between_two_labellings_are_what_the_dense_ones_are(prob
             moved, theta = w.copy(), B.T @ w
             pair_push(problem, i, c, y, z, delta, moved)
             np.testing.assert_allclose(moved, w + c * move, rtol=1e-6, atol=1e-6)
-            pair_follow(problem, i, c, y, z, moved, theta)
+            pair_follow(problem, i, c, y, z, moved, theta, delta)
             np.testing.assert_allclose(theta, B.T @ moved, rtol=1e-5, atol=1e-5)
 
 
@@ -107,9 +107,9 @@ def test_contract__scores_of_few_labellings_are_theirs(problem):
     for i in range(problem.n):
         B = feature_matrix(problem, i)
         labels = np.array(all_labels(problem, i))
-        w, slots, theta = rng.normal(size=problem.d), rng.integers(len(labels), size=3), np.full(B.shape[1], 1e9)
-        score_labels(problem, i, w, labels, slots, theta)
-        for s in slots:
-            assert problem.value(i, theta, labels[s]) == pytest.approx(
-                (B.T @ w) @ local(problem, i, labels[s]), rel=1e-6
-            )
+        w, slots = rng.normal(size=problem.d), rng.integers(len(labels), size=3)
+        theta, found = np.full(B.shape[1], 1e9), np.empty(3)
+        score_labels(problem, i, w, labels, slots, theta, found)
+        for s, value in zip(slots, found, strict=True):
+            assert problem.value(i, theta, labels[s]) == pytest.approx(value, rel=1e-9)
+            assert value == pytest.approx((B.T @ w) @ local(problem, i, labels[s]), rel=1e-6)
