@@ -24,9 +24,9 @@ def pair_gram_norm2(y, z, T, K, gram, start, work):
     """||B (m(y) - m(z))||^2; only places where the labellings differ count. work (T + K * K,) is workspace."""
     total, many = 0.0, _differing(y, z, T, work)
     for j in range(many):
-        t = U(work[U(j)])
-        a, b, row = y[t], z[t], U(start) + t * U(T)
-        total += 2.0 * gram[row + t]
+        here = U(work[U(j)])
+        a, b, row = y[here], z[here], U(start) + here * U(T)
+        total += 2.0 * gram[row + here]
         for k in range(j):
             s = U(work[U(k)])
             common = (1 if a == y[s] else 0) + (1 if b == z[s] else 0)
@@ -54,8 +54,8 @@ def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, w
     """w += c B (m(y) - m(z))."""
     K, o = U(labels), U(transitions)
     for j in range(_differing(y, z, T, work)):
-        t = U(work[U(j)])
-        a, b, token = U(y[t]), U(z[t]), U(first) + t
+        here = U(work[U(j)])
+        a, b, token = U(y[here]), U(z[here]), U(first) + here
         for r in range(U(row_ptr[token]), U(row_ptr[token + U(1)])):
             row, x = U(ids[U(r)]) * K, c * values[U(r)] if values.size else c
             w[row + a] += x
@@ -70,8 +70,8 @@ def follow_pair(y, z, T, labels, gram, start, c, theta, work):
     """theta += c B' B (m(y) - m(z))."""
     K = U(labels)
     for j in range(_differing(y, z, T, work)):
-        t = U(work[U(j)])
-        a, b, row = U(y[t]), U(z[t]), U(start) + t * U(T)
+        here = U(work[U(j)])
+        a, b, row = U(y[here]), U(z[here]), U(start) + here * U(T)
         for s in range(U(T)):
             x = c * gram[row + U(s)]
             theta[U(s) * K + a] += x

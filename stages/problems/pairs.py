@@ -28,7 +28,8 @@ def _optional(default: Any) -> Any:
         return getattr(P.instance_class, name, default)
 
     choose.__signature__ = inspect.signature(default)  # type: ignore[attr-defined]  # numba forwards no *args
-    overload(call, jit_options=PLAIN, strict=False)(choose)
+    register: Any = overload  # its stub knows no jit_options
+    register(call, jit_options=PLAIN, strict=False)(choose)
     return call
 
 

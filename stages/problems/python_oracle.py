@@ -148,21 +148,24 @@ def _dot(a, b):
     return total
 
 
-# without nogil: their callers have let go of the GIL, and object mode takes it back for the call
-@njit(_nrt=True)
+CALL: dict[str, Any] = {"_nrt": True}
+"""Without nogil: callers have let go of the GIL, and object mode takes it back for the call."""
+
+
+@njit(**CALL)
 def _max_oracle(spec, i, theta, y):
     with objmode(loss="float64"):
         loss = call(spec, i, "max_oracle", theta, y)
     return loss  # noqa: RET504  object mode cannot return
 
 
-@njit(_nrt=True)
+@njit(**CALL)
 def _decode(spec, i, theta, y):
     with objmode():
         call(spec, i, "decode", theta, y)
 
 
-@njit(_nrt=True)
+@njit(**CALL)
 def _features(spec, i, y, out):
     with objmode():
         call(spec, i, "features", out, y)
@@ -183,7 +186,7 @@ def _add(spec, i, y, c, out):
         out[j] += c * phi[j]
 
 
-@njit(_nrt=True)
+@njit(**CALL)
 def _loss(spec, i, y):
     with objmode(loss="float64"):
         loss = call(spec, i, "loss", None, y)
