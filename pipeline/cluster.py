@@ -18,7 +18,7 @@ import dask
 from distributed import Client, Future, WorkerPlugin, as_completed
 from distributed.scheduler import KilledWorker
 
-from pipeline.config import ComputeOptions
+from pipeline.groups import ComputeOptions
 from pipeline.interrupt import Stop
 from stages.elsewhere import MUST_AGREE, WorkerError, facts, opened
 

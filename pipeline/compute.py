@@ -19,7 +19,7 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.config import ComputeOptions, default_workers
+from pipeline.groups import ComputeOptions, default_workers
 from pipeline.interrupt import Stop
 from storage.places import Place
 

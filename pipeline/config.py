@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import math
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,13 +18,22 @@ from typing import Any
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline.groups import (
+    CheckpointOptions,
+    ComputeOptions,
+    ConfigError,
+    RunOptions,
+    SeedOptions,
+    SnapshotOptions,
+    TrackingOptions,
+    expect,
+)
 from stages.solver.options import PathOptions, SolverOptions
 from storage.places import ObjectPlace, place
 from storage.staging import cache_root
 
 KEY_FORMAT = 1
 """Part of every key: raise it when what a stage writes changes its meaning."""
-STAGES = ("featurize", "init_path", "solve", "verify", "evaluate", "figures")
 CONF = Path(__file__).resolve().parents[1] / "conf"
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {
@@ -46,120 +53,6 @@ def on_this_machine(root: str) -> str:
 
 
 OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be run: one line that names the key and what was expected. Exit code 2."""
-
-
-@dataclass
-class SlurmOptions:
-    """What each Slurm job asks for."""
-
-    queue: str | None = None
-    account: str | None = None
-    walltime: str = "04:00:00"
-    cores: int = 1
-    """of a job; each is a worker of its own"""
-    memory: str = "4GB"
-    interface: str | None = None
-    """network interface that workers and scheduler reach each other by"""
-    directives: list[str] = field(default_factory=list)
-    """further #SBATCH lines, as in [--constraint=cascadelake]"""
-    prologue: list[str] = field(default_factory=list)
-    """shell lines before the worker starts, as in ["source venv/bin/activate"]"""
-
-
-@dataclass
-class ComputeOptions:
-    """Where blocks are computed; never part of a key."""
-
-    kind: str = "threads"
-    workers: int | None = None
-    address: str | None = None
-    """of a dask scheduler (cluster)"""
-    wait_seconds: float = 120.0
-    """how long a pass waits for a worker when there is none (cluster, slurm)"""
-    slurm: SlurmOptions = field(default_factory=SlurmOptions)
-
-    def check(self) -> None:
-        _one_of("compute.kind", self.kind, ("serial", "threads", "processes", "cluster", "slurm"))
-        _expect("compute.workers", self.workers, self.workers is None or self.workers >= 1, "an integer >= 1, or null")
-        _expect("compute.wait_seconds", self.wait_seconds, 0 < self.wait_seconds < math.inf, "seconds > 0")
-        _expect("compute.slurm.cores", self.slurm.cores, self.slurm.cores >= 1, "an integer >= 1")
-        if self.kind == "cluster":
-            known = self.address is not None and re.fullmatch(r"\w+://.+", self.address) is not None
-            _expect(
-                "compute.address", self.address, known, "that of a scheduler, as in compute.address=tcp://host:8786"
-            )
-
-
-@dataclass
-class TrackingOptions:
-    """Where a run is also shown; never part of a key."""
-
-    kind: str = "mlflow"
-    uri: str | None = None
-
-    def check(self) -> None:
-        _one_of("tracking.kind", self.kind, ("mlflow", "none"))
-
-
-@dataclass
-class CheckpointOptions:
-    """How often the state is written."""
-
-    every_seconds: float = 30.0
-
-    def check(self) -> None:
-        _expect("checkpoint.every_seconds", self.every_seconds, 0 <= self.every_seconds < math.inf, "seconds >= 0")
-
-
-@dataclass
-class SnapshotOptions:
-    """Whether the solve leaves what its gaps can be computed from afterwards."""
-
-    every_passes: float = 0.0
-    """Effective passes between two snapshots, at least; 0: none."""
-
-    def check(self) -> None:
-        _expect("snapshots.every_passes", self.every_passes, 0 <= self.every_passes < math.inf, "a number >= 0")
-
-
-@dataclass
-class RunOptions:
-    """Where the run lies, and which part of it is done now."""
-
-    root: str = "runs"
-    stage: str | None = None
-    until: str | None = None
-    """The last stage that is wanted; the run can be completed later."""
-    export: str | None = None
-    """A folder for a frozen copy of what the stages left."""
-    managed: bool = False
-    """Whether a program started this and may start it again: waits for its run, and stops when that program is gone."""
-
-    def check(self) -> None:
-        _expect("run.root", self.root, bool(self.root), "a directory or a URL")
-        try:
-            place(self.root)
-        except ValueError as error:
-            raise ConfigError(f"run.root: {error}") from None
-        if self.stage is not None:
-            _one_of("run.stage", self.stage, (*STAGES, "sync"))
-        if self.until is not None:
-            _one_of("run.until", self.until, STAGES[:-1])
-            _expect("run.until", self.until, self.stage is None, "null beside run.stage")
-
-
-@dataclass
-class SeedOptions:
-    """The one key that is in no group."""
-
-    seed: int = 0
-
-    def check(self) -> None:
-        _expect("seed", self.seed, self.seed >= 0, "an integer >= 0")
 
 
 @dataclass(frozen=True)
@@ -212,7 +105,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         if not isinstance(cfg.get(name), DictConfig):
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
     solver = typed("solver", cfg.solver, SolverOptions())
-    _expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
+    expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     return Settings(
         dataset=_dataset(cfg.dataset),
         solver=solver,
@@ -268,7 +161,7 @@ def _like(key: str, value: Any, default: Any) -> Any:
         return str(value)
     if kind is float and type(value) is int:
         return float(value)
-    _expect(key, value, type(value) is kind, KIND_NAMES[kind])
+    expect(key, value, type(value) is kind, KIND_NAMES[kind])
     return value
 
 
@@ -316,17 +209,3 @@ def _known(section: str, given: Iterable[Any], known: Iterable[str]) -> None:
         if name not in known:
             key = f"{section}.{name}" if section else str(name)
             raise ConfigError(f"{key}: unknown key; there are: {', '.join(sorted(known))}")
-
-
-def _expect(name: str, value: Any, ok: bool, expected: str) -> None:
-    if not ok:
-        raise ConfigError(f"{name}: expected {expected}, got {value!r}")
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    _expect(name, value, value in choices, "one of " + ", ".join(choices))
-
-
-def default_workers() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -15,7 +15,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import ConfigError, Settings, TrackingOptions, default_workers, fingerprint, read, typed
+from pipeline.config import Settings, fingerprint, read, typed
+from pipeline.groups import ConfigError, TrackingOptions, default_workers
 
 EXPORT = "run.export: is of one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
 FIGURES = ("methods", "staleness", "regimes", "work")

@@ -20,8 +20,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import result
 from pipeline.compute import Compute
-from pipeline.config import ConfigError, Settings, read
+from pipeline.config import Settings, read
 from pipeline.graph import GRAPH, Job, figures
+from pipeline.groups import ConfigError
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.progress import Progress
 from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json

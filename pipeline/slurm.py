@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.config import ComputeOptions, ConfigError
+from pipeline.groups import ComputeOptions, ConfigError
 
 
 def slurm_cluster(options: ComputeOptions) -> Any:

@@ -19,8 +19,9 @@ from omegaconf import DictConfig
 
 from pipeline import sweep_table as table
 from pipeline.compute import REMOTE, Compute
-from pipeline.config import ComputeOptions, ConfigError, Settings, TrackingOptions, default_workers, fingerprint, read
+from pipeline.config import Settings, fingerprint, read
 from pipeline.graph import make_features
+from pipeline.groups import ComputeOptions, ConfigError, TrackingOptions, default_workers
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
 from pipeline.run import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, complete, experiment_name, places

@@ -19,7 +19,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipeline.config import TrackingOptions
+from pipeline.groups import TrackingOptions
 from pipeline.projection import project, project_sweep
 from pipeline.rundir import RunDir, read_json, write_json
 from storage.places import Place

@@ -21,7 +21,7 @@ from typing import Any
 from omegaconf import OmegaConf
 
 from pipeline.compute import pin_threads
-from pipeline.config import ComputeOptions
+from pipeline.groups import ComputeOptions
 from pipeline.interrupt import Stop
 from pipeline.run import DONE, INTERRUPTED, run
 from storage.files import working

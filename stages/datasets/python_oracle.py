@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.problems.python_oracle import Oracle, load_oracle, oracle_source
+from stages.problems.python_oracle import Oracle, load_oracle
+from stages.problems.user_code import oracle_source
 
 EVERY = 1000
 """Blocks between two reports."""

@@ -8,21 +8,16 @@ the columns of I that `coordinates(i)` lists. Oracles hold the GIL as Python doe
 
 from __future__ import annotations
 
-import functools
-import hashlib
-import importlib
-import inspect
 import json
 import threading
 from collections.abc import Mapping
-from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, objmode
 
 from stages.problems.protocol import FAST, JIT, frozen
+from stages.problems.user_code import oracle_source, user_module
 
 
 class Oracle:
@@ -238,30 +233,12 @@ def _object(spec: bytes) -> Oracle:
 
 def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle:
     """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
-    made = getattr(_module(oracle), oracle.partition(":")[2], None)
+    made = getattr(user_module(oracle), oracle.partition(":")[2], None)
     if not (isinstance(made, type) and issubclass(made, Oracle)):
         raise ValueError(f"python_oracle: {oracle} is no subclass of stages.problems.python_oracle.Oracle")
     make: Any = made
     found: Oracle = make(split, **arguments)
     return found
-
-
-@functools.cache
-def oracle_source(oracle: str) -> str:
-    """Hash of the file that ``module:Class`` is written in: what an oracle answers is part of what is computed."""
-    file = inspect.getsourcefile(_module(oracle))
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
-
-
-def _module(oracle: str) -> ModuleType:
-    name = oracle.partition(":")[0]
-    try:
-        return importlib.import_module(name)
-    except (ImportError, ValueError) as error:
-        raise ValueError(
-            f"python_oracle: cannot import {name!r} of {oracle!r} ({error}); expected module:Class, importable on every "
-            "machine that computes (set PYTHONPATH)"
-        ) from error
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle:

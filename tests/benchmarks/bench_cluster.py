@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from workers import Site, site
 
 from pipeline.compute import Compute
-from pipeline.config import ComputeOptions
+from pipeline.groups import ComputeOptions
 from stages.featurize import featurize, open_problem
 from stages.solver.gaps import exact_gaps
 from stages.solver.oracles import corners_at

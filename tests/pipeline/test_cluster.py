@@ -19,7 +19,7 @@ import zarr
 from workers import ROOT, Site, die, die_once, site, square
 
 from pipeline.compute import Compute
-from pipeline.config import ComputeOptions, SlurmOptions
+from pipeline.groups import ComputeOptions, SlurmOptions
 from pipeline.interrupt import Interrupted, Stop
 from stages.elsewhere import WorkerError
 from stages.featurize import featurize, open_problem

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.compute import WINDOW, Compute
-from pipeline.config import ComputeOptions
+from pipeline.groups import ComputeOptions
 from pipeline.interrupt import Interrupted, Stop
 
 KINDS = ("serial", "threads", "processes")

@@ -11,7 +11,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import CONF, ConfigError, RunOptions, Settings, on_this_machine, read
+from pipeline.config import CONF, Settings, on_this_machine, read
+from pipeline.groups import ConfigError, RunOptions
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent

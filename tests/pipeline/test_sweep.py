@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF, ConfigError
+from pipeline.config import CONF
+from pipeline.groups import ConfigError
 from pipeline.plan import SweepOptions, plan, sweep_options
 from stages.comparison import band, compare, first_at
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from fake_stages import trace, write_path
 
-from pipeline.config import TrackingOptions
+from pipeline.groups import TrackingOptions
 from pipeline.projection import CHILDREN, evenly, project
 from pipeline.rundir import RunDir, read_json, write_json
 from pipeline.tracking import MlflowTracker, SweepTracker, open_tracker

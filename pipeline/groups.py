@@ -1,0 +1,139 @@
+"""Groups of the configuration that change no number: where to compute, what to show, when to write, where a run lies."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from storage.places import place
+
+STAGES = ("featurize", "init_path", "solve", "verify", "evaluate", "figures")
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be run: one line that names the key and what was expected. Exit code 2."""
+
+
+@dataclass
+class SlurmOptions:
+    """What each Slurm job asks for."""
+
+    queue: str | None = None
+    account: str | None = None
+    walltime: str = "04:00:00"
+    cores: int = 1
+    """of a job; each is a worker of its own"""
+    memory: str = "4GB"
+    interface: str | None = None
+    """network interface that workers and scheduler reach each other by"""
+    directives: list[str] = field(default_factory=list)
+    """further #SBATCH lines, as in [--constraint=cascadelake]"""
+    prologue: list[str] = field(default_factory=list)
+    """shell lines before the worker starts, as in ["source venv/bin/activate"]"""
+
+
+@dataclass
+class ComputeOptions:
+    """Where blocks are computed; never part of a key."""
+
+    kind: str = "threads"
+    workers: int | None = None
+    address: str | None = None
+    """of a dask scheduler (cluster)"""
+    wait_seconds: float = 120.0
+    """how long a pass waits for a worker when there is none (cluster, slurm)"""
+    slurm: SlurmOptions = field(default_factory=SlurmOptions)
+
+    def check(self) -> None:
+        one_of("compute.kind", self.kind, ("serial", "threads", "processes", "cluster", "slurm"))
+        expect("compute.workers", self.workers, self.workers is None or self.workers >= 1, "an integer >= 1, or null")
+        expect("compute.wait_seconds", self.wait_seconds, 0 < self.wait_seconds < math.inf, "seconds > 0")
+        expect("compute.slurm.cores", self.slurm.cores, self.slurm.cores >= 1, "an integer >= 1")
+        if self.kind == "cluster":
+            known = self.address is not None and re.fullmatch(r"\w+://.+", self.address) is not None
+            expect("compute.address", self.address, known, "that of a scheduler, as in compute.address=tcp://host:8786")
+
+
+@dataclass
+class TrackingOptions:
+    """Where a run is also shown; never part of a key."""
+
+    kind: str = "mlflow"
+    uri: str | None = None
+
+    def check(self) -> None:
+        one_of("tracking.kind", self.kind, ("mlflow", "none"))
+
+
+@dataclass
+class CheckpointOptions:
+    """How often the state is written."""
+
+    every_seconds: float = 30.0
+
+    def check(self) -> None:
+        expect("checkpoint.every_seconds", self.every_seconds, 0 <= self.every_seconds < math.inf, "seconds >= 0")
+
+
+@dataclass
+class SnapshotOptions:
+    """Whether the solve leaves what its gaps can be computed from afterwards."""
+
+    every_passes: float = 0.0
+    """Effective passes between two snapshots, at least; 0: none."""
+
+    def check(self) -> None:
+        expect("snapshots.every_passes", self.every_passes, 0 <= self.every_passes < math.inf, "a number >= 0")
+
+
+@dataclass
+class RunOptions:
+    """Where the run lies, and which part of it is done now."""
+
+    root: str = "runs"
+    stage: str | None = None
+    until: str | None = None
+    """The last stage that is wanted; the run can be completed later."""
+    export: str | None = None
+    """A folder for a frozen copy of what the stages left."""
+    managed: bool = False
+    """Whether a program started this and may start it again: waits for its run, and stops when that program is gone."""
+
+    def check(self) -> None:
+        expect("run.root", self.root, bool(self.root), "a directory or a URL")
+        try:
+            place(self.root)
+        except ValueError as error:
+            raise ConfigError(f"run.root: {error}") from None
+        if self.stage is not None:
+            one_of("run.stage", self.stage, (*STAGES, "sync"))
+        if self.until is not None:
+            one_of("run.until", self.until, STAGES[:-1])
+            expect("run.until", self.until, self.stage is None, "null beside run.stage")
+
+
+@dataclass
+class SeedOptions:
+    """The one key that is in no group."""
+
+    seed: int = 0
+
+    def check(self) -> None:
+        expect("seed", self.seed, self.seed >= 0, "an integer >= 0")
+
+
+def expect(name: str, value: Any, ok: bool, expected: str) -> None:
+    if not ok:
+        raise ConfigError(f"{name}: expected {expected}, got {value!r}")
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    expect(name, value, value in choices, "one of " + ", ".join(choices))
+
+
+def default_workers() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
