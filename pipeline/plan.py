@@ -1,13 +1,15 @@
-"""What a sweep is made of: ordinary runs' configurations, those of a multirun, or variants × lambdas × seeds.
+"""What a sweep is made of: ordinary runs' configurations, those of a multirun, or variants × lambdas × tolerances × seeds.
 
 A variant is a name and the overrides that make it, as a command line would give them: `bcfw: [solver=bcfw]`. They come
-after the user's own, so that `solver.degree=2` on the command line holds for every variant that does not set it.
+after the user's own, so that `solver.degree=2` on the command line holds for every variant that does not set it. Paths
+are made the same way, a run each, beside them.
 """
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +21,7 @@ from pipeline.config import Settings, fingerprint, read, typed
 from pipeline.groups import ConfigError, TrackingOptions, default_workers
 
 EXPORT = "run.export: is of one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
-FIGURES = ("methods", "staleness", "regimes", "work")
+FIGURES = ("methods", "staleness", "regimes", "work", "frontier")
 
 
 @dataclass
@@ -30,10 +32,14 @@ class SweepOptions:
     """What the runs are shown as, see `stages.comparison`."""
     variants: dict[str, list[str]] = field(default_factory=dict)
     """Name to overrides."""
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    """The same of whole paths: each once, at the first seed, as configured and up to `verify`."""
     only: list[str] = field(default_factory=list)
-    """The variants that are wanted now; none named: all."""
+    """The variants and paths that are wanted now; none named: all."""
     lambdas: list[Any] = field(default_factory=list)
     """Values of `path.lambda`; `1/n` stands for one over the number of training blocks. Empty: as configured."""
+    tolerances: list[float] = field(default_factory=list)
+    """Values of `path.tolerance`, a run each. Empty: as configured."""
     seeds: list[int] = field(default_factory=lambda: [0])
     passes: float | None = None
     """`solver.max_passes` of the variants without a cache; null: as configured."""
@@ -50,12 +56,19 @@ class SweepOptions:
             raise ValueError(f"sweep.figure: expected one of {', '.join(FIGURES)}, got {self.figure!r}")
         if not self.variants:
             raise ValueError("sweep.variants: expected at least one, as in {bcfw: [solver=bcfw]}")
-        unknown = [name for name in self.only if name not in self.variants]
+        both = [name for name in self.paths if name in self.variants]
+        if both:
+            raise ValueError(f"sweep.paths: there is a variant named {both[0]!r} too; give it another name")
+        names = [*self.variants, *self.paths]
+        unknown = [name for name in self.only if name not in names]
         if unknown:
-            raise ValueError(f"sweep.only: no variant {unknown[0]!r}; there are: {', '.join(self.variants)}")
+            raise ValueError(f"sweep.only: no variant {unknown[0]!r}; there are: {', '.join(names)}")
         for value in self.lambdas:
             if value != "1/n" and not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise ValueError(f"sweep.lambdas: expected numbers > 0 or 1/n, got {value!r}")
+        for value in self.tolerances:
+            if not 0 < value < math.inf:
+                raise ValueError(f"sweep.tolerances: expected numbers > 0, got {value!r}")
         if not self.seeds or min(self.seeds) < 0:
             raise ValueError(f"sweep.seeds: expected integers >= 0, got {self.seeds!r}")
         for name in ("passes", "cached_passes", "rebase_passes"):
@@ -80,6 +93,8 @@ class Planned:
     source: Mapping[str, Any]
     experiment: str | None
     overrides: tuple[str, ...] = ()
+    tolerance: float | None = None
+    """Where the sweep says one."""
     status: str = "waiting"
     error: str = ""
 
@@ -132,7 +147,8 @@ def plan(
     source: Mapping[str, Any],
     experiment: str,
 ) -> list[Planned]:
-    """Every run of the sweep, variants within lambdas within seeds: the first results compare all variants.
+    """Every run of the sweep, variants within tolerances within lambdas within seeds: the first results compare all
+    variants. Then the paths.
 
     Parameters
     ----------
@@ -145,28 +161,40 @@ def plan(
     source : mapping
         What the data set says of its files.
     """
-    names = options.only or list(options.variants)
-    configs = {name: composed(options.variants[name], given, compose) for name in names}
+
+    def planned(name: str, cfg: DictConfig, seed: int, lam: Any = "", tolerance: float | None = None) -> Planned:
+        cfg.seed = seed
+        label = lam if isinstance(lam, str) else f"{lam:g}"
+        within = "" if tolerance is None else f"tolerance={tolerance:g}"
+        words = " ".join(word for word in (name, f"λ={label}" if label else "", within, f"seed={seed}") if word)
+        settings = read(cfg, experiment=experiment)
+        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        return Planned(words, name, label, seed, config, settings, source, experiment, tolerance=tolerance)
+
+    names = options.only or [*options.variants, *options.paths]
+    configs = {name: composed(options.variants[name], given, compose) for name in names if name in options.variants}
     jobs = []
-    for seed in options.seeds:
-        for lam in options.lambdas or [""]:
-            for name, base in configs.items():
-                cfg = copy.deepcopy(base)
-                cfg.seed = seed
-                if lam != "":
-                    cfg.path["lambda"] = 1.0 / blocks if lam == "1/n" else float(lam)
-                passes = options.passes if cfg.solver.cache.kind == "none" else options.cached_passes
-                if passes is not None:
-                    cfg.solver.max_passes = passes
-                if options.rebase_passes is not None:
-                    cfg.solver.rebase_steps = max(1, round(options.rebase_passes * blocks))
-                settings = read(cfg, experiment=experiment)
-                label = lam if isinstance(lam, str) else f"{lam:g}"
-                config: Any = OmegaConf.to_container(cfg, resolve=True)
-                words = " ".join(word for word in (name, f"λ={label}" if label else "", f"seed={seed}") if word)
-                jobs.append(Planned(words, name, label, seed, config, settings, source, experiment))
-    if len({(job.variant, job.lam, job.seed) for job in jobs}) < len(jobs):
-        raise ConfigError("sweep: the same variant, lambda and seed are asked for twice")
+    tolerances: list[float | None] = [*options.tolerances] or [None]
+    for seed, lam, tolerance in itertools.product(options.seeds, options.lambdas or [""], tolerances):
+        for name, base in configs.items():
+            cfg = copy.deepcopy(base)
+            if lam != "":
+                cfg.path["lambda"] = 1.0 / blocks if lam == "1/n" else float(lam)
+            if tolerance is not None:
+                cfg.path.tolerance = tolerance
+            passes = options.passes if cfg.solver.cache.kind == "none" else options.cached_passes
+            if passes is not None:
+                cfg.solver.max_passes = passes
+            if options.rebase_passes is not None:
+                cfg.solver.rebase_steps = max(1, round(options.rebase_passes * blocks))
+            jobs.append(planned(name, cfg, seed, lam, tolerance))
+    for name in names:
+        if name in options.paths:
+            jobs.append(
+                planned(name, composed([*options.paths[name], "run.until=verify"], given, compose), options.seeds[0])
+            )
+    if len({(job.variant, job.lam, job.tolerance, job.seed) for job in jobs}) < len(jobs):
+        raise ConfigError("sweep: the same variant, lambda, tolerance and seed are asked for twice")
     return jobs
 
 

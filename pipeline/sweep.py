@@ -1,9 +1,9 @@
 """A sweep: many ordinary runs over a bounded number of worker processes, a table, and figures over all of them.
 
-The runs are those of a Hydra multirun, or the variants × lambdas × seeds of an experiment (`pipeline.plan`). Each lies in
-its own run directory and resumes singly: a sweep that was interrupted or killed, issued again, skips what is complete and
-goes on with what is not. A run that fails, or whose worker dies twice, does not stop the others. Where a sweep lies,
-`<run.root>/sweeps/<experiment>-<key>`, depends on the science of its runs only.
+The runs are those of a Hydra multirun, or the variants × lambdas × tolerances × seeds of an experiment (`pipeline.plan`).
+Each lies in its own run directory and resumes singly: a sweep that was interrupted or killed, issued again, skips what is
+complete and goes on with what is not. A run that fails, or whose worker dies twice, does not stop the others. Where a sweep
+lies, `<run.root>/sweeps/<experiment>-<key>`, depends on the science of its runs only.
 """
 
 from __future__ import annotations

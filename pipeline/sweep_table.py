@@ -30,10 +30,10 @@ WORST = ("failed", "refused", "interrupted", "waiting")
 def row(job: Planned, directory: RunDir | None) -> Row:
     """A run of which nothing is known yet; a job that cannot be run has no directory."""
     return {
-        "name": job.name, "variant": job.variant, "lambda": job.lam, "seed": job.seed, "experiment": job.experiment,
-        "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None, "passes": None, "best_lambda": None,
-        "test_loss": None, "solve_seconds": None, "solve_status": "", "key": directory.key if directory else "",
-        "run": str(directory.path) if directory else "",
+        "name": job.name, "variant": job.variant, "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
+        "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
+        "passes": None, "best_lambda": None, "test_loss": None, "solve_seconds": None, "solve_status": "",
+        "key": directory.key if directory else "", "run": str(directory.path) if directory else "",
     }  # fmt: skip
 
 

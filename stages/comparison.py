@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stages.frontier import frontier
 from stages.gap_trace import read_gap_trace
 from storage.places import Place
 from storage.results import read_path
@@ -32,7 +33,7 @@ def compare(figure: str, runs: Runs, folder: Place) -> dict[str, Any]:
     ----------
     figure : str
         methods: gap against passes and seconds; staleness: with the ratio of stale to true gap; regimes: a grid of F and nu;
-        work: passes and seconds along a path or grid of lambdas.
+        work: passes and seconds along a path or grid of lambdas; frontier: what certified solutions and paths cost.
 
     Returns
     -------
@@ -42,6 +43,8 @@ def compare(figure: str, runs: Runs, folder: Place) -> dict[str, Any]:
     from stages import comparison_figures as paint
 
     (folder / "figures").mkdir(parents=True, exist_ok=True)
+    if figure == "frontier":
+        return frontier(runs, folder)
     if figure == "work":
         paths = [(name, read_path(place / "path.zarr")[0]) for name, _, _, place in runs]
         table = [

@@ -24,14 +24,14 @@ from storage.places import Place
 
 COLOURS = {
     "bcfw": "#2b6cb0", "bcfw cache": "#4fd1c5", "bcpfw": "#c53030", "bcpfw cache": "#f6ad55",
-    "bcafw": "#805ad5", "bcbfw": "#2f855a",
+    "bcafw": "#805ad5", "bcbfw": "#2f855a", "accelerated": "#000000", "multiplane": "#718096",
 }  # fmt: skip
 SPARE = ("#2b6cb0", "#dd6b20", "#2f855a", "#c53030", "#805ad5", "#718096", "#00a3c4", "#b7791f")
 AXES = {"passes": "effective passes", "seconds": "seconds"}
 
 
 @contextmanager
-def _figure(folder: Place, name: str, size: tuple[float, float], made: list[Place]) -> Iterator[Figure]:
+def figure_in(folder: Place, name: str, size: tuple[float, float], made: list[Place]) -> Iterator[Figure]:
     """A figure that is saved when the block ends well."""
     with rc_context(LOOK):
         figure = Figure(figsize=size, layout="constrained")
@@ -48,7 +48,8 @@ def style(variant: str, number: int) -> dict[str, Any]:
     words = variant.split("_")
     base = f"{words[0]} cache" if "cache" in words else words[0]
     colour = COLOURS.get(base, SPARE[number % len(SPARE)])
-    dash = "-" if "gap" in words else (":" if "permutation" in words else "--")
+    solid = "gap" in words or words[0] in ("accelerated", "multiplane")
+    dash = "-" if solid else (":" if "permutation" in words else "--")
     return {"color": colour, "ls": dash if words[0] in COLOURS else "-"}
 
 
@@ -83,7 +84,7 @@ def methods(curves: Curves, folder: Place) -> list[Place]:
     """`gaps.png`: a column a lambda; above over effective passes, below over seconds."""
     made: list[Place] = []
     by_lambda = _grouped(curves)
-    with _figure(folder, "gaps", (4.4 * len(by_lambda) + 1.8, 7.6), made) as figure:
+    with figure_in(folder, "gaps", (4.4 * len(by_lambda) + 1.8, 7.6), made) as figure:
         grid = figure.subplots(2, len(by_lambda), squeeze=False)
         for j, (lam, variants) in enumerate(by_lambda.items()):
             for i, over in enumerate(AXES):
@@ -106,7 +107,7 @@ def staleness(curves: Curves, folder: Place) -> list[Place]:
             return {"color": "black", "ls": "--"}
         return {"color": colormaps["viridis"](min(0.18 * number, 0.95)), "ls": "-"}
 
-    with _figure(folder, "staleness", (10.5, 3.9 * len(by_lambda)), made) as figure:
+    with figure_in(folder, "staleness", (10.5, 3.9 * len(by_lambda)), made) as figure:
         grid = figure.subplots(len(by_lambda), 2, squeeze=False)
         for row, (lam, variants) in zip(grid, by_lambda.items(), strict=True):
             _lines(row[0], variants, "passes", "gap", look)
@@ -129,7 +130,7 @@ def regimes(curves: Curves, folder: Place) -> list[Place]:
     """
     made: list[Place] = []
     by_lambda = _grouped(curves)
-    with _figure(folder, "regimes", (10.5, 4.2 * len(by_lambda)), made) as figure:
+    with figure_in(folder, "regimes", (10.5, 4.2 * len(by_lambda)), made) as figure:
         grid = figure.subplots(len(by_lambda), 2, squeeze=False)
         for row, (lam, variants) in zip(grid, by_lambda.items(), strict=True):
             for axes, over in zip(row, AXES, strict=True):
@@ -169,7 +170,7 @@ def work(paths: Sequence[tuple[str, Mapping[str, np.ndarray]]], folder: Place) -
     """`work.png`: effective passes and seconds spent down to each lambda, a line a run."""
     made: list[Place] = []
     names = list(dict.fromkeys(name for name, _ in paths))
-    with _figure(folder, "work", (10.0, 4.0), made) as figure:
+    with figure_in(folder, "work", (10.0, 4.0), made) as figure:
         for axes, (column, title) in zip(
             figure.subplots(1, 2),
             (("effective_passes", "effective passes"), ("seconds", "seconds of solving")),

@@ -40,6 +40,8 @@ LOOK: Any = {
     "lines.markersize": 4,
 }
 COLUMNS = ("lambda", "lambda_low", "gap", "hinge", "norm2", "effective_passes", "seconds")
+TAIL = 0.3
+"""How much of an interval that reaches down to 0 is drawn, as a share of its upper end."""
 SHOWN = 6
 """Test images in `segmentations.png`."""
 
@@ -114,12 +116,15 @@ def paint_path(figure: Figure, arrays: Mapping[str, np.ndarray], attrs: Mapping[
     _lambda_axis(lower, lam)
 
 
-def certified_gap(arrays: Mapping[str, np.ndarray], rule: str) -> tuple[np.ndarray, np.ndarray]:
-    """(lambda, bound) along all intervals [lambda_low, lambda_j] that end above 0 (DESIGN 2.5), in path order."""
+def certified_gap(arrays: Mapping[str, np.ndarray], rule: str, end: float = TAIL) -> tuple[np.ndarray, np.ndarray]:
+    """(lambda, bound) along all intervals [lambda_low, lambda_j] (DESIGN 2.5), in path order.
+
+    One that reaches down to 0 is followed as far as `end` times its breakpoint.
+    """
     at, bound = [], []
     for lam, low, gap, hinge, norm2 in zip(*(arrays[name] for name in COLUMNS[:5]), strict=True):
         if low <= 0.0:
-            x = np.geomspace(lam, 0.3 * lam, 30)
+            x = np.geomspace(lam, end * lam, 30)
             at.append(x)
             bound.append(np.minimum(gap + norm2 * (lam - x) ** 2 / (2 * x), max(gap, hinge)))
             continue
@@ -129,8 +134,13 @@ def certified_gap(arrays: Mapping[str, np.ndarray], rule: str) -> tuple[np.ndarr
     return np.concatenate(at), np.concatenate(bound)
 
 
-def gap_of_cells(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """(lambda, bound) along the cells of a two-sided path, from its first breakpoint down (`stages.solver.cells`)."""
+def gap_of_cells(
+    arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], end: float = TAIL
+) -> tuple[np.ndarray, np.ndarray]:
+    """(lambda, bound) along the cells of a two-sided path, from its first breakpoint down (`stages.solver.cells`).
+
+    The cell that reaches down to 0 is followed as far as `end` times its upper end.
+    """
     columns = (arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2"))
     points = [Point(lam, g, R, ell, N, lam**2 * N) for lam, g, R, ell, N in zip(*columns, strict=True)]
     zero_hinge = float(attrs["hinge_at_zero"])
@@ -141,7 +151,7 @@ def gap_of_cells(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> 
         above, below = points[k - 1], points[k] if k < len(points) else nothing
         pair = Pair(above, below, arrays["cell_inner"][c], arrays["cell_dual_inner"][c], zero_hinge)
         t, tau = arrays["cell_primal"][c], arrays["cell_dual"][c]
-        for lam in np.geomspace(high, low if low > 0.0 else 0.3 * high, 30):
+        for lam in np.geomspace(high, low if low > 0.0 else end * high, 30):
             share, primal = tau, pair.primal(lam, t)
             if low == 0.0:
                 share = tau * (min(1.0, above.ell * lam / above.dual_norm2) if above.dual_norm2 > 0.0 else 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 import signal
@@ -138,13 +139,53 @@ def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
     given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1"]
     options = sweep_options(composed(given))
     jobs = plan(options, given, composed, 626, {}, experiment)
-    assert len(jobs) == len(options.variants) * max(len(options.lambdas), 1) * len(options.seeds)
+    each = max(len(options.lambdas), 1) * max(len(options.tolerances), 1) * len(options.seeds)
+    assert len(jobs) == len(options.variants) * each + len(options.paths)
     assert len({job.settings.run_key({}) for job in jobs}) == len(jobs)
     assert {job.settings.path.lam for job in jobs if job.lam == "1/n"} <= {1 / 626}
     for job in jobs:
         assert job.settings.tracking.kind == "none"
         if options.rebase_passes:
             assert job.settings.solver.rebase_steps == round(626 * options.rebase_passes)
+
+
+def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
+    def composed(words: list[str]):
+        with initialize_config_dir(str(CONF), version_base="1.3"):
+            return compose("config", words)
+
+    options = SweepOptions(
+        variants={"a": ["solver=bcfw_gap", "path=single"], "b": ["path=single", "path.relative=true"]},
+        paths={"p": ["path=regpath", "path.eps=0.2"]}, lambdas=["1/n"], tolerances=[0.1, 1e-3], seeds=[3, 4], passes=7,
+    )  # fmt: skip
+    options.check()
+    given = ["dataset=ocr", "dataset.root=x", "run.until=solve"]
+    *solves, path = plan(options, given, composed, 5, {}, "x")
+    assert [(job.variant, job.tolerance, job.seed) for job in solves] == [
+        (name, tolerance, seed) for seed in (3, 4) for tolerance in (0.1, 1e-3) for name in ("a", "b")
+    ]
+    assert [job.settings.path.tolerance for job in solves] == 2 * [0.1, 0.1, 1e-3, 1e-3]
+    assert {(job.settings.solver.max_passes, job.settings.run.until) for job in solves if job.variant == "a"} == {
+        (7, "solve")
+    }
+    assert solves[2].name == "a λ=1/n tolerance=0.001 seed=3"
+    assert (path.name, path.settings.path.kind, path.settings.path.eps, path.seed) == ("p seed=3", "regpath", 0.2, 3)
+    assert (path.settings.solver.max_passes, path.settings.run.until) == (float("inf"), "verify")
+    (only,) = plan(dataclasses.replace(options, only=["p"]), given, composed, 5, {}, "x")
+    assert only.variant == "p"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"tolerances": [0.1, 0.0]}, "sweep.tolerances: expected numbers > 0, got 0.0"),
+        ({"paths": {"a": []}}, "sweep.paths: there is a variant named 'a' too"),
+        ({"only": ["q"], "paths": {"p": []}}, "sweep.only: no variant 'q'; there are: a, p"),
+    ],
+)
+def test_sweep_options__name_the_key(wrong: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SweepOptions(variants={"a": []}, **wrong).check()
 
 
 def test_plan__refuses_the_same_run_twice() -> None:
