@@ -85,15 +85,15 @@ def waiting_on(pool: ThreadPoolExecutor, problem: Problem) -> Spread:
 def waiting(arguments: argparse.Namespace) -> None:
     quick = python_oracle(n=arguments.blocks, width=4)
     slow = python_oracle(n=arguments.blocks, width=4, delay=arguments.seconds)
-    lam = 1.0 / slow.n
+    lam = arguments.lam
     print(
-        f"n = {slow.n}, d = {slow.d}, lambda = 1/n, an oracle of {1e3 * arguments.seconds:g} ms; to (P - D) / D <= 1e-3"
+        f"n = {slow.n}, d = {slow.d}, lambda = {lam:g}, an oracle of {1e3 * arguments.seconds:g} ms; to (P - D) / D <= 1e-3"
     )
     print(f"{'preset':16} {'tau':>4} {'workers':>8} {'calls':>8} {'from cache':>11} {'seconds':>8} {'speed-up':>9}")
     for preset in arguments.presets:
         solved(quick, preset, lam, 2, 0, 3.0)  # compile
         alone = 0.0
-        for size, workers in [(1, 1), (1, 16), *((size, size) for size in SIZES[1:])]:
+        for size, workers in [(size, size) for size in SIZES]:
             with ThreadPoolExecutor(workers) as pool:
                 solver, seconds = solved(slow, preset, lam, size, 0, np.inf, waiting_on(pool, slow))
             assert solver is not None
@@ -120,6 +120,7 @@ def main() -> None:
     two = commands.add_parser("waiting")
     two.add_argument("--seconds", type=float, default=0.02)
     two.add_argument("--blocks", type=int, default=100)
+    two.add_argument("--lam", type=float, default=0.1)
     two.add_argument("--presets", nargs="+", choices=PRESETS, default=["bcpfw_gap", "bcpfw_gap_cache"])
     two.set_defaults(run=waiting)
     arguments = parser.parse_args()
