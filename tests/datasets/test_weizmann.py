@@ -90,8 +90,9 @@ def test_weizmann__allows_a_mask_with_one_class(originals):
     assert not sink.arrays("train")["labels"].any()
 
 
-def test_weizmann__needs_a_root_that_exists_and_holds_the_data(tmp_path):
-    with pytest.raises(DataError, match=r"dataset\.root: missing"):
+def test_weizmann__needs_a_root_that_exists_and_holds_the_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("GAPWISE_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=r"dataset\.root: must be given"):
         open_dataset("weizmann", {"root": None})
     with pytest.raises(DataError, match="no such folder"):
         open_dataset("weizmann", {"root": tmp_path / "absent"})
