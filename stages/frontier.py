@@ -163,8 +163,9 @@ def solve_lines(table: Sequence[Row]) -> list[str]:
     for lam in dict.fromkeys(row["lambda"] for row in table):
         rows = [row for row in table if row["lambda"] == lam]
         seeds = max(row["seeds"] for row in rows)
+        of_seeds = f"median of {seeds} seeds [least–most]" if seeds > 1 else "one seed"
         title = f"λ = {lam}" + (f" = {rows[0]['value']:.3g}" if "/" in lam else "")
-        text += ["", f"{title}, (P − D)/D ≤ tolerance, median of {seeds} seeds [least–most]:", ""]
+        text += ["", f"{title}, (P − D)/D ≤ tolerance, {of_seeds}:", ""]
         cells = [["tolerance", "solver", *(HEADS[name] for name in MEASURES)]]
         for row in rows:
             costs = []
@@ -187,9 +188,10 @@ def solve_lines(table: Sequence[Row]) -> list[str]:
 def cost_cell(row: Row, name: str) -> str:
     """Median and range of one measure; how much was spent where the tolerance was not reached."""
     if not np.isfinite(row[name]):
-        spent = "passes" if name == "passes" else "seconds"
+        if name not in ("passes", "seconds"):
+            return "–"
         some = f"; {row['reached']} of {row['seeds']} seeds" if row["reached"] else ""
-        return f"not in {row[f'spent_{spent}']:.3g}{some}" if name in ("passes", "seconds") else "–"
+        return f"not in {_short(row[f'spent_{name}'])}{some}"
     least, most = row[f"{name} least"], row[f"{name} most"]
     return f"{_short(row[name])} [{_short(least)}–{_short(most)}]" if row["seeds"] > 1 else _short(row[name])
 

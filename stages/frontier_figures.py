@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from stages.comparison_figures import AXES, figure_in, style
 from stages.figures import BLUE, GREY, ORANGE, certified_gap, gap_of_cells
@@ -24,13 +25,16 @@ def paint_prices(table: Sequence[Row], folder: Place) -> Place:
     lams = list(dict.fromkeys(row["lambda"] for row in table))
     names = list(dict.fromkeys(row["variant"] for row in table))
     with figure_in(folder, "frontier", (4.2 * len(lams) + 1.8, 7.6), made) as figure:
-        grid = figure.subplots(2, len(lams), squeeze=False, sharey=True)
+        grid = figure.subplots(2, len(lams), squeeze=False, sharex="row", sharey=True)
         for j, lam in enumerate(lams):
             for i, over in enumerate(AXES):
                 for number, name in enumerate(names):
                     rows = [row for row in table if (row["variant"], row["lambda"]) == (name, lam)]
                     _price_line(grid[i, j], rows, over, name, style(name, number))
                 grid[i, j].set(xscale="log", yscale="log", xlabel="exact passes" if over == "passes" else over)
+                grid[i, j].xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                grid[i, j].xaxis.set_major_formatter("{x:g}")
+                grid[i, j].xaxis.set_minor_formatter(NullFormatter())
             value = next(row["value"] for row in table if row["lambda"] == lam)
             grid[0, j].set_title(f"λ = {lam} = {value:.3g}" if "/" in lam else f"λ = {value:.3g}")
         for axes in grid[:, 0]:
