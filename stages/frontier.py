@@ -164,8 +164,7 @@ def solve_lines(table: Sequence[Row]) -> list[str]:
         rows = [row for row in table if row["lambda"] == lam]
         seeds = max(row["seeds"] for row in rows)
         of_seeds = f"median of {seeds} seeds [least–most]" if seeds > 1 else "one seed"
-        title = f"λ = {lam}" + (f" = {rows[0]['value']:.3g}" if "/" in lam else "")
-        text += ["", f"{title}, (P − D)/D ≤ tolerance, {of_seeds}:", ""]
+        text += ["", f"{lambda_name(rows[0])}, (P − D)/D ≤ tolerance, {of_seeds}:", ""]
         cells = [["tolerance", "solver", *(HEADS[name] for name in MEASURES)]]
         for row in rows:
             costs = []
@@ -183,6 +182,12 @@ def solve_lines(table: Sequence[Row]) -> list[str]:
             cells.append([lam, f"{tolerance:g}", *(f"{won[0]} ({won[1]:.3g})" if won else "none" for won in named)])
         text += markdown(cells)
     return text
+
+
+def lambda_name(row: Row) -> str:
+    """As the sweep names it, and its value where that is not the same."""
+    lam, value = row["lambda"] or f"{row['value']:g}", f"{row['value']:.3g}"
+    return f"λ = {lam} = {value}" if "/" in lam else f"λ = {lam}"
 
 
 def cost_cell(row: Row, name: str) -> str:

@@ -11,7 +11,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from stages.comparison_figures import AXES, figure_in, style
 from stages.figures import BLUE, GREY, ORANGE, certified_gap, gap_of_cells
-from stages.frontier import PathRun, Row
+from stages.frontier import PathRun, Row, lambda_name
 from stages.solver.cells import Pair, Point, zero
 from storage.places import Place
 
@@ -35,8 +35,7 @@ def paint_prices(table: Sequence[Row], folder: Place) -> Place:
                 grid[i, j].xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 grid[i, j].xaxis.set_major_formatter("{x:g}")
                 grid[i, j].xaxis.set_minor_formatter(NullFormatter())
-            value = next(row["value"] for row in table if row["lambda"] == lam)
-            grid[0, j].set_title(f"λ = {lam} = {value:.3g}" if "/" in lam else f"λ = {value:.3g}")
+            grid[0, j].set_title(lambda_name(next(row for row in table if row["lambda"] == lam)))
         for axes in grid[:, 0]:
             axes.set_ylabel("certified (P − D) / D")
         handles, labels = grid[0, 0].get_legend_handles_labels()
