@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numba import types
+from numba import njit, types
 from numba.extending import overload_method
 
 JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True}
@@ -141,6 +141,15 @@ def loss(self, i, y):
 @_forward
 def scratch(self):
     return self.instance_class.scratch
+
+
+@njit(**FAST)
+def dot(a, b):
+    """<a, b>."""
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
 
 
 def frozen(array: np.ndarray, dtype: Any = None) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, objmode
 
-from stages.problems.protocol import FAST, JIT, frozen
+from stages.problems.protocol import JIT, dot, frozen
 from stages.problems.user_code import oracle_source, user_module
 
 
@@ -114,7 +114,7 @@ class PythonOracle(NamedTuple):
         _add(self.spec, i, y, c, out)
 
     def norm2(self, i, delta):
-        return _dot(delta, delta)
+        return dot(delta, delta)
 
     def push(self, i, c, delta, w):
         if self.ids.size == 0:
@@ -133,14 +133,6 @@ class PythonOracle(NamedTuple):
 
     def scratch(self):
         return (np.empty(0),)
-
-
-@njit(**FAST)
-def _dot(a, b):
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return total
 
 
 CALL: dict[str, Any] = {"_nrt": True}
@@ -170,7 +162,7 @@ def _features(spec, i, y, out):
 def _value(spec, i, theta, y):
     phi = np.empty(theta.size)
     _features(spec, i, y, phi)
-    return _dot(theta, phi)
+    return dot(theta, phi)
 
 
 @njit(**JIT)

@@ -9,19 +9,10 @@ from __future__ import annotations
 
 from numba import njit
 
-from stages.problems.protocol import FAST, PLAIN
+from stages.problems.protocol import PLAIN
 
 FW, PAIRWISE, AWAY, BEST = range(4)
 """Codes of `options.STEPS`, in its order; the first three are also the kinds of a single move."""
-
-
-@njit(**FAST)
-def dot(a, b):
-    """<a, b>."""
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return total
 
 
 @njit(**PLAIN)

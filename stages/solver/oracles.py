@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, PLAIN, Problem, frozen, max_label_length
+from stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
 from stages.solver.codes import FEW_ATOMS
 from stages.solver.compiled import driver
-from stages.solver.directions import dot
 from stages.solver.spread import HERE, Spread
 from stages.solver.supports import Pool, empty_pool
 

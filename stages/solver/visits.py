@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.pairs import pair_follow, pair_norm2, pair_push, score_labels
-from stages.problems.protocol import PLAIN
+from stages.problems.protocol import PLAIN, dot
 from stages.solver.codes import (
     AVERAGED,
     CACHE_FIRST,
@@ -28,7 +28,6 @@ from stages.solver.directions import (
     BEST,
     FW,
     PAIRWISE,
-    dot,
     gain,
     largest_step,
     line_search,

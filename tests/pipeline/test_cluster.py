@@ -278,7 +278,8 @@ def test_sweep__does_its_runs_on_the_workers_of_a_cluster(there: Site, tmp_path:
 
 
 SBATCH = """#!/bin/bash
-setsid bash "$1" > "$0.$$.log" 2>&1 &
+cp "$1" "$0.$$.sh"  # as Slurm does: the submitter deletes its file as soon as this returns
+setsid bash "$0.$$.sh" > "$0.$$.log" 2>&1 &
 echo "Submitted batch job $!"
 """
 SCANCEL = """#!/bin/bash
