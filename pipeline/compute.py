@@ -8,6 +8,7 @@ and for other machines. Results come in order and are one entry a block, so no s
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
 import os
@@ -149,9 +150,12 @@ class Compute:
             return self.cluster.map(fn, items)
         results: dict[int, R] = {}
         for _ in range(1 + DEATHS):
-            pool = self._process_pool()
-            left = {pool.submit(fn, items[k]): k for k in range(len(items)) if k not in results}
-            if self._collect(left, results):
+            pool, left = self._process_pool(), dict[Future[R], int]()
+            with contextlib.suppress(BrokenProcessPool):  # a worker that died while the others were being started
+                for k in range(len(items)):
+                    if k not in results:
+                        left[pool.submit(fn, items[k])] = k
+            if self._collect(left, results) and len(results) == len(items):
                 return [results[k] for k in range(len(items))]
             self._processes = None
         raise WorkersDiedError(

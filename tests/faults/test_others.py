@@ -140,8 +140,9 @@ def test_workers__that_all_die_are_an_error(folder: Path, work: tuple[str, Work,
     process = place.start()
     wait_for(process, lambda: what.begins(place))
     before = place.generation
-    assert kill_workers(process, 1000) >= 2
+    killed = kill_workers(process, 1000)
     done = ended(process)
+    assert killed >= 2, done.err
     assert done.code == 1, done.err
     assert "compute: workers died" in done.err
     assert "Traceback" not in done.err

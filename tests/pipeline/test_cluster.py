@@ -5,17 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import zarr
 from workers import ROOT, Site, die, die_once, site, square
 
 from pipeline.compute import Compute
@@ -99,6 +96,23 @@ def test_map_tasks__goes_on_when_a_process_dies(tmp_path: Path) -> None:
         assert compute.map_tasks(die_once, items) == list(range(6))
         with pytest.raises(RuntimeError, match="died 3 times"):
             compute.map_tasks(die, [0])
+
+
+def test_map_tasks__goes_on_when_a_process_dies_before_all_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    send, sent = ProcessPoolExecutor.submit, []
+
+    def send_and_kill(pool: ProcessPoolExecutor, *what: Any) -> Future[int]:
+        future = send(pool, *what)
+        sent.append(future)
+        if len(sent) == 1:
+            for process in list(pool._processes.values()):
+                process.kill()
+            wait([future])
+        return future
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", send_and_kill)
+    with Compute(ComputeOptions("processes", 2)) as compute:
+        assert compute.map_tasks(square, range(4)) == [0, 1, 4, 9]
 
 
 def test_map_blocks__is_ordered_on_a_cluster(there: Site) -> None:
@@ -212,104 +226,3 @@ def test_slurm__writes_the_job_script() -> None:
     assert script.index("module load x") < script.index("distributed.cli.dask_worker")
     assert f"distributed.cli.dask_worker {address} --name dummy-name --nthreads 1" in script
     assert "--nworkers 4" in script
-
-
-PIPELINE = (
-    "dataset=python_oracle", "dataset.oracle=python_task:Pairs", "+dataset.arguments.n=40",
-    "path=single", "path.lambda=0.1", "path.tolerance=0.02", "solver=bcpfw_gap", "tracking=none",
-    "checkpoint.every_seconds=1000",
-)  # fmt: skip
-
-
-def pipeline(runs: Path, *words: str) -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-    command = [sys.executable, "-m", "pipeline", *PIPELINE, *words, f"run.root={runs}"]
-    return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def arrays_of(runs: Path, name: str = "*") -> dict[str, bytes]:
-    (path,) = runs.glob(f"{name}/path.zarr")
-    group = zarr.open_group(path, mode="r")
-    return {name: np.asarray(array).tobytes() for name, array in group.arrays() if name != "seconds"}
-
-
-def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same_bits(tmp_path: Path) -> None:
-    slow = "+dataset.arguments.delay=0.004"
-    with site(tmp_path / "site", 1) as there:
-        ways = ("compute=cluster", f"compute.address={there.address}", "compute.wait_seconds=2", slow)
-        first = pipeline(tmp_path / "far", *ways)
-        state = tmp_path / "far"
-        wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")) and any(state.glob("*/manifest.json")), first)
-        there.kill(0)
-        _, said = first.communicate(timeout=300)
-        assert first.returncode == 1, said
-        assert "error: compute: no worker at" in said
-        assert any(state.glob("*/state/HEAD.json")), "the point where the pass began is committed"
-        there.add()
-        second = pipeline(tmp_path / "far", *ways)
-        wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")), second)
-        second.send_signal(signal.SIGTERM)
-        _, said = second.communicate(timeout=300)
-        assert second.returncode == 143, said
-        third = pipeline(tmp_path / "far", *ways)
-        _, said = third.communicate(timeout=600)
-        assert third.returncode == 0, said
-        assert not any(state.glob("*/.tmp-weights"))
-    near = pipeline(tmp_path / "near", "compute=serial", slow)
-    _, said = near.communicate(timeout=600)
-    assert near.returncode == 0, said
-    assert arrays_of(tmp_path / "far") == arrays_of(tmp_path / "near")
-
-
-def test_sweep__does_its_runs_on_the_workers_of_a_cluster(there: Site, tmp_path: Path) -> None:
-    words = ("-m", "seed=0,1", "compute=cluster", f"compute.address={there.address}")
-    far = pipeline(tmp_path / "far", *words)
-    said, errors = far.communicate(timeout=600)
-    assert far.returncode == 0, errors
-    assert "2 runs, 0 complete; 2 workers" in errors
-    assert said.count("done") >= 2
-    (log, _) = sorted((tmp_path / "far").glob("python_oracle-*/attempts/*/.hydra/config.yaml"))
-    assert "kind: serial" in log.read_text()
-    near = pipeline(tmp_path / "near", "seed=1", "compute=serial")
-    _, errors = near.communicate(timeout=600)
-    assert near.returncode == 0, errors
-    (name,) = (path.name for path in (tmp_path / "near").glob("python_oracle-*"))
-    assert arrays_of(tmp_path / "far", name) == arrays_of(tmp_path / "near")
-
-
-SBATCH = """#!/bin/bash
-cp "$1" "$0.$$.sh"  # as Slurm does: the submitter deletes its file as soon as this returns
-setsid bash "$0.$$.sh" > "$0.$$.log" 2>&1 &
-echo "Submitted batch job $!"
-"""
-SCANCEL = """#!/bin/bash
-kill -KILL -- "-$1"
-"""
-
-
-def test_run__on_slurm_jobs_by_a_stand_in_for_its_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("dask_jobqueue")
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    for name, text in (("sbatch", SBATCH), ("scancel", SCANCEL)):
-        (commands / name).write_text(text)
-        (commands / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ['PATH']}")
-    far = pipeline(tmp_path / "far", "compute=slurm", "compute.workers=2", "compute.slurm.interface=lo")
-    _, said = far.communicate(timeout=600)
-    assert far.returncode == 0, said
-    logs = list(commands.glob("sbatch.*.log"))
-    assert len(logs) == 2
-    assert any("Registered to" in log.read_text() for log in logs)
-    near = pipeline(tmp_path / "near", "compute=serial")
-    _, said = near.communicate(timeout=600)
-    assert near.returncode == 0, said
-    assert arrays_of(tmp_path / "far") == arrays_of(tmp_path / "near")
-
-
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)
