@@ -176,18 +176,18 @@ def rebuild(
     arrays: Mapping[str, np.ndarray],
     b: int,
     stored: np.ndarray,
-    averaged: bool,
+    own: bool,
     spread: Spread = HERE,
 ) -> Rebuilt:
-    """Breakpoint b of a path, whose weights are `stored`; an averaged w is no function of its supports, its gap is P - D."""
+    """Breakpoint b, whose weights are `stored`; a w of its `own` is no function of its supports, and its gap is P - D."""
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
-    w = stored if averaged else clip(problem, point.v)
+    w = stored if own else clip(problem, point.v)
     gap, hinge = exact(problem, w, point.mu, point.ell, spread)
     mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
     primal = 0.5 * lam * norm2 + hinge
     dual = dual_at(problem, mean_ell, point.v, lam)
-    error = 0.0 if averaged else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
-    return Rebuilt(norm2, primal - dual if averaged else gap, hinge, mean_ell, point.simplex_error, error, primal, dual)
+    error = 0.0 if own else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
+    return Rebuilt(norm2, primal - dual if own else gap, hinge, mean_ell, point.simplex_error, error, primal, dual)
 
 
 def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:

@@ -105,7 +105,7 @@ def solve(
             start = init_path(problem, path, spread)
         solver = begin(problem, solver_options, path, start, seed, spread=spread)
     else:
-        solver, start = _restored(problem, solver_options, committed, seed)
+        solver, start = _restored(problem, solver_options, path, committed, seed)
         solver.spread = spread
         attempt.sides = _restored_sides(committed)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
@@ -136,7 +136,8 @@ def solve(
         "kappa": path.kappa,
         "lambda_min": path.lambda_min if start is None else lowest(path, start),
         "certified": path.kind != "heuristic",
-        "averaging": solver_options.averaging,
+        "own_primal": not path.is_path
+        and (solver_options.averaging != "none" or solver_options.schedule == "accelerated"),
         "n": problem.n,
         "d": problem.d,
         **({} if start is None else scalars_of(start)),
@@ -254,7 +255,9 @@ def trace_rows(solver: Solver) -> np.ndarray:
     return np.array(solver.trace, dtype=float).reshape(-1, len(TRACE))
 
 
-def _restored(problem: Problem, options: SolverOptions, commit: Commit, seed: int) -> tuple[Solver, PathStart | None]:
+def _restored(
+    problem: Problem, options: SolverOptions, path: PathOptions, commit: Commit, seed: int
+) -> tuple[Solver, PathStart | None]:
     """The solver at a committed rebase point."""
     a, attrs = commit.arrays, commit.attrs
     supports = Supports(
@@ -270,7 +273,7 @@ def _restored(problem: Problem, options: SolverOptions, commit: Commit, seed: in
     state.counters[:] = a["counters"]
     rng = np.random.default_rng(0)
     rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
-    solver = Solver(problem, options, state, rng, seed, fresh=True)
+    solver = Solver(problem, options, state, rng, seed, fresh=True, own_primal=not path.is_path)
     solver.at = Counts(**attrs["counts"])
     solver.centre = a["centre"]
     solver.trace = [tuple(row) for row in a["trace"].tolist()]

@@ -127,10 +127,10 @@ class Audit:
         total = self.arrays["lambda"].size
         results: list[Rebuilt | None] = [None] * total
 
-        averaged = self.attrs["averaging"] != "none"
+        own = bool(self.attrs["own_primal"])
 
         def recompute(b: int, inner: Spread) -> None:
-            results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), averaged, inner)
+            results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), own, inner)
             self.report(b + 1, total, "verify")
 
         self.spread.points(recompute, total)

@@ -18,6 +18,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults-table", metavar="FILE", help="write what tests/faults found as a markdown table")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """The table of faults is made by one process, which has seen them all."""
+    if config.getoption("--faults-table"):
+        config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """Root of the real data sets ($GAPWISE_DATA, else ../shared/data beside the clone); skips where they are absent."""

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from stages.problems.protocol import Problem
-from stages.solver.accelerated import solve_cached
+from stages.solver.accelerated import dual_and_excess, solve_cached
 from stages.solver.accelerated import start as start_cached
 from stages.solver.codes import AVERAGED, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, Counts
 from stages.solver.gaps import ExactGaps, batch_driver, exact_gaps
 from stages.solver.loop import State, steps_driver
-from stages.solver.objective import Certificate, dual_value, squared_norm
+from stages.solver.objective import Certificate, squared_norm
 from stages.solver.options import SAMPLERS, SolverOptions, Status
 from stages.solver.oracles import corners_at, load_exact
 from stages.solver.sampling import MAX_GAP, tree_rebuild
@@ -55,10 +55,12 @@ class Solver:
     """float64, (d,): the proximal centre y while kappa > 0."""
     fresh: bool = False
     """Just restored: the state is at a rebase point already."""
+    own_primal: bool = True
+    """Whether a certified w may be another one than that of its dual point: not on a path of breakpoints."""
     untouched: bool = False
     """An exact pass is under way and has changed nothing: should it fail, the rebase point before it can be committed."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """The primal point of the last certificate: the derived w, or the averaged one."""
+    """The primal point of the last certificate: the derived w, the averaged one, or that of a proximal problem."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (n,): hinges of the blocks at the last exact pass."""
 
@@ -91,12 +93,12 @@ class Solver:
 
     def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
         """The certificate of the present point; without `hinge` it follows from the gap (cone bounds only)."""
-        P, S, lam = self.problem, self.state, self.at.lam
+        S, lam = self.state, self.at.lam
         ell, norm2 = float(S.z_ell[1]), squared_norm(S.w)
         if hinge is None:
             hinge = gap + ell - lam * norm2
-        dual = dual_value(ell, S.u, S.w, lam, P.lower, P.upper)
-        return Certificate(lam, gap, hinge, ell, norm2, dual)
+        dual, excess = dual_and_excess(self)
+        return Certificate(lam, gap + excess, hinge, ell, norm2, dual)
 
     def warm_up(self) -> None:
         """Compile or load what a solve calls, so that seconds count solving; changes no bit of what follows."""
@@ -203,9 +205,9 @@ class Solver:
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
 
-    def visit(self, **choices: Any) -> None:
-        """One visit of every block: `stepping.visit`."""
-        visit(self, **choices)
+    def visit(self, times: int = 1, **choices: Any) -> None:
+        """Visits of every block: `stepping.visit`."""
+        visit(self, times, **choices)
 
     def take_steps(self, threshold: float) -> None:
         """Steps until the next rebase point: `stepping.take_steps`."""
@@ -229,7 +231,7 @@ class Solver:
         Returns
         -------
         Status, Certificate
-            The certificate belongs to the derived point; None when interrupted.
+            The certificate belongs to `weights`; None when interrupted.
         """
         if self.options.schedule != "steps":
             return solve_cached(self, tolerance, boundary, relative=relative)

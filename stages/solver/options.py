@@ -67,9 +67,9 @@ class AccelerationOptions:
     """Moves a visit: between the block's own atoms after the first."""
     cached_passes: int = 2
     """Cached passes between two recentrings."""
-    inner_target: float = 0.5
+    inner_target: float = 0.55
     """The inner loop ends when its gap is below this share of the exact pass's."""
-    skip_share: float = 0.1
+    skip_share: float = 0.07
     """A block whose gap is below this share of the mean one sits out three visits."""
     unused_passes: int = 15
     """Labellings without weight not chosen for this many exact passes are dropped."""

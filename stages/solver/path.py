@@ -72,7 +72,13 @@ def begin(problem: Problem, solver_options, path: PathOptions, start: PathStart 
     else:
         pool, lam, initial = corners_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls
     solver = Solver(
-        problem, solver_options, new_state(problem, pool, average), np.random.default_rng(seed), seed, **more
+        problem,
+        solver_options,
+        new_state(problem, pool, average),
+        np.random.default_rng(seed),
+        seed,
+        own_primal=not path.is_path,
+        **more,
     )
     solver.start_lambda(lam, 0, exact_due=path.is_path and path.rule == "paper")
     solver.at.initial_calls = initial

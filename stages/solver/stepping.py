@@ -55,12 +55,13 @@ def run(solver: Any, flags: Flags, order: np.ndarray, steps: int) -> int:
         steps, order = steps - made, order[made:]
 
 
-def visit(solver: Any, **choices: Any) -> None:
-    """One visit of every block, in a fresh seeded permutation (a fixed order diverges under momentum)."""
-    order = np.random.default_rng([solver.seed, solver.at.permutations]).permutation(solver.problem.n)
+def visit(solver: Any, times: int = 1, **choices: Any) -> None:
+    """So many visits of every block, each in a fresh seeded permutation (a fixed order diverges under momentum)."""
+    rng = np.random.default_rng([solver.seed, solver.at.permutations])
+    order = np.concatenate([rng.permutation(solver.problem.n) for _ in range(times)])
     solver.at.permutations += 1
     flags = flags_of(solver, -1.0, NEVER, sampler=PERMUTATION, **choices)
-    run(solver, flags, order, solver.problem.n)
+    run(solver, flags, order, order.size)
 
 
 def take_steps(solver: Any, threshold: float) -> None:

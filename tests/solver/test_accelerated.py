@@ -15,10 +15,12 @@ LAM = 0.05
 SCHEDULES = ("accelerated", "multiplane_half")
 
 
-def solver_of(problem, schedule="accelerated", lam=LAM):
+def solver_of(problem, schedule="accelerated", lam=LAM, *, own_primal=True):
     options = SolverOptions(schedule=schedule, cache=CacheOptions(kind="gap"), max_passes=3000.0)
     options.check()
-    return begin(problem, options, PathOptions(kind="single", lam=lam), None, 0)
+    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, 0)
+    solver.own_primal = own_primal
+    return solver
 
 
 def never(solver):
@@ -27,15 +29,19 @@ def never(solver):
 
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_accelerated__reaches_the_optimum(name, schedule):
+@pytest.mark.parametrize("own_primal", [True, False])
+def test_accelerated__reaches_the_optimum(name, schedule, own_primal):
     problem = TINY[name]()
-    solver = solver_of(problem, schedule)
+    solver = solver_of(problem, schedule, own_primal=own_primal)
     status, point = solver.solve(1e-6, never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
     assert solver.at.kappa == 0.0
-    assert point.primal == pytest.approx(primal_value(problem, solver.state.w, LAM), abs=1e-9)
+    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
+    if not own_primal or schedule == "multiplane_half":
+        np.testing.assert_array_equal(solver.weights, solver.state.w)  # what the supports give
 
 
 @pytest.mark.parametrize("name", sorted(TINY))

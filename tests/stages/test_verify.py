@@ -108,6 +108,15 @@ def test_verify__passes_averages_and_relative_tolerances() -> None:
         assert verify(TINY["multiclass"](), run)["certified"]
 
 
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_verify__knows_a_primal_point_that_is_not_that_of_the_supports(tmp_path: Path, name: str) -> None:
+    run = copy_of(solved(name, "grid", schedule="accelerated"), tmp_path)
+    assert verify(TINY[name](), run)["certified"]
+    change("weights", (1, 0), lambda x: x + 0.1)(zarr.open_group(run / "path.zarr", mode="a"))
+    with pytest.raises(CertificateError, match="breakpoint 1"):
+        verify(TINY[name](), run)
+
+
 @pytest.mark.parametrize("rule", ["one_sided", "paper"])
 def test_verify__samples_bound_what_enumeration_finds(rule: str) -> None:
     """A sampled gap is P at some w less a dual value: at least what w's P exceeds the optimum by."""
