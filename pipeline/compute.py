@@ -45,6 +45,16 @@ class WorkersDiedError(RuntimeError):
     """Worker processes that ended on the same work again and again."""
 
 
+class _Processes(ProcessPoolExecutor):
+    """Says of a pool that a death has broken that it is broken, whatever of it the death has closed by then."""
+
+    def submit(self, fn: Callable[..., R], /, *arguments: Any, **named: Any) -> Future[R]:
+        try:
+            return super().submit(fn, *arguments, **named)
+        except OSError as error:  # "handle is closed": between a death and the pool's notice of it
+            raise BrokenProcessPool(str(error)) from error
+
+
 class Compute:
     """Context manager; pools start at first use and are gone at exit.
 
@@ -210,7 +220,7 @@ class Compute:
     def _process_pool(self) -> ProcessPoolExecutor:
         if self._processes is None:
             context = multiprocessing.get_context("spawn")
-            self._processes = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_start_worker)
+            self._processes = _Processes(self.workers, mp_context=context, initializer=_start_worker)
         return self._processes
 
 

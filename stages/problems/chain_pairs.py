@@ -85,12 +85,18 @@ def follow_pair(y, z, T, labels, gram, start, c, theta, work):
 def few_scores(ids, values, row_ptr, first, T, labels_, w, transitions, labels, slots, theta, found):
     """The node and transition scores that the labellings labels[slots] look at; other entries of theta are arbitrary.
 
-    found[k] <- the sum of those of labels[slots[k]].
+    found[k] <- the sum of those of labels[slots[k]]. A token that has one label in all of them counts as 0 in all.
     """
     K, o, p = np.int64(labels_), U(transitions), U(T) * U(labels_)
+    first_slot = U(slots[0])
+    for t in range(T):
+        theta[U(t) * U(K) + U(labels[first_slot, U(t)])] = 0.0
     for slot in slots:
         for t in range(T):
-            theta[U(t) * U(K) + U(labels[U(slot), U(t)])] = np.nan
+            one, other = U(labels[first_slot, U(t)]), U(labels[U(slot), U(t)])
+            mark = 0.0 if one == other else np.nan  # a score that is wanted; NaN stays NaN whatever is added
+            theta[U(t) * U(K) + one] += mark
+            theta[U(t) * U(K) + other] += mark
     for k in range(slots.size):
         s, total, before = U(slots[k]), 0.0, U(0)
         for t in range(T):

@@ -56,9 +56,9 @@ def pair_follow(P, i, c, y, z, w, theta, delta):
 
 @_optional
 def score_labels(P, i, w, labels, slots, theta, found):
-    """theta <- B_i^T w, at least wherever one of the labellings y_k = labels[slots[k]] looks at it.
+    """theta <- B_i^T w, at least wherever the labellings y_k = labels[slots[k]] differ; found[k] <- <theta, m_i(y_k)>.
 
-    found[k] <- <theta, m_i(y_k)>.
+    What they have in common may count as anything that is the same for all: only differences of `found` matter.
     """
     P.scores(i, w, theta)
     length = P.label_ptr[i + 1] - P.label_ptr[i]
