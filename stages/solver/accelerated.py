@@ -43,6 +43,10 @@ MOST_RECENTRINGS = 300
 FINISH_PASSES = 10
 """Cached passes between two exact passes of the finish."""
 
+PER_RATE = 4.0
+"""The share of the estimate that cached passes leave is at most this often sqrt(lambda / (lambda + kappa)), the rate of the
+outer iterations: a proximal problem solved more loosely takes from them what momentum gives (Catalyst's criterion)."""
+
 EARLY = 1.5
 """Estimate over tolerance at which an exact pass at a fixed point is due: the estimate sums gaps at points on the way, and
 the true gap at the last one was 0.5 to 0.7 of it on OCR, at five lambdas. Nothing is lost by a pass that comes too early:
@@ -164,11 +168,21 @@ def leave(solver: Any) -> None:
         solver.derive()
 
 
+def outer_rate(solver: Any) -> float:
+    """sqrt(lambda / (lambda + kappa)): what an accelerated outer iteration takes off the gap, as a share of it."""
+    return math.sqrt(solver.at.lam / (solver.at.lam + solver.at.kappa))
+
+
+def inner_share(solver: Any) -> float:
+    """The share of the exact pass's estimate below which cached passes end."""
+    return min(solver.options.acceleration.inner_target, PER_RATE * outer_rate(solver))
+
+
 def cached_passes(solver: Any, estimate: float) -> None:
-    """Cached passes with momentum until their gap is below `inner_target` of the exact pass's estimate."""
+    """Cached passes with momentum until their gap is below the `inner_share` of the exact pass's estimate."""
     at, P, options = solver.at, solver.problem, solver.options.acceleration
-    q = at.lam / (at.lam + at.kappa)
-    most_momentum = (1.0 - math.sqrt(q)) / (1.0 + math.sqrt(q))
+    rate, share = outer_rate(solver), inner_share(solver)
+    most_momentum = (1.0 - rate) / (1.0 + rate)
     t, last_dual, w_before = 1.0, -math.inf, solver.state.w.copy()
     skip_below = options.skip_share * estimate / P.n
     solver.state.skip[:] = 0
@@ -191,7 +205,7 @@ def cached_passes(solver: Any, estimate: float) -> None:
             S.u[:] = (at.kappa * solver.centre + at.lam * v) / (at.lam + at.kappa)
             if P.lower.size:
                 clip_into(S.u, P.lower, P.upper, S.w)
-        if remaining < options.inner_target * estimate:
+        if remaining < share * estimate:
             return
 
 

@@ -68,7 +68,7 @@ class AccelerationOptions:
     cached_passes: int = 2
     """Cached passes between two recentrings."""
     inner_target: float = 0.55
-    """The inner loop ends when its gap is below this share of the exact pass's."""
+    """The inner loop ends when its gap is below this share of the exact pass's; a lower one where kappa is large."""
     skip_share: float = 0.07
     """A block whose gap is below this share of the mean one sits out three visits."""
     unused_passes: int = 15

@@ -7,7 +7,8 @@ import pytest
 from dense import optimum, primal_value
 from tiny import TINY, multiclass
 
-from stages.solver.accelerated import dual_and_excess
+from stages.solver import accelerated
+from stages.solver.accelerated import dual_and_excess, inner_share
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path import begin
 
@@ -100,3 +101,20 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
 
     solver.solve(1e-6, boundary)
     np.testing.assert_array_equal(solver.state.w, np.clip(solver.state.u, problem.lower, problem.upper))
+
+
+def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypatch):
+    """With kappa far above lambda momentum needs more cached passes than `inner_target` asks for."""
+    solver = solver_of(multiclass(n=60), lam=0.005)
+    assert inner_share(solver) == solver.options.acceleration.inner_target
+    solver.at.kappa = 99.0 * solver.at.lam
+    assert inner_share(solver) == pytest.approx(0.4)
+    passes = {}
+    for name, per_rate in (("tight", accelerated.PER_RATE), ("loose", np.inf)):
+        monkeypatch.setattr(accelerated, "PER_RATE", per_rate)
+        solver = solver_of(multiclass(n=60), lam=0.005)
+        solver.options.acceleration.c = 3.0  # kappa = 127 lambda
+        status, _ = solver.solve(1e-5, never)
+        assert status is Status.CONVERGED
+        passes[name] = solver.oracle_calls / solver.problem.n
+    assert passes["tight"] < passes["loose"]
