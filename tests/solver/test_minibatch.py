@@ -232,51 +232,6 @@ def test_limits__hold_to_the_oracle_call(cache) -> None:
     assert max(np.diff(calls)) == 3 * problem.n
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("cache", ["none", "gap"])
-def test_batches__are_of_distinct_blocks_and_leave_the_tree_as_the_gaps_say(sampler, cache) -> None:
-    problem = multiclass(n=20)
-    batches = []
-
-    def call(fn, split, w, parts):
-        batches.append(np.concatenate(parts))
-        return [fn(problem, w, part) for part in parts]
-
-    choices = {"sampler": sampler, "cache": cache, "refresh_every": 0, "rebase_steps": 50}
-    solver = solver_of(problem, lam=0.01, spread=Spread(elsewhere=call), batch_size=8, **choices)
-    solver.rebase()
-    if sampler in ("gap", "max_gap"):
-        solver.state.gap[3:] = 0.01
-        solver.rebuild_tree()
-    for _ in range(4):
-        solver.take_steps(-1.0)
-        tree = solver.state.tree.copy()
-        solver.rebuild_tree()
-        np.testing.assert_array_equal(solver.state.tree, tree)
-    assert {batch.size for batch in batches} >= {8}
-    assert all(np.unique(batch).size == batch.size for batch in batches)
-    if sampler in ("gap", "max_gap"):
-        assert batches[0][:3].tolist() == [0, 1, 2], "blocks whose gap is not known come first"
-
-
-def test_uniform_batches__are_drawn_without_favour() -> None:
-    problem = multiclass(n=5)
-    solver = solver_of(problem, sampler="uniform", step="fw", batch_size=3, rebase_steps=3, refresh_every=0)
-    seen = np.zeros((3, 5))
-
-    def call(fn, split, w, parts):
-        for place, part in enumerate(parts):
-            seen[place, part[0]] += 1.0
-        return [fn(problem, w, part) for part in parts]
-
-    solver.rebase()
-    solver.spread = Spread(elsewhere=call)
-    for _ in range(600):
-        solver.take_steps(-1.0)
-    assert seen.sum(axis=1).tolist() == [600.0] * 3
-    np.testing.assert_allclose(seen / 600, 0.2, atol=4.0 * np.sqrt(0.16 / 600))
-
-
 @pytest.mark.parametrize("cache", ["none", "gap"])
 def test_slow_python_oracle__waits_side_by_side_and_gives_the_same_bits(monkeypatch, cache) -> None:
     answer, lock, waiting, most = Pairs.max_oracle, threading.Lock(), 0, 0
@@ -304,15 +259,3 @@ def test_slow_python_oracle__waits_side_by_side_and_gives_the_same_bits(monkeypa
         assert most <= 4
         found.append(bits(solver))
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.parametrize(
-    ("choices", "says"),
-    [
-        ({"batch_size": 0}, r"solver\.batch_size: expected an integer >= 1, got 0"),
-        ({"batch_size": 2, "schedule": "accelerated"}, r"solver\.batch_size: expected 1, for schedule=accelerated"),
-    ],
-)
-def test_options__refuse_sizes_that_cannot_be(choices, says) -> None:
-    with pytest.raises(ValueError, match=says):
-        SolverOptions(cache=CacheOptions(kind="gap"), **choices).check()

@@ -1,0 +1,83 @@
+"""Solves that are stopped anywhere and go on, and the comparison of what they leave."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from stages.solve import solve
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from storage.results import read_path, read_trace
+
+LOWEST = 0.1
+MEASURED = {"seconds", "timestamp_ms"}
+SINGLE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}
+PATHS = {
+    "one_sided": {},
+    "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.01},
+    "two_sided_relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.03, "relative": True},
+    "paper": {"rule": "paper", "lambda_min": 0.5},
+    "heuristic": {"kind": "heuristic", "kappa": 0.7},
+    "heuristic_paper": {"kind": "heuristic", "rule": "paper", "kappa": 0.7, "lambda_min": 0.5},
+    **{
+        f"grid_{warm}": {"kind": "grid", "lambdas": [1.0, 0.3, 0.1], "warm_start": warm, "tolerance": 5e-3}
+        for warm in ("none", "keep_primal", "keep_dual")
+    },
+    "grid_relative": {"kind": "grid", "lambdas": [0.1, 1.0], "relative": True, "tolerance": 0.02},
+    "single": SINGLE,
+}
+
+
+def options_of(**choices) -> SolverOptions:
+    cache = CacheOptions(kind=choices.pop("cache", "gap"), capacity=choices.pop("capacity", 50))
+    options = SolverOptions(cache=cache, **{"rebase_steps": 5, "refresh_every": 2, "max_passes": 500.0, **choices})
+    options.check()
+    return options
+
+
+def path_of(**choices) -> PathOptions:
+    path = PathOptions(**{"eps": 0.1, "kappa": 0.9, "lambda_min": LOWEST, **choices})
+    path.check()
+    return path
+
+
+def solved(problem, run: Path, options: SolverOptions, path: PathOptions, **more) -> Status:
+    return solve(problem, options, path, run, key="k", **{"seed": 3, "every_seconds": math.inf, **more})
+
+
+class StopAfter:
+    """stop() is True at the next rebase point but `left`."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+def stopped_and_resumed(problem, run: Path, options: SolverOptions, path: PathOptions, stops, **more) -> int:
+    """Solve to the end, stopping after so many rebase points each time; returns how often it was interrupted."""
+    times = 0
+    for left in stops:
+        status = solved(problem, run, options, path, stop=StopAfter(left), **more)
+        if status is not Status.INTERRUPTED:
+            break
+        assert not (run / "path.zarr").exists()
+        times += 1
+    else:
+        solved(problem, run, options, path, **more)
+    return times
+
+
+def assert_same_results(one: Path, other: Path) -> None:
+    (a, a_attrs), (b, b_attrs) = (read_path(run / "path.zarr") for run in (one, other))
+    assert a_attrs == b_attrs
+    assert a.keys() == b.keys()
+    for name in a.keys() - MEASURED:
+        assert a[name].dtype == b[name].dtype
+        assert a[name].shape == b[name].shape, name
+        assert a[name].tobytes() == b[name].tobytes(), name
+    rows, others = read_trace(one), read_trace(other)
+    for name in rows.keys() - MEASURED:
+        assert rows[name].tobytes() == others[name].tobytes(), name

@@ -1,0 +1,157 @@
+"""Solve, stopped anywhere and going on: the same bits as if nothing had happened (DESIGN 3.2)."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from solved import (
+    PATHS,
+    SINGLE,
+    StopAfter,
+    assert_same_results,
+    options_of,
+    path_of,
+    solved,
+    stopped_and_resumed,
+)
+from tiny import TINY, multiclass
+
+from stages.init_path import init_path
+from stages.solver import two_sided
+from stages.solver.options import SAMPLERS, SCHEDULES, STEPS, Status
+from stages.solver.spread import Spread
+from storage.commits import CommitStore
+from storage.results import read_path, read_trace
+
+
+@pytest.mark.parametrize(("sampler", "step", "cache"), list(itertools.product(SAMPLERS, STEPS, ("none", "gap"))))
+@pytest.mark.parametrize("averaging", ["none", "weighted"])
+def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, cache, averaging) -> None:
+    problem = multiclass(n=9)
+    options = options_of(sampler=sampler, step=step, cache=cache, averaging=averaging, max_passes=30.0)
+    path = path_of(**SINGLE)
+    whole = solved(problem, tmp_path / "whole", options, path)
+    assert whole in (Status.CONVERGED, Status.PASS_LIMIT)
+    stops = np.random.default_rng(0).integers(1, 6, size=4)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 1
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
+@pytest.mark.parametrize("kind", PATHS)
+def test_resume__is_bit_equal_along_every_path(tmp_path: Path, name: str, kind: str) -> None:
+    problem, options, path = TINY[name](), options_of(rebase_steps=4), path_of(**PATHS[kind])
+    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+    breakpoints = read_path(tmp_path / "whole" / "path.zarr")[0]["lambda"].size
+    assert breakpoints >= {"single": 1, "grid_relative": 2}.get(kind, 3)
+    rng = np.random.default_rng(len(name))
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, rng.integers(0, 6, size=8)) >= 2
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper"])
+def test_start__that_is_known_is_not_found_again_and_changes_no_bit(tmp_path: Path, monkeypatch, kind: str) -> None:
+    problem, options, path = TINY["chain"](), options_of(), path_of(**PATHS[kind])
+    assert solved(problem, tmp_path / "found", options, path) is Status.CONVERGED
+    start = init_path(problem, path)
+    monkeypatch.setattr("stages.solve.init_path", None)
+    assert solved(problem, tmp_path / "given", options, path, start=start) is Status.CONVERGED
+    assert_same_results(tmp_path / "found", tmp_path / "given")
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
+def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: str, monkeypatch) -> None:
+    """Steps many times too long: lambdas are solved between others, which wait in the committed state."""
+    monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
+    problem, options, path = TINY[name](), options_of(rebase_steps=4), path_of(**PATHS["two_sided"])
+    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+    trace = read_trace(tmp_path / "whole")["lambda"]
+    assert np.any(np.diff(trace) > 0.0)
+    stops = np.random.default_rng(len(name)).integers(0, 4, size=12)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 4
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    lams = read_path(tmp_path / "parts" / "path.zarr", ("lambda",))[0]["lambda"]
+    assert np.all(np.diff(lams) < 0.0)
+
+
+@pytest.mark.parametrize("schedule", [s for s in SCHEDULES if s != "steps"])
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid_keep_dual", "single"])
+def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, kind: str) -> None:
+    problem, options = TINY["multiclass_cone"](), options_of(schedule=schedule)
+    path = path_of(**{**PATHS[kind], **({"tolerance": 1e-6} if kind == "single" else {})})
+    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+    stops = np.random.default_rng(1).integers(1, 4, size=6)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 2
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"sampler": "gap", "batch_step": True, "step": "fw"},
+        {"sampler": "gap", "degree": 2.0},
+        {"sampler": "permutation", "capacity": 2, "problem": "chain"},
+        {"sampler": "uniform", "refresh_every": 0, "averaging": "none"},
+        {"sampler": "gap", "batch_size": 4, "problem": "chain"},
+        {"sampler": "permutation", "batch_size": 3, "cache": "none", "step": "away"},
+    ],
+    ids=["batch", "degree", "capacity", "no_refresh", "mini_batch", "mini_batch_permutation"],
+)
+def test_resume__is_bit_equal_with_every_other_choice(tmp_path: Path, choices) -> None:
+    problem = TINY[choices.get("problem", "multiclass")]()
+    options = options_of(**{name: value for name, value in choices.items() if name != "problem"})
+    path = path_of(lambda_min=0.02)
+    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+    stops = np.random.default_rng(2).integers(1, 9, size=6)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 2
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "heuristic", "grid_keep_primal"])
+def test_commits__at_every_point_or_never_give_the_same_bits(tmp_path: Path, monkeypatch, kind: str) -> None:
+    problem, options, path = TINY["multiclass"](), options_of(), path_of(**PATHS[kind])
+    solved(problem, tmp_path / "never", options, path)
+    assert not (tmp_path / "never" / "state").exists()
+    made = []
+    commit = CommitStore.commit
+    monkeypatch.setattr(CommitStore, "commit", lambda *args: (made.append(1), commit(*args)))
+    points = []
+    solved(problem, tmp_path / "always", options, path, every_seconds=0.0, report=points.append)
+    assert len(made) == len(points) >= 5
+    assert_same_results(tmp_path / "never", tmp_path / "always")
+
+
+def test_resume__from_the_last_commit_of_a_process_that_died(tmp_path: Path) -> None:
+    """What was solved since the last commit is solved again, to the same bits."""
+    problem, options, path = TINY["multiclass"](), options_of(), path_of(lambda_min=0.02)
+
+    class Killed(BaseException):
+        pass
+
+    class DieAfter(StopAfter):
+        def __call__(self) -> bool:
+            if super().__call__():
+                raise Killed
+            return False
+
+    solved(problem, tmp_path / "whole", options, path)
+    assert solved(problem, tmp_path / "parts", options, path, stop=StopAfter(4)) is Status.INTERRUPTED
+    with pytest.raises(Killed):
+        solved(problem, tmp_path / "parts", options, path, stop=DieAfter(6))
+    solved(problem, tmp_path / "parts", options, path)
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_resume__does_not_depend_on_the_workers(tmp_path: Path) -> None:
+    problem, options, path = multiclass(n=40), options_of(), path_of()
+
+    def backwards(fn, ranges):
+        results = {part: fn(*part) for part in reversed(ranges)}
+        return [results[part] for part in ranges]
+
+    solved(problem, tmp_path / "whole", options, path)
+    stopped_and_resumed(problem, tmp_path / "parts", options, path, [5, 9], spread=Spread(backwards))
+    assert_same_results(tmp_path / "whole", tmp_path / "parts")

@@ -1,0 +1,220 @@
+"""Verify believes nothing: any number that is not so is found, with its lambda."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from tiny import TINY
+from verified import copy_of, problem_of, solved
+
+from stages.verify import CertificateError, verify
+
+
+def change(name: str, at, value: Callable) -> Callable:
+    """Tamper with one entry of an array."""
+
+    def tamper(group: zarr.Group) -> None:
+        array = group[name][...]
+        array[at] = value(array[at])
+        group[name][...] = array
+
+    return tamper
+
+
+def moved_alpha(group: zarr.Group) -> None:
+    """Still on the simplex: weight moved from one labelling of a block to another."""
+    offset, alpha = group["support_offset"][1], group["support_alpha"][...]
+    i = int(np.argmax(np.diff(offset)))
+    assert offset[i + 1] - offset[i] >= 2
+    share = 0.01 * alpha[offset[i]]
+    alpha[offset[i]] -= share
+    alpha[offset[i] + 1] += share
+    group["support_alpha"][...] = alpha
+
+
+def scaled_alpha(group: zarr.Group) -> None:
+    first = int(group["support_offset"][1][0])
+    change("support_alpha", first, lambda x: x + 1e-6)(group)
+
+
+def other_label(group: zarr.Group) -> None:
+    atom = int(group["support_offset"][1][0])
+    change("support_label", int(group["label_offset"][atom]), lambda y: (y + 1) % 2)(group)
+
+
+def keep_rows(group: zarr.Group, rows: np.ndarray) -> None:
+    """The breakpoints of these numbers and no others."""
+    for _, array in list(group.arrays()):
+        if array.metadata.dimension_names[0] == "breakpoint":
+            values = array[...][rows]
+            array.resize(values.shape)
+            array[...] = values
+
+
+def drop_breakpoint(group: zarr.Group) -> None:
+    keep_rows(group, np.delete(np.arange(group["lambda"].size), 1))
+
+
+def keep_last_two(group: zarr.Group) -> None:
+    keep_rows(group, np.arange(group["lambda"].size - 2, group["lambda"].size))
+
+
+def drop_last(group: zarr.Group) -> None:
+    keep_rows(group, np.arange(group["lambda"].size - 1))
+
+
+def smaller_top(group: zarr.Group) -> None:
+    """As if init_path had found a third of psi~: consistent in itself, and wrong."""
+    group.attrs["psi_norm2"] = group.attrs["psi_norm2"] / 3.0
+    group.attrs["lam_top"] = group.attrs["lam_top"] / 3.0
+
+
+def only_smaller_top(group: zarr.Group) -> None:
+    group.attrs["lam_top"] = group.attrs["lam_top"] / 3.0
+
+
+def other_hinge_at_zero(group: zarr.Group) -> None:
+    group.attrs["hinge_at_zero"] = group.attrs["hinge_at_zero"] * 0.9
+
+
+SMALL = 2e-6
+TAMPER = {
+    "hinge": (change("hinge", 1, lambda x: x - SMALL), "breakpoint 1.*hinge is stored as"),
+    "norm2": (change("norm2", 1, lambda x: x * (1 + SMALL) + SMALL), "breakpoint 1.*norm2 is stored as"),
+    "gap": (change("gap", 1, lambda x: x - SMALL), "breakpoint 1.*gap is stored as"),
+    "loss_dual": (change("loss_dual", 1, lambda x: x + SMALL), "breakpoint 1.*loss_dual is stored as"),
+    "primal": (change("primal", 1, lambda x: x - SMALL), "breakpoint 1.*primal is stored as"),
+    "dual": (change("dual", 1, lambda x: x + SMALL), "breakpoint 1.*dual is stored as"),
+    "nan": (change("gap", 1, lambda x: np.nan), "breakpoint 1.*gap is stored as nan"),
+    "lambda": (change("lambda", 1, lambda x: x * (1 - SMALL)), "breakpoint 1|no breakpoint covers"),
+    "weight": (change("weights", (1, 2), lambda x: x + SMALL), "breakpoint 1.*stored weights differ"),
+    "alpha": (moved_alpha, "breakpoint 1"),
+    "simplex": (scaled_alpha, "breakpoint 1.*simplex"),
+    "label": (other_label, "breakpoint 1"),
+}
+LOWS = {
+    "low": (change("lambda_low", 1, lambda x: x * 0.9), r"lambda .*breakpoint 1.*the gap reaches"),
+    "low nan": (change("lambda_low", 1, lambda x: np.nan), "breakpoint 1"),
+    "low negative": (change("lambda_low", 1, lambda x: -1.0), "breakpoint 1.*the gap reaches inf"),
+    "low zero": (change("lambda_low", 1, lambda x: 0.0), "breakpoint 1.*the gap reaches"),
+    "high low": (change("lambda_low", 1, lambda x: x * 1.01), "no breakpoint covers"),
+    "missing breakpoint": (drop_breakpoint, "no breakpoint covers"),
+    "missing beginning": (keep_last_two, r"breakpoint 0.*the gap reaches"),
+    "missing end": (drop_last, "ends above lambda_min"),
+    "hinge at zero": (other_hinge_at_zero, "hinge_at_zero is stored as"),
+}
+TOPS = {
+    "smaller top": (smaller_top, "psi_norm2 is stored as"),
+    "only smaller top": (only_smaller_top, "the gap of w = 0"),
+}
+
+
+CELLS = {
+    "low": (change("cell_low", -1, lambda x: 0.1 * x), "interval.*the gap reaches"),
+    "low zero": (change("cell_low", -1, lambda x: 0.0), "interval.*the gap reaches"),
+    "low nan": (change("cell_low", 3, lambda x: np.nan), "its ends are no interval"),
+    "hole": (change("cell_high", 3, lambda x: 0.99 * x), "no cell covers this interval"),
+    "beginning": (change("cell_high", 0, lambda x: 1e9), "the largest lambdas"),
+    "end": (change("cell_low", -1, lambda x: x * 1.1), "ends above"),
+    "other t": (change("cell_primal", 3, lambda x: x[::-1] * [1.0, 0.0]), "interval.*the gap reaches"),
+    "other tau": (change("cell_dual", 3, lambda x: 0.7 * x), "interval.*the gap reaches"),
+    "negative t": (change("cell_primal", 3, lambda x: [1.2, -0.2]), "the shares t = .* are none"),
+    "too much tau": (change("cell_dual", 3, lambda x: [0.7, 0.7]), "the shares tau = .* are none"),
+    "inner": (change("cell_inner", 3, lambda x: x * (1 + 1e-5)), "inner is stored as"),
+    "dual inner": (change("cell_dual_inner", 3, lambda x: x * (1 + 1e-5)), "dual_inner is stored as"),
+    "interval": (change("cell_interval", 3, lambda x: x + 1), "inner is stored as|the gap reaches"),
+    "no interval": (change("cell_interval", 3, lambda x: 99), "there is no such interval"),
+    "missing breakpoint": (drop_breakpoint, "inner is stored as"),
+    "missing end": (drop_last, "inner is stored as"),
+    "hinge at zero": (other_hinge_at_zero, "hinge_at_zero is stored as"),
+    "smaller top": (smaller_top, "psi_norm2 is stored as"),
+}
+
+
+@pytest.mark.parametrize("what", CELLS)
+def test_verify__finds_a_cell_that_is_not_so(tmp_path: Path, what: str) -> None:
+    assert_found("two_sided", *CELLS[what], tmp_path)
+
+
+SCALES = {
+    "too small": (
+        change("cell_primal", -1, lambda x: 0.5 + 0.5 * x - [0.0, 0.5]),
+        "the scaled weights have a mean hinge",
+    ),
+    "not at all": (change("cell_primal", -1, lambda x: [1.0, 0.0]), "the gap reaches 1 >"),
+    "too large": (change("cell_primal", -1, lambda x: x * 1.5), "the gap reaches"),
+    "of two": (change("cell_primal", -1, lambda x: [x[0], 0.1]), "nothing but a breakpoint's w"),
+}
+
+
+@pytest.mark.parametrize("what", SCALES)
+def test_verify__finds_weights_without_hinge_that_are_not_so(tmp_path: Path, what: str) -> None:
+    assert_found("two_sided_whole", *SCALES[what], tmp_path)
+
+
+def assert_found(kind: str, tamper: Callable, message: str, folder: Path) -> None:
+    run = copy_of(solved("multiclass", kind), folder)
+    tamper(zarr.open_group(run / "path.zarr", mode="a"))
+    with pytest.raises(CertificateError) as error:
+        verify(problem_of("multiclass", kind), run)
+    found = json.loads((run / "verify.json").read_text())
+    assert found["certified"] is False
+    assert any(re.search(message, line) for line in found["broken"]), found["broken"]
+    assert all(line.startswith("lambda ") for line in found["broken"])
+    assert found["broken"][0] in str(error.value)
+
+
+@pytest.mark.parametrize("what", TAMPER)
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid"])
+def test_verify__finds_a_number_that_is_not_so(tmp_path: Path, kind: str, what: str) -> None:
+    assert_found(kind, *TAMPER[what], tmp_path)
+
+
+@pytest.mark.parametrize("what", LOWS)
+@pytest.mark.parametrize("kind", ["one_sided", "paper"])
+def test_verify__finds_a_lambda_that_nothing_certifies(tmp_path: Path, kind: str, what: str) -> None:
+    assert_found(kind, *LOWS[what], tmp_path)
+
+
+@pytest.mark.parametrize("what", TOPS)
+def test_verify__finds_a_top_that_is_too_low(tmp_path: Path, what: str) -> None:
+    assert_found("one_sided", *TOPS[what], tmp_path)
+
+
+def test_verify__finds_a_gap_above_the_tolerance_it_claims(tmp_path: Path) -> None:
+    """Every number as it is, and the promise a tenth of what was solved to."""
+    for kind in ("grid", "relative"):
+        run = copy_of(solved("multiclass", kind), tmp_path / kind)
+        zarr.open_group(run / "path.zarr", mode="a").attrs["eps"] = 1e-6
+        with pytest.raises(CertificateError, match=r"breakpoint 0.*the duality gap .* is above"):
+            verify(TINY["multiclass"](), run)
+
+
+def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, monkeypatch) -> None:
+    """Were the certificate's formula wrong, an exact pass between two breakpoints would say so."""
+    from stages.verify import Audit
+
+    run = copy_of(solved("multiclass", "one_sided"), tmp_path)
+    group = zarr.open_group(run / "path.zarr", mode="a")
+    lams = group["lambda"][...]
+    assert lams.size >= 6
+    change("lambda_low", 1, lambda x: lams[5])(group)
+    monkeypatch.setattr(Audit, "gap_below", lambda *args: 0.0)
+    keep_rows(group, np.setdiff1d(np.arange(lams.size), [2, 3, 4]))
+    with pytest.raises(CertificateError, match=r"sampled\): an exact pass finds a gap"):
+        verify(TINY["multiclass"](), run, samples=60)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_verify__knows_a_primal_point_that_is_not_that_of_the_supports(tmp_path: Path, name: str) -> None:
+    run = copy_of(solved(name, "grid", schedule="accelerated"), tmp_path)
+    assert verify(TINY[name](), run)["certified"]
+    change("weights", (1, 0), lambda x: x + 0.1)(zarr.open_group(run / "path.zarr", mode="a"))
+    with pytest.raises(CertificateError, match="breakpoint 1"):
+        verify(TINY[name](), run)

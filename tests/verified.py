@@ -1,0 +1,54 @@
+"""Small runs for the tests of verify: solved once, copied where they are tampered with."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
+from tiny import TINY, multiclass
+
+from stages.solve import solve
+from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+
+KINDS = {
+    "one_sided": {"lambda_min": 0.05},
+    "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.3},
+    "two_sided_whole": {"rule": "two_sided", "kappa": 0.7, "eps": 0.05, "relative": True},
+    "paper": {"rule": "paper", "lambda_min": 0.3},
+    "whole": {"eps": 0.4},
+    "heuristic": {"kind": "heuristic", "kappa": 0.7, "lambda_min": 0.05},
+    "grid": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
+    "relative": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
+    "single": {"kind": "single", "lam": 0.1, "tolerance": 1e-3},
+    "limited": {"lambda_min": 0.05, "eps": 0.001},
+}
+
+
+def problem_of(name: str, kind: str):
+    """Tiny data; where the hinge has to fall to eps, data that can be told apart."""
+    if not kind.endswith("whole"):
+        return TINY[name]()
+    assert name == "multiclass"
+    return multiclass(width=9, classes=3)
+
+
+FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-verify-")
+
+
+@functools.cache
+def solved(name: str, kind: str, **choices) -> Path:
+    run = Path(tempfile.mkdtemp(dir=FOLDER.name))
+    path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind]})
+    limit = 6.0 if kind == "limited" else 1000.0
+    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=limit, rebase_steps=20, **choices)
+    options.check()
+    status = solve(problem_of(name, kind), options, path, run, key="k", seed=0)
+    assert status is (Status.PASS_LIMIT if kind == "limited" else Status.CONVERGED)
+    return run
+
+
+def copy_of(run: Path, folder: Path) -> Path:
+    shutil.copytree(run, folder / "run")
+    return folder / "run"
