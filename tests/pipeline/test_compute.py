@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from workers import die, die_once, square
 
 from pipeline.compute import WINDOW, Compute
 from pipeline.groups import ComputeOptions
@@ -17,27 +18,10 @@ from pipeline.interrupt import Interrupted, Stop
 KINDS = ("serial", "threads", "processes")
 
 
-def square(x: int) -> int:
-    return x * x
-
-
 def fail_at_three(x: int) -> int:
     if x == 3:
         raise ValueError("image 3: no mask")
     return x
-
-
-def die_once(item: tuple[str, int]) -> int:
-    """Ends its process the first time it sees item 2."""
-    flag, number = Path(item[0]), item[1]
-    if number == 2 and not flag.exists():
-        flag.touch()
-        os._exit(1)
-    return number
-
-
-def die(x: int) -> int:
-    os._exit(1)
 
 
 def threads_set(x: int) -> str:
