@@ -1,8 +1,7 @@
 """Compiled kernels of chains: sparse scores, Viterbi, Gram norms, sparse updates. Layouts as in `chain`.
 
 Indices are unsigned: with signed ones the compiler must allow for negative, wrapping indices and does not vectorise
-(four times slower). Eight rows enter each pass of an inner loop, whose result is then loaded, stored and checked for
-overlap only once for all of them.
+(four times slower). Rows of K >= 8 labels are summed and compared eight labels at a time (`packed`).
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from stages.problems.packed import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
 from stages.problems.protocol import FAST, PLAIN
 
 U = np.uint64
@@ -19,50 +19,41 @@ FEW = 4
 
 
 @njit(**PLAIN)
-def _binary_scores(ids, start, stop, labels, w, theta, offset):
-    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop]."""
-    K, o, j = U(labels), U(offset), start
-    for b in range(K):
-        theta[o + U(b)] = 0.0
-    while j + 8 <= stop:
-        r0, r1, r2, r3 = U(ids[j]) * K, U(ids[j + 1]) * K, U(ids[j + 2]) * K, U(ids[j + 3]) * K
-        r4, r5, r6, r7 = U(ids[j + 4]) * K, U(ids[j + 5]) * K, U(ids[j + 6]) * K, U(ids[j + 7]) * K
-        for b in range(K):
-            k = U(b)
-            theta[o + k] += ((w[r0 + k] + w[r1 + k]) + (w[r2 + k] + w[r3 + k])) + (
-                (w[r4 + k] + w[r5 + k]) + (w[r6 + k] + w[r7 + k])
-            )
-        j += 8
-    while j < stop:
-        r0 = U(ids[j]) * K
-        for b in range(K):
-            k = U(b)
-            theta[o + k] += w[r0 + k]
-        j += 1
-
-
-@njit(**PLAIN)
-def _valued_scores(ids, values, start, stop, labels, w, theta, offset):
-    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], each times its value."""
+def _token_scores(ids, values, start, stop, labels, w, theta, offset):
+    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], each times its value if there are any."""
     K, o = U(labels), U(offset)
-    for b in range(K):
-        theta[o + U(b)] = 0.0
-    for j in range(start, stop):
-        r0, x = U(ids[j]) * K, values[j]
+    if labels < WIDTH:
         for b in range(K):
-            k = U(b)
-            theta[o + k] += x * w[r0 + k]
+            theta[o + U(b)] = 0.0
+        for j in range(start, stop):
+            r, x = U(ids[j]) * K, values[j] if values.size else 1.0
+            for b in range(K):
+                theta[o + U(b)] += x * w[r + U(b)]
+        return
+    for first in range(0, labels, GROUP):
+        c0, c1, c2, c3 = columns(first, labels)
+        sum0 = sum1 = sum2 = sum3 = broadcast(0.0)
+        if values.size:
+            for j in range(start, stop):
+                r, x = U(ids[j]) * K, broadcast(np.float64(values[j]))
+                sum0, sum1 = add(sum0, multiply(x, load(w, r + c0))), add(sum1, multiply(x, load(w, r + c1)))
+                sum2, sum3 = add(sum2, multiply(x, load(w, r + c2))), add(sum3, multiply(x, load(w, r + c3)))
+        else:
+            for j in range(start, stop):
+                r = U(ids[j]) * K
+                sum0, sum1 = add(sum0, load(w, r + c0)), add(sum1, load(w, r + c1))
+                sum2, sum3 = add(sum2, load(w, r + c2)), add(sum3, load(w, r + c3))
+        store(theta, o + c0, sum0)
+        store(theta, o + c1, sum1)
+        store(theta, o + c2, sum2)
+        store(theta, o + c3, sum3)
 
 
 @njit(**PLAIN)
 def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
     """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
-    if values.size == 0:
-        for t in range(T):
-            _binary_scores(ids, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
-    else:
-        for t in range(T):
-            _valued_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
+    for t in range(T):
+        _token_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
     o, p = U(transitions), U(T * K)
     for j in range(U(K * K)):
         k = U(j)
@@ -70,47 +61,28 @@ def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
 
 
 @njit(**PLAIN)
-def _larger(a, b):
-    return a if a > b else b
-
-
-@njit(**PLAIN)
 def _best_predecessors(theta, step, labels, before, here, best):
-    """here[b] <- max_a before[a] + transition(a, b); theta[step:] holds (K, K), `before`, `here` are places in best."""
+    """best[here + b] <- max_a best[before + a] + transition(a, b); theta[step:] holds the transitions (K, K)."""
     K, p, h = U(labels), U(before), U(here)
-    x0, r0 = best[p], U(step)
-    for j in range(K):
-        b = U(j)
-        best[h + b] = x0 + theta[r0 + b]
-    a = U(1)
-    while a + U(8) <= K:
-        q, r0 = p + a, U(step) + a * K
-        x0, x1, x2, x3 = best[q], best[q + U(1)], best[q + U(2)], best[q + U(3)]
-        x4, x5, x6, x7 = best[q + U(4)], best[q + U(5)], best[q + U(6)], best[q + U(7)]
-        r1, r2, r3 = r0 + K, r0 + U(2) * K, r0 + U(3) * K
-        r4, r5, r6, r7 = r0 + U(4) * K, r0 + U(5) * K, r0 + U(6) * K, r0 + U(7) * K
+    if labels < WIDTH:
+        for b in range(K):
+            best[h + U(b)] = -np.inf
         for j in range(K):
-            b = U(j)
-            low = _larger(
-                _larger(x0 + theta[r0 + b], x1 + theta[r1 + b]), _larger(x2 + theta[r2 + b], x3 + theta[r3 + b])
-            )
-            high = _larger(
-                _larger(x4 + theta[r4 + b], x5 + theta[r5 + b]), _larger(x6 + theta[r6 + b], x7 + theta[r7 + b])
-            )
-            best[h + b] = _larger(_larger(low, high), best[h + b])
-        a += U(8)
-    while a + U(2) <= K:
-        q, r0 = p + a, U(step) + a * K
-        x0, x1, r1 = best[q], best[q + U(1)], r0 + K
+            x, r = best[p + U(j)], U(step) + U(j) * K
+            for b in range(K):
+                best[h + U(b)] = max(best[h + U(b)], x + theta[r + U(b)])
+        return
+    for first in range(0, labels, GROUP):
+        c0, c1, c2, c3 = columns(first, labels)
+        best0 = best1 = best2 = best3 = broadcast(-np.inf)
         for j in range(K):
-            b = U(j)
-            best[h + b] = _larger(_larger(x0 + theta[r0 + b], x1 + theta[r1 + b]), best[h + b])
-        a += U(2)
-    if a < K:
-        x0, r0 = best[p + a], U(step) + a * K
-        for j in range(K):
-            b = U(j)
-            best[h + b] = _larger(x0 + theta[r0 + b], best[h + b])
+            x, r = broadcast(best[p + U(j)]), U(step) + U(j) * K
+            best0, best1 = larger(add(x, load(theta, r + c0)), best0), larger(add(x, load(theta, r + c1)), best1)
+            best2, best3 = larger(add(x, load(theta, r + c2)), best2), larger(add(x, load(theta, r + c3)), best3)
+        store(best, h + c0, best0)
+        store(best, h + c1, best1)
+        store(best, h + c2, best2)
+        store(best, h + c3, best3)
 
 
 @njit(**PLAIN)

@@ -1,0 +1,129 @@
+"""Eight doubles at a time, for loops over rows of so many columns that the compiler does not vectorise well.
+
+numba has no type for a SIMD vector, so this adds one: an LLVM ``<8 x double>``, which every processor knows in one, two or
+four registers. A loop over columns whose number is not known at compile time ends in scalar steps, and arrays that might
+overlap make it store what it sums; values of this type are never in memory. Where K >= 8 columns are not a multiple
+of eight, the last eight overlap those before: `columns`. With the JIT off the same functions work on NumPy arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import config, njit, types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, models, register_model
+
+from stages.problems.protocol import PLAIN
+
+WIDTH = 8
+GROUP = 4 * WIDTH
+"""Columns that loops take at a time: four of these fit in the registers beside what is added to them."""
+
+_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+
+
+class Packed(types.Type):
+    """Eight doubles."""
+
+    def __init__(self) -> None:
+        super().__init__(name="Packed")
+
+
+packed = Packed()
+
+
+@register_model(Packed)
+class _PackedModel(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _VECTOR)
+
+
+def _operation(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of an intrinsic: with the JIT off it is `plain`, on NumPy arrays."""
+    return lambda typed: plain if vars(config)["DISABLE_JIT"] else intrinsic(typed)
+
+
+def _is_row_of_doubles(array: Any) -> None:
+    if not (
+        isinstance(array, types.Array) and array.dtype == types.float64 and array.ndim == 1 and array.layout == "C"
+    ):
+        raise TypingError(f"expected a contiguous one-dimensional array of float64, got {array}")
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    data = cgutils.create_struct_proxy(array_type)(context, builder, value=array).data
+    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
+
+
+@_operation(lambda array, index: array[int(index) : int(index) + WIDTH].copy())
+def load(typingctx, array, index):
+    """array[index:index + 8]; nothing is checked."""
+    _is_row_of_doubles(array)
+
+    def codegen(context, builder, signature, args):
+        return builder.load(_address(context, builder, signature.args[0], *args), align=8)
+
+    return packed(array, index), codegen
+
+
+@_operation(lambda array, index, value: array.__setitem__(slice(int(index), int(index) + WIDTH), value))
+def store(typingctx, array, index, value):
+    """array[index:index + 8] = value; nothing is checked."""
+    _is_row_of_doubles(array)
+
+    def codegen(context, builder, signature, args):
+        builder.store(args[2], _address(context, builder, signature.args[0], *args[:2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, index, packed), codegen
+
+
+@_operation(lambda x: np.full(WIDTH, x))
+def broadcast(typingctx, x):
+    """Eight times x."""
+
+    def codegen(context, builder, signature, args):
+        places = ir.VectorType(ir.IntType(32), WIDTH)
+        first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
+        return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(places, [0] * WIDTH))
+
+    return packed(types.float64), codegen
+
+
+@_operation(np.add)
+def add(typingctx, a, b):
+    """a + b."""
+    return packed(packed, packed), lambda context, builder, signature, args: builder.fadd(*args)
+
+
+@_operation(np.multiply)
+def multiply(typingctx, a, b):
+    """a * b."""
+    return packed(packed, packed), lambda context, builder, signature, args: builder.fmul(*args)
+
+
+@_operation(lambda a, b: np.where(a > b, a, b))
+def larger(typingctx, a, b):
+    """a where a > b, else b."""
+
+    def codegen(context, builder, signature, args):
+        return builder.select(builder.fcmp_ordered(">", *args), *args)
+
+    return packed(packed, packed), codegen
+
+
+@njit(**PLAIN)
+def columns(first, K):
+    """Where the four packed pieces of a group begin that starts at column `first`, K >= 8: none ends after K."""
+    last = K - WIDTH
+    return (
+        np.uint64(min(first, last)),
+        np.uint64(min(first + WIDTH, last)),
+        np.uint64(min(first + 2 * WIDTH, last)),
+        np.uint64(min(first + 3 * WIDTH, last)),
+    )

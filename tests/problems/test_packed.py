@@ -1,0 +1,88 @@
+"""Eight doubles at a time: as NumPy has it, and the kernels of chains for few, many and uneven numbers of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import config, njit
+from numba.core.errors import TypingError
+
+from stages.problems.chain_kernels import chain_scores, viterbi
+from stages.problems.packed import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
+from stages.problems.protocol import PLAIN
+
+LABELS = (1, 2, 7, 8, 9, 15, 16, 22, 26, 32, 33, 41, 64, 70)
+
+
+@njit(**PLAIN)
+def combined(a, b, c, out):
+    store(out, 3, larger(add(load(a, 1), multiply(broadcast(c), load(b, 2))), load(b, 0)))
+
+
+def test_packed__is_what_numpy_computes() -> None:
+    rng = np.random.default_rng(0)
+    a, b, out = rng.normal(size=11), rng.normal(size=11), np.zeros(13)
+    combined(a, b, 0.3, out)
+    expected = np.maximum(a[1:9] + 0.3 * b[2:10], b[:8])
+    np.testing.assert_array_equal(out, np.concatenate([np.zeros(3), expected, np.zeros(2)]))
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="types are only checked where there is a compiler")
+@pytest.mark.parametrize("array", [np.zeros(9, np.float32), np.zeros((3, 9)), np.zeros(18)[::2]])
+def test_packed__takes_rows_of_doubles_only(array: np.ndarray) -> None:
+    with pytest.raises(TypingError, match="contiguous one-dimensional array of float64"):
+        combined(array, array, 0.3, np.zeros(13))
+
+
+@pytest.mark.parametrize("K", [k for k in LABELS if k >= WIDTH])
+def test_columns__cover_all_and_none_beyond(K: int) -> None:
+    pieces = [int(c) for first in range(0, K, GROUP) for c in columns(first, K)]
+    assert all(0 <= c <= K - WIDTH for c in pieces)
+    assert {c + k for c in pieces for k in range(WIDTH)} == set(range(K))
+
+
+def best_labelling(nodes: np.ndarray, transitions: np.ndarray) -> tuple[float, list[int]]:
+    """Value and labels of the best sequence, the plain way."""
+    values, back = nodes[0], []
+    for node in nodes[1:]:
+        table = values[:, None] + transitions
+        back.append(table.argmax(axis=0))
+        values = table.max(axis=0) + node
+    labels = [int(values.argmax())]
+    for row in back[::-1]:
+        labels.append(int(row[labels[-1]]))
+    return float(values.max()), labels[::-1]
+
+
+@pytest.mark.parametrize("K", LABELS)
+@pytest.mark.parametrize("valued", [False, True])
+def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool) -> None:
+    rng = np.random.default_rng(K)
+    T, p = 5, 12
+    counts = np.array([3, 0, 7, 1, 5])
+    row_ptr = np.concatenate([[0], np.cumsum(counts)])
+    ids = rng.integers(0, p, size=counts.sum()).astype(np.uint8)
+    values = rng.normal(size=ids.size).astype(np.float32) if valued else np.empty(0, np.float32)
+    w = rng.normal(size=p * K + K * K)
+    rows = np.zeros((T, p))
+    for t in range(T):
+        at = slice(row_ptr[t], row_ptr[t + 1])
+        np.add.at(rows[t], ids[at], values[at].astype(float) if valued else 1.0)
+    nodes, transitions = rows @ w[: p * K].reshape(p, K), w[p * K :].reshape(K, K)
+
+    theta = np.full(T * K + K * K + 3, np.pi)
+    chain_scores(ids, values, row_ptr, 0, T, K, w, p * K, theta[:-3])
+    np.testing.assert_allclose(theta[: T * K].reshape(T, K), nodes, atol=1e-12)
+    np.testing.assert_array_equal(theta[T * K : -3].reshape(K, K), transitions)
+    np.testing.assert_array_equal(theta[-3:], np.pi)
+
+    truth = rng.integers(0, K, size=T)
+    y, bonus = np.zeros(T, np.int64), 0.7
+    wrong = viterbi(theta[:-3], T, K, bonus, truth, 0, y, np.full(2 * T * K, np.nan))
+    loss = np.full((T, K), bonus)
+    loss[np.arange(T), truth] = 0.0
+    value, labels = best_labelling(nodes + loss, transitions)
+    assert y.tolist() == labels
+    assert wrong == np.count_nonzero(y != truth)
+    found = (nodes + loss)[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum()
+    assert found == pytest.approx(value)
