@@ -104,17 +104,26 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
 
 
 def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypatch):
-    """With kappa far above lambda momentum needs more cached passes than `inner_target` asks for."""
+    """Cached passes end as soon as their gap is below the share that `inner_target` and kappa allow."""
     solver = solver_of(multiclass(n=60), lam=0.005)
     assert inner_share(solver) == solver.options.acceleration.inner_target
-    solver.at.kappa = 99.0 * solver.at.lam
-    assert inner_share(solver) == pytest.approx(0.4)
-    passes = {}
-    for name, per_rate in (("tight", accelerated.PER_RATE), ("loose", np.inf)):
-        monkeypatch.setattr(accelerated, "PER_RATE", per_rate)
-        solver = solver_of(multiclass(n=60), lam=0.005)
-        solver.options.acceleration.c = 3.0  # kappa = 127 lambda
-        status, _ = solver.solve(1e-5, never)
-        assert status is Status.CONVERGED
-        passes[name] = solver.oracle_calls / solver.problem.n
-    assert passes["tight"] < passes["loose"]
+    solver.options.acceleration.c = 3.0
+    visit, cached_passes, left, seen = solver.visit, accelerated.cached_passes, [], []
+
+    def noted_visit(*args, **more):
+        visit(*args, **more)
+        left.append(solver.state.gap.sum() + dual_and_excess(solver)[1])
+
+    def noted_passes(solver, estimate):
+        left.clear()
+        cached_passes(solver, estimate)
+        seen.append(solver.at.kappa)
+        least = min(0.55, 4.0 / np.sqrt(1.0 + solver.at.kappa / solver.at.lam)) * estimate
+        assert left[-1] < least <= min(left[:-1], default=np.inf)
+
+    monkeypatch.setattr(solver, "visit", noted_visit)
+    monkeypatch.setattr(accelerated, "cached_passes", noted_passes)
+    status, _ = solver.solve(1e-5, never)
+    assert status is Status.CONVERGED
+    assert len(seen) > 5
+    assert min(seen) > 60.0 * solver.at.lam
