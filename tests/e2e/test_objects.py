@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
+from solved import assert_same_results as assert_same_path
 
 from pipeline.config import CONF
 from pipeline.run import run
 from storage.files import read_json
 from storage.places import ObjectPlace, Place, place
-from storage.results import read_path, read_trace
+from storage.results import read_path
 
-MEASURED = {"seconds", "timestamp_ms"}
 WORDS = [
     *("dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt", "tracking=none"),
     *(
@@ -79,17 +79,8 @@ def local(data: Path) -> Place:
 
 
 def assert_same_results(a: Place, b: Place) -> None:
-    (ours, our_attrs), (theirs, their_attrs) = read_path(a / "path.zarr"), read_path(b / "path.zarr")
-    assert our_attrs == their_attrs
-    assert ours.keys() == theirs.keys()
-    assert ours["lambda"].size > 5
-    for name in ours.keys() - MEASURED:
-        assert ours[name].dtype == theirs[name].dtype
-        assert ours[name].shape == theirs[name].shape, name
-        assert ours[name].tobytes() == theirs[name].tobytes(), name
-    trace, other = read_trace(a), read_trace(b)
-    for name in trace.keys() - MEASURED:
-        assert trace[name].tobytes() == other[name].tobytes(), name
+    assert_same_path(a, b)
+    assert read_path(a / "path.zarr")[0]["lambda"].size > 5
     for name in ("metrics.json", "verify.json"):
         assert (a / name).read_bytes() == (b / name).read_bytes(), name
     figures = [sorted(path.name for path in (run / "figures").iterdir()) for run in (a, b)]

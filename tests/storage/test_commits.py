@@ -23,15 +23,6 @@ class Killed(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """State with two generations."""
-    store = opened(tmp_path / "state")
-    commit(store, 1)
-    commit(store, 2)
-    return tmp_path / "state"
-
-
 def test_commit__round_trip_to_the_bit(folder: Path) -> None:
     assert_is(opened(folder).load(), 2)
 

@@ -12,15 +12,6 @@ from committed import assert_is, commit, opened
 from storage.commits import StateError
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """State with two generations."""
-    store = opened(tmp_path / "state")
-    commit(store, 1)
-    commit(store, 2)
-    return tmp_path / "state"
-
-
 def some_chunk(group: Path) -> Path:
     return next(path for path in sorted((group / "support_alpha").rglob("*")) if path.is_file() and "c" in path.parts)
 
