@@ -32,7 +32,7 @@ from stages.solver.options import PathOptions, SolverOptions
 from storage.places import ObjectPlace, place
 from storage.staging import cache_root
 
-KEY_FORMAT = 1
+KEY_FORMAT = 2
 """Part of every key: raise it when what a stage writes changes its meaning."""
 CONF = Path(__file__).resolve().parents[1] / "conf"
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}

@@ -212,6 +212,7 @@ class _Attempt:
             "average": solver.state.z,
             "average_ell": solver.state.z_ell,
             "centre": solver.centre,
+            "mean": solver.mean,
             "counters": solver.state.counters,
             "trace": trace_rows(solver),
             "path_points": np.empty((0, 0)),
@@ -275,7 +276,7 @@ def _restored(
     rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
     solver = Solver(problem, options, state, rng, seed, fresh=True, own_primal=not path.is_path)
     solver.at = Counts(**attrs["counts"])
-    solver.centre = a["centre"]
+    solver.centre, solver.mean = a["centre"], a["mean"]
     solver.trace = [tuple(row) for row in a["trace"].tolist()]
     start = None
     if attrs["start"] is not None:

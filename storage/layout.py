@@ -45,6 +45,7 @@ STATE = (
     ArraySpec("average", ("average_feature",), "f8", "running sum of the weighted average (DESIGN 2.4)"),
     ArraySpec("average_ell", ("two",), "f8", "the same for the mean loss of the dual point"),
     ArraySpec("centre", ("centre_feature",), "f8", "proximal centre y of an accelerated solve; empty for plain ones"),
+    ArraySpec("mean", ("mean_feature",), "f8", "mean of an accelerated solve's points, which it certifies; or empty"),
     ArraySpec("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
     ArraySpec("path_points", ("point", "point_column"), "f8", "solved points a two-sided path still needs; see Point"),
     ArraySpec("path_vectors", ("point", "point_feature"), "f8", "their w; psi~ for the point w = 0"),

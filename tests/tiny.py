@@ -138,3 +138,19 @@ def all_labels(problem: Problem, i: int) -> list[np.ndarray]:
     length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
     values = LABELS.get(type(problem).__name__, lambda *_: 2)(problem, i)
     return [np.array(y, dtype=problem.truth.dtype) for y in itertools.product(range(values), repeat=length)]
+
+
+def local(problem: Problem, i: int, y: np.ndarray) -> np.ndarray:
+    """m_i(y)."""
+    m = np.zeros(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
+    problem.add(i, y, 1.0, m)
+    return m
+
+
+def feature_matrix(problem: Problem, i: int) -> np.ndarray:
+    """B_i (d, p_i), column by column through `push`."""
+    p = int(problem.local_ptr[i + 1] - problem.local_ptr[i])
+    columns = np.zeros((p, problem.d))
+    for j in range(p):
+        problem.push(i, 1.0, np.eye(p)[j], columns[j])
+    return columns.T

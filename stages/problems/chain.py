@@ -100,6 +100,10 @@ class Chain(NamedTuple):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
 
+    def pair_move(self, i, c, y, z, delta, w):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
+
     def pair_follow(self, i, c, y, z, w, theta, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
         follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)

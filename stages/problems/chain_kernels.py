@@ -19,7 +19,7 @@ FEW = 4
 
 
 @njit(**PLAIN)
-def _token_scores(ids, values, start, stop, labels, w, theta, offset):
+def token_scores(ids, values, start, stop, labels, w, theta, offset):
     """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], each times its value if there are any."""
     K, o = U(labels), U(offset)
     if labels < WIDTH:
@@ -53,7 +53,7 @@ def _token_scores(ids, values, start, stop, labels, w, theta, offset):
 def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
     """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
     for t in range(T):
-        _token_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
+        token_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
     o, p = U(transitions), U(T * K)
     for j in range(U(K * K)):
         k = U(j)

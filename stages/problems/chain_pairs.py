@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.chain_kernels import U
+from stages.problems.chain_kernels import U, token_scores
+from stages.problems.packed import GROUP
 from stages.problems.protocol import PLAIN
 
 
@@ -82,55 +83,45 @@ def follow_pair(y, z, T, labels, gram, start, c, theta, work):
 
 
 @njit(**PLAIN)
-def few_scores(ids, values, row_ptr, first, T, labels_, w, transitions, labels, slots, theta, found):
-    """The node and transition scores that the labellings labels[slots] look at; other entries of theta are arbitrary.
+def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots, theta, found):
+    """found[k] <- the score of labels[slots[k]], up to what is the same for all; theta (T K,) is workspace.
 
-    found[k] <- the sum of those of labels[slots[k]]. A token that has one label in all of them counts as 0 in all.
+    A token that has one label in all of them counts as 0. Where they differ all labels are scored if there are few, eight
+    side by side, else those that occur.
     """
-    K, o, p = np.int64(labels_), U(transitions), U(T) * U(labels_)
-    first_slot = U(slots[0])
+    o, one = U(transitions), U(slots[0])
     for t in range(T):
-        theta[U(t) * U(K) + U(labels[first_slot, U(t)])] = 0.0
-    for slot in slots:
-        for t in range(T):
-            one, other = U(labels[first_slot, U(t)]), U(labels[U(slot), U(t)])
-            mark = 0.0 if one == other else np.nan  # a score that is wanted; NaN stays NaN whatever is added
-            theta[U(t) * U(K) + one] += mark
-            theta[U(t) * U(K) + other] += mark
+        start, stop, label, others = row_ptr[first + t], row_ptr[first + t + 1], labels[one, U(t)], 0
+        for slot in slots:
+            others += 1 if labels[U(slot), U(t)] != label else 0
+        if others == 0:
+            theta[U(t) * U(K) + U(label)] = 0.0
+        elif K <= GROUP:
+            token_scores(ids, values, start, stop, K, w, theta, t * K)
+        else:
+            _some_scores(ids, values, start, stop, K, labels, slots, t, w, theta)
     for k in range(slots.size):
-        s, total, before = U(slots[k]), 0.0, U(0)
-        for t in range(T):
-            label = U(labels[s, U(t)])
-            score = theta[U(t) * U(K) + label]
-            if np.isnan(score):
-                score = _one_score(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, label, w)
-                theta[U(t) * U(K) + label] = score
-            total += score
-            if t > 0:
-                step = w[o + before * U(K) + label]
-                theta[p + before * U(K) + label] = step
-                total += step
-            before = label
+        s, before = U(slots[k]), U(labels[U(slots[k]), 0])
+        total = theta[before]
+        for t in range(1, T):
+            here = U(labels[s, U(t)])
+            total += theta[U(t) * U(K) + here] + w[o + before * U(K) + here]
+            before = here
         found[k] = total
 
 
 @njit(**PLAIN)
-def _one_score(ids, values, start, stop, labels, label, w):
-    """Score of one label of one token; four sums side by side, because additions wait for each other."""
-    K, k, j, end = U(labels), U(label), U(start), U(stop)
-    a, b, c, d = 0.0, 0.0, 0.0, 0.0
-    if values.size == 0:
-        while j + U(4) <= end:
-            a += w[U(ids[j]) * K + k]
-            b += w[U(ids[j + U(1)]) * K + k]
-            c += w[U(ids[j + U(2)]) * K + k]
-            d += w[U(ids[j + U(3)]) * K + k]
-            j += U(4)
-        while j < end:
-            a += w[U(ids[j]) * K + k]
-            j += U(1)
-    else:
-        while j < end:
-            a += values[j] * w[U(ids[j]) * K + k]
-            j += U(1)
-    return (a + b) + (c + d)
+def _some_scores(ids, values, start, stop, labels_, labels, slots, t, w, theta):
+    """theta[t K + k] <- the score of token t for the labels k that it has in labels[slots]."""
+    K, o = U(labels_), U(t) * U(labels_)
+    for slot in slots:
+        theta[o + U(labels[U(slot), U(t)])] = np.nan  # wanted
+    for slot in slots:
+        place = o + U(labels[U(slot), U(t)])
+        if not np.isnan(theta[place]):
+            continue
+        total = 0.0
+        for j in range(start, stop):
+            x = w[U(ids[j]) * K + place - o]
+            total += x * values[j] if values.size else x
+        theta[place] = total

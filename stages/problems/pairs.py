@@ -49,6 +49,15 @@ def pair_push(P, i, c, y, z, delta, w):
 
 
 @_optional
+def pair_move(P, i, c, y, z, delta, w):
+    """w += c B_i (m_i(y) - m_i(z)), whatever came before; delta (p_i,) is workspace."""
+    delta[:] = 0.0
+    P.add(i, y, 1.0, delta)
+    P.add(i, z, -1.0, delta)
+    P.push(i, c, delta, w)
+
+
+@_optional
 def pair_follow(P, i, c, y, z, w, theta, delta):
     """theta <- B_i^T w where it was B_i^T of the w before c B_i (m_i(y) - m_i(z)) was added to it; delta is workspace."""
     P.scores(i, w, theta)
@@ -56,7 +65,7 @@ def pair_follow(P, i, c, y, z, w, theta, delta):
 
 @_optional
 def score_labels(P, i, w, labels, slots, theta, found):
-    """theta <- B_i^T w, at least wherever the labellings y_k = labels[slots[k]] differ; found[k] <- <theta, m_i(y_k)>.
+    """found[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 
     What they have in common may count as anything that is the same for all: only differences of `found` matter.
     """

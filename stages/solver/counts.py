@@ -40,6 +40,8 @@ class Counts:
     """Passes in a permuted order so far: the seed of the next order."""
     marks: list[int] = field(default_factory=list)
     """Step counts at the latest exact passes of an accelerated solve."""
+    points: int = 0
+    """Points in the mean of an accelerated solve."""
 
 
 TRACE = ("breakpoint", "lambda", "passes", "oracle_calls", "steps", "seconds", "timestamp_ms", "gap", "dual", "primal")

@@ -17,6 +17,7 @@ import numpy as np
 from stages.problems.protocol import Problem
 from stages.solver.accelerated import dual_and_excess, solve_cached
 from stages.solver.accelerated import start as start_cached
+from stages.solver.accelerated import warm_up as warm_up_cached
 from stages.solver.codes import AVERAGED, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, Counts
@@ -53,6 +54,8 @@ class Solver:
     """Where oracles of exact passes are called; decides no bit."""
     centre: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the proximal centre y while kappa > 0."""
+    mean: np.ndarray = field(default_factory=lambda: np.empty(0))
+    """float64, (d,): mean of the points of an accelerated solve, the w it certifies; empty before the first."""
     fresh: bool = False
     """Just restored: the state is at a rebase point already."""
     own_primal: bool = True
@@ -60,7 +63,7 @@ class Solver:
     untouched: bool = False
     """An exact pass is under way and has changed nothing: should it fail, the rebase point before it can be committed."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """The primal point of the last certificate: the derived w, the averaged one, or that of a proximal problem."""
+    """The primal point of the last certificate: the derived w, the averaged one, or the mean of an accelerated solve."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (n,): hinges of the blocks at the last exact pass."""
 
@@ -91,13 +94,13 @@ class Solver:
         """Labellings kept a block, as the pool reads it."""
         return self.options.cache.capacity if self.caching else NEVER
 
-    def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
-        """The certificate of the present point; without `hinge` it follows from the gap (cone bounds only)."""
+    def certificate(self, gap: float, hinge: float | None = None, w: np.ndarray | None = None) -> Certificate:
+        """The certificate of the present point, or of w; without `hinge` it follows from the gap (cone bounds only)."""
         S, lam = self.state, self.at.lam
-        ell, norm2 = float(S.z_ell[1]), squared_norm(S.w)
+        ell, norm2 = float(S.z_ell[1]), squared_norm(S.w if w is None else w)
         if hinge is None:
             hinge = gap + ell - lam * norm2
-        dual, excess = dual_and_excess(self)
+        dual, excess = dual_and_excess(self, w)
         return Certificate(lam, gap + excess, hinge, ell, norm2, dual)
 
     def warm_up(self) -> None:
@@ -111,6 +114,8 @@ class Solver:
         if self.caching:
             corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
             keep_corners(P.label_ptr, S.pool, corners, nothing, S.counters[STEP_COUNT], self.capacity)
+        if self.options.schedule != "steps":
+            warm_up_cached(self)
 
     # -- the parts of the loop ----------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
@@ -149,19 +154,19 @@ class Solver:
         degree = self.options.degree if sampler >= 2 else 1.0
         tree_rebuild(self.state.tree, sampler == MAX_GAP, degree, self.state.gap)
 
-    def exact_pass(self) -> tuple[Certificate, ExactGaps]:
-        """One oracle call a block at the derived point: certificate, fresh gaps, corners into the cache."""
+    def exact_pass(self, w: np.ndarray | None = None) -> tuple[Certificate, ExactGaps]:
+        """One oracle call a block at the derived point, or at w: certificate, fresh gaps, corners into the cache."""
         P, S, at = self.problem, self.state, self.at
         self.untouched = True
-        found = exact_gaps(P, S.w, S.mu, S.ell, self.spread, S.pool)
+        found = exact_gaps(P, S.w if w is None else w, S.mu, S.ell, self.spread, S.pool)
         self.untouched = False
         S.gap[:], self.hinges = found.gap, found.hinge
         at.gap_passes += 1
         at.exact_due = False
         at.exact_total = float(np.sum(found.gap))
-        point = self.certificate(at.exact_total, float(np.sum(found.hinge)) / P.n)
+        point = self.certificate(at.exact_total, float(np.sum(found.hinge)) / P.n, w)
         at.dual = point.dual
-        self.weights = S.w
+        self.weights = S.w if w is None else w
         if self.options.averaging != "none":
             point = self._better_average(point)
         if self.caching:

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.problems.pairs import score_labels
 from stages.problems.protocol import JIT, Problem, dot, frozen, max_label_length
 from stages.solver.compiled import driver
 from stages.solver.directions import FW, line_search, update_weights, write_direction
 from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, exact_driver
 from stages.solver.spread import HERE, Spread
 from stages.solver.supports import Pool, empty_pool, find, insert
-from stages.solver.visits import clip_into, corner_gap
+from stages.solver.visits import clip_into
 
 
 class ExactGaps(NamedTuple):
@@ -65,24 +66,29 @@ def exact_gaps(
 
 @driver
 def cached_driver(fingerprint: str) -> Any:
-    """`cached(P, S)`: gaps from the cached labellings only, a lower bound of the true ones; no oracle call."""
+    """`cached(P, pool, w, gap)`: gaps at w (d,) from the cached labellings only, at most the true ones; no oracle call."""
 
     @njit(cache=True, **JIT)
-    def cached(P, S):
+    def cached(P, pool, w, gap):
         fingerprint  # noqa: B018
-        theta_all = np.empty(S.mu.size)
-        for i in range(S.ell.size):
-            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            theta = theta_all[: hi - lo]
-            P.scores(i, S.w, theta)
-            length = P.label_ptr[i + 1] - P.label_ptr[i]
-            most = 0.0
-            s = S.pool.head[i]
-            while s >= 0:
-                y = S.pool.labels[s, :length]
-                most = max(most, corner_gap(P, i, theta, S.mu[lo:hi], S.ell[i], y, S.pool.losses[s]))
-                s = S.pool.next[s]
-            S.gap[i] = most / S.ell.size
+        widest = 0
+        for i in range(gap.size):
+            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        theta_all, most = np.empty(widest), pool.counts.max()
+        slots_all, values_all = np.empty(most, np.int64), np.empty(most)
+        for i in range(gap.size):
+            slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]
+            s = pool.head[i]
+            for k in range(slots.size):
+                slots[k] = s
+                s = pool.next[s]
+            score_labels(P, i, w, pool.labels, slots, theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]], values)
+            best, base = -np.inf, 0.0
+            for k in range(slots.size):
+                values[k] += pool.losses[slots[k]]
+                best = max(best, values[k])
+                base += pool.alpha[slots[k]] * values[k]
+            gap[i] = max(best - base, 0.0) / gap.size
 
     return cached
 

@@ -29,6 +29,7 @@ from stages.solver.codes import (
 )
 from stages.solver.compiled import driver
 from stages.solver.directions import PAIRWISE
+from stages.solver.distances import Distances
 from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
 from stages.solver.supports import Pool
 from stages.solver.visits import cached_visit, visit
@@ -65,6 +66,8 @@ class State(NamedTuple):
     tree: np.ndarray
     """float64: `sampling`'s tree over the gaps"""
     pool: Pool
+    distances: Distances
+    """of cached passes; room is made before them"""
     skip: np.ndarray
     """int64, (n,): visits of cached passes that block i sits out (DESIGN 2.8)"""
     z: np.ndarray
@@ -134,7 +137,7 @@ def steps_driver(fingerprint: str) -> Any:
             widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
         theta_all, delta_all, y_all = np.empty(widest), np.empty(widest), np.empty(longest, P.truth.dtype)
         most = pool.counts.max() if flags.corner == CACHE_ONLY else 0
-        slots, values = np.empty(most, np.int64), np.empty(most)
+        slots, places, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         greedy = flags.sampler == MAX_GAP
         for k in range(steps):
             if pool.free[1] < 1:
@@ -159,7 +162,7 @@ def steps_driver(fingerprint: str) -> Any:
                 S.skip[i] -= 1
                 continue
             if flags.corner == CACHE_ONLY and flags.step == PAIRWISE:
-                cached_visit(P, S, flags, i, theta_all, delta_all, slots, values)
+                cached_visit(P, S, flags, i, theta_all, delta_all, slots, places, values)
             else:
                 visit(P, S, flags, i, k if given else aside, theta_all, delta_all, y_all, scratch)
             if flags.corner == COLLECT and S.batch.block[aside] >= 0:

@@ -15,6 +15,7 @@ from numba import njit
 from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length
 from stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from stages.solver.compiled import driver
+from stages.solver.distances import no_distances
 from stages.solver.loop import Batch, State
 from stages.solver.sampling import tree_size
 from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
@@ -86,6 +87,7 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
         gap=np.full(problem.n, np.inf),
         tree=np.zeros(tree_size(problem.n)),
         pool=pool,
+        distances=no_distances(problem.n),
         skip=np.zeros(problem.n, np.int64),
         z=np.zeros(problem.d if average else 0),
         z_ell=np.zeros(2),

@@ -26,6 +26,8 @@ class Pool(NamedTuple):
     """float64, (c,)"""
     used: np.ndarray
     """int64, (c,): step count when last chosen"""
+    place: np.ndarray
+    """int64, (c,): row and column in `distances`, -1 until measured; derived"""
     next: np.ndarray
     """int64, (c,): next atom of the same list, -1 at its end"""
     head: np.ndarray
@@ -62,6 +64,7 @@ def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
         alpha=np.zeros(capacity),
         losses=np.zeros(capacity),
         used=np.zeros(capacity, np.int64),
+        place=np.full(capacity, -1, np.int64),
         next=chain,
         head=np.full(n, -1, np.int64),
         counts=np.zeros(n, np.int64),
@@ -103,6 +106,7 @@ def insert(pool, i, y, loss, capacity):
     pool.alpha[s] = 0.0
     pool.losses[s] = loss
     pool.used[s] = 0
+    pool.place[s] = -1
     pool.next[s] = pool.head[i]
     pool.head[i] = s
     pool.counts[i] += 1
@@ -182,6 +186,7 @@ def repack(pool):
     _flatten(pool, order)
     labels, alpha, losses, used = pool.labels[order], pool.alpha[order], pool.losses[order], pool.used[order]
     pool.labels[:atoms], pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = labels, alpha, losses, used
+    pool.place[:atoms] = pool.place[order]
     k = 0
     for i in range(pool.head.size):
         pool.head[i] = k if pool.counts[i] > 0 else -1

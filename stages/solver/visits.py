@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.pairs import pair_follow, pair_norm2, pair_push, score_labels
+from stages.problems.pairs import pair_follow, pair_move, pair_norm2, pair_push, score_labels
 from stages.problems.protocol import PLAIN, dot
 from stages.solver.codes import (
     AVERAGED,
@@ -34,6 +34,7 @@ from stages.solver.directions import (
     update_weights,
     write_direction,
 )
+from stages.solver.distances import measure
 from stages.solver.sampling import MAX_GAP, tree_set, weight_of
 from stages.solver.supports import drop_inactive, find, insert
 
@@ -43,12 +44,6 @@ def clip_into(u, lower, upper, w):
     """w <- clip(u)."""
     for j in range(u.size):
         w[j] = min(max(u[j], lower[j]), upper[j])
-
-
-@njit(**PLAIN)
-def corner_gap(P, i, theta, mu, ell, y, loss):
-    """n times the gap of block i towards the corner y, given its scores."""
-    return loss + P.value(i, theta, y) - ell - dot(theta, mu)
 
 
 @njit(**PLAIN)
@@ -215,28 +210,29 @@ def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
 
 
 @njit(**PLAIN)
-def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, values_all):
+def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, places_all, values_all):
     """Pairwise moves between the labellings of block i's cache, `flags.rounds` of them; no oracle. Workspace as above."""
     S.counters[STEPS] += 1
-    pool, n = S.pool, S.ell.size
+    pool, n, squared = S.pool, S.ell.size, S.distances.squared
     boxed = P.lower.size > 0
-    size, length = P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i]
+    size, length, count = P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i], pool.counts[i]
     theta, delta = theta_all[:size], delta_all[:size]
-    slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]
-    s = pool.head[i]
-    for k in range(slots.size):
-        slots[k] = s
-        s = pool.next[s]
+    slots, places, values = slots_all[:count], places_all[:count], values_all[:count]
+    if atoms_of(pool, i, slots, places) < 0:
+        measure(P, pool, S.distances, i, slots, delta)
+        atoms_of(pool, i, slots, places)
+    start, width = S.distances.start[i], S.distances.width[i]
     score_labels(P, i, S.w, pool.labels, slots, theta, values)
+    for k in range(count):
+        values[k] += pool.losses[slots[k]]
     for turn in range(flags.rounds):
         best, away, base = 0, -1, 0.0
-        for k in range(slots.size):
-            s = slots[k]
-            values[k] += pool.losses[s]
+        for k in range(count):
             if values[k] > values[best]:
                 best = k
-            if pool.alpha[s] > 0.0:
-                base += pool.alpha[s] * values[k]
+            alpha = pool.alpha[slots[k]]
+            if alpha > 0.0:
+                base += alpha * values[k]
                 if away < 0 or values[k] < values[away]:
                     away = k
         if turn == 0:
@@ -249,22 +245,35 @@ def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, values_all):
         slope = values[best] - values[away]
         if slope <= 0.0:
             break
-        y, z = pool.labels[target, :length], pool.labels[worst, :length]
-        norm2 = pair_norm2(P, i, y, z, delta)
-        gamma = line_search(slope, norm2, flags.scale, pool.alpha[worst])
+        to_best, to_worst = start + places[best] * width, start + places[away] * width
+        gamma = line_search(slope, squared[to_best + places[away]], flags.scale, pool.alpha[worst])
         if gamma <= 0.0:
             break
         change = pool.losses[target] - pool.losses[worst]
         S.ell[i] += gamma * change
         S.z_ell[1] += gamma * change / n
         update_weights(pool, i, PAIRWISE, target, worst, gamma, pool.alpha[worst])
-        pair_push(P, i, -gamma * flags.scale, y, z, delta, S.u)
+        pair_move(P, i, -gamma * flags.scale, pool.labels[target, :length], pool.labels[worst, :length], delta, S.u)
         if boxed:
             clip_into(S.u, P.lower, P.upper, S.w)
-        if turn + 1 < flags.rounds:
-            if boxed:
-                score_labels(P, i, S.w, pool.labels, slots, theta, values)
-            else:
-                pair_follow(P, i, -gamma * flags.scale, y, z, S.w, theta, delta)
-                for k in range(slots.size):
-                    values[k] = P.value(i, theta, pool.labels[slots[k], :length])
+        if turn + 1 == flags.rounds:
+            break
+        if boxed:
+            score_labels(P, i, S.w, pool.labels, slots, theta, values)
+            for k in range(count):
+                values[k] += pool.losses[slots[k]]
+        else:
+            half = 0.5 * gamma * flags.scale
+            for k in range(count):
+                values[k] += half * (squared[to_best + places[k]] - squared[to_worst + places[k]])
+
+
+@njit(**PLAIN)
+def atoms_of(pool, i, slots, places):
+    """The atoms of block i in list order and their rows in `distances`; -1 if one has none, else 0."""
+    s, known = pool.head[i], 0
+    for k in range(slots.size):
+        slots[k], places[k] = s, pool.place[s]
+        known = min(known, places[k])
+        s = pool.next[s]
+    return known

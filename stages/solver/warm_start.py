@@ -24,7 +24,7 @@ def keep_dual(solver: Solver, lam: float, breakpoint: int) -> None:
     solver.at.lam = lam
     solver.derive()
     if solver.caching:
-        cached_driver(solver.problem)(solver.problem, solver.state)
+        cached_driver(solver.problem)(solver.problem, solver.state.pool, solver.state.w, solver.state.gap)
     else:
         solver.state.gap[:] = np.inf
     solver.start_lambda(lam, breakpoint)

@@ -8,6 +8,7 @@ from numba import config, njit
 from numba.core.errors import TypingError
 
 from stages.problems.chain_kernels import chain_scores, viterbi
+from stages.problems.chain_pairs import few_scores
 from stages.problems.packed import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
 from stages.problems.protocol import PLAIN
 
@@ -75,6 +76,13 @@ def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool)
     np.testing.assert_allclose(theta[: T * K].reshape(T, K), nodes, atol=1e-12)
     np.testing.assert_array_equal(theta[T * K : -3].reshape(K, K), transitions)
     np.testing.assert_array_equal(theta[-3:], np.pi)
+
+    labels = rng.integers(0, K, size=(6, T)).astype(np.uint8)
+    labels[:, 1], slots = labels[0, 1], np.array([4, 0, 3])
+    found, work = np.full(3, np.nan), np.full(T * K, np.nan)
+    few_scores(ids, values, row_ptr, 0, T, K, w, p * K, labels, slots, work, found)
+    exact = [nodes[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum() for y in labels[slots]]
+    np.testing.assert_allclose(found - found[0], np.subtract(exact, exact[0]), atol=1e-12)
 
     truth = rng.integers(0, K, size=T)
     y, bonus = np.zeros(T, np.int64), 0.7

@@ -5,27 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import optimum, primal_value
+from single import LAM, never, solver_of
 from tiny import TINY, multiclass
 
 from stages.solver import accelerated
 from stages.solver.accelerated import dual_and_excess, inner_share
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import begin
+from stages.solver.options import Status
 
-LAM = 0.05
 SCHEDULES = ("accelerated", "multiplane_half")
-
-
-def solver_of(problem, schedule="accelerated", lam=LAM, *, own_primal=True):
-    options = SolverOptions(schedule=schedule, cache=CacheOptions(kind="gap"), max_passes=3000.0)
-    options.check()
-    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, 0)
-    solver.own_primal = own_primal
-    return solver
-
-
-def never(solver):
-    return None
 
 
 @pytest.mark.parametrize("name", sorted(TINY))

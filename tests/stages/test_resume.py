@@ -79,8 +79,9 @@ def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: s
 
 @pytest.mark.parametrize("schedule", [s for s in SCHEDULES if s != "steps"])
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid_keep_dual", "single"])
-def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, kind: str) -> None:
-    problem, options = TINY["multiclass_cone"](), options_of(schedule=schedule)
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
+def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, kind: str, name: str) -> None:
+    problem, options = TINY[name](), options_of(schedule=schedule)
     path = path_of(**{**PATHS[kind], **({"tolerance": 1e-6} if kind == "single" else {})})
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     stops = np.random.default_rng(1).integers(1, 4, size=6)

@@ -1,0 +1,93 @@
+"""Squared distances between the labellings a block holds: what a pairwise move changes, without looking at features again.
+
+With q_k = B_i m_i(y_k), a move of weight gamma from labelling z to y adds -gamma scale (q_y - q_z) to w (DESIGN 2.2), so its
+curvature is ||q_y - q_z||^2, and every score h_k changes by
+
+    -gamma scale <q_k, q_y - q_z> = (gamma scale / 2) (||q_k - q_y||^2 - ||q_k - q_z||^2) + a number that is one for all k.
+
+Only differences of scores decide what happens next, so these distances are the block's whole Gram matrix as far as moves go
+(without a box, where w = clip(u) is not linear). They are derived from the pool: each is computed when a cached pass first
+needs it, always with the newer labelling first, so that going on and resuming find the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.pairs import pair_norm2
+from stages.problems.protocol import JIT, PLAIN
+
+STEP = 8
+"""Squares have a multiple of this many rows."""
+
+
+class Distances(NamedTuple):
+    """A square (width_i, width_i) a block; `Pool.place` says which row and column is an atom's."""
+
+    start: np.ndarray
+    """int64, (n,): where block i's square begins"""
+    width: np.ndarray
+    """int64, (n,): atoms that it has room for"""
+    squared: np.ndarray
+    """float64, flat: ||B_i (m_i(y) - m_i(z))||^2, garbage where no two atoms are"""
+
+
+def no_distances(n: int) -> Distances:
+    """Without room for any atom."""
+    return Distances(np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(0))
+
+
+def with_room(distances: Distances, counts: np.ndarray) -> Distances:
+    """The same distances with room for so many atoms of each block: counts (n,); memory is 8 bytes times their squares."""
+    if (counts <= distances.width).all():
+        return distances
+    width = np.where(counts <= distances.width, distances.width, STEP * (counts // STEP + 1))
+    start = np.concatenate([[0], np.cumsum(width * width)])
+    wider = Distances(start[:-1], width, np.empty(start[-1]))
+    _copy(distances, wider)
+    return wider
+
+
+@njit(cache=True, **JIT)
+def _copy(distances, wider):
+    for i in range(distances.width.size):
+        size, width = distances.width[i], wider.width[i]
+        for a in range(size):
+            for b in range(size):
+                wider.squared[wider.start[i] + a * width + b] = distances.squared[distances.start[i] + a * size + b]
+
+
+@njit(**PLAIN)
+def measure(P, pool, distances, i, slots, delta):
+    """Places and distances for the atoms of block i that have none; `slots` are all its atoms in list order."""
+    start, width = distances.start[i], distances.width[i]
+    length = P.label_ptr[i + 1] - P.label_ptr[i]
+    place = -1
+    for k in range(slots.size):
+        s = slots[k]
+        if pool.place[s] >= 0:
+            continue
+        place += 1
+        while _taken(pool, slots, place):
+            place += 1
+        distances.squared[start + place * width + place] = 0.0
+        for j in range(slots.size):
+            other = pool.place[slots[j]]
+            if other < 0:
+                continue
+            newer, older = slots[min(j, k)], slots[max(j, k)]
+            found = pair_norm2(P, i, pool.labels[newer, :length], pool.labels[older, :length], delta)
+            distances.squared[start + place * width + other] = found
+            distances.squared[start + other * width + place] = found
+        pool.place[s] = place
+
+
+@njit(**PLAIN)
+def _taken(pool, slots, place):
+    for s in slots:  # noqa: SIM110
+        if pool.place[s] == place:
+            return True
+    return False

@@ -1,0 +1,133 @@
+"""Squared distances between a block's labellings: what they are, and that moves by them are moves by scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from single import LAM, solver_of
+from tiny import TINY, feature_matrix, local
+
+from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from stages.solver.counts import NEVER
+from stages.solver.distances import no_distances, with_room
+from stages.solver.loop import steps_driver
+from stages.solver.objective import dual_value
+from stages.solver.options import Status
+from stages.solver.sampling import PERMUTATION
+from stages.solver.state import derive
+from stages.solver.stepping import flags_of
+from stages.solver.supports import pack, unpack
+
+
+def slots_of(pool, i):
+    found, s = [], int(pool.head[i])
+    while s >= 0:
+        found.append(s)
+        s = int(pool.next[s])
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_distances__are_those_of_the_joint_features(name):
+    problem = TINY[name]()
+    solver = solver_of(problem)
+    seen = 0
+
+    def boundary(solver):
+        nonlocal seen
+        pool, known = solver.state.pool, solver.state.distances
+        for i in range(problem.n):
+            B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
+            placed = [s for s in slots_of(pool, i) if pool.place[s] >= 0]
+            assert len({int(pool.place[s]) for s in placed}) == len(placed)
+            width = known.width[i]
+            square = known.squared[known.start[i] :][: width * width].reshape(width, width)
+            for s in placed:
+                for t in placed:
+                    move = B @ (local(problem, i, pool.labels[s, :length]) - local(problem, i, pool.labels[t, :length]))
+                    assert square[pool.place[s], pool.place[t]] == pytest.approx(float(move @ move), rel=1e-5, abs=1e-9)
+                    seen += s != t
+
+    assert solver.solve(1e-4, boundary)[0] is Status.CONVERGED
+    assert seen > 2 * problem.n
+
+
+def test_room__keeps_what_is_known():
+    rng = np.random.default_rng(0)
+    known = with_room(no_distances(3), np.array([2, 0, 9]))
+    assert known.width.tolist() == [8, 0, 16]
+    assert with_room(known, np.array([8, 0, 16])) is known
+    known.squared[:] = rng.random(known.squared.size)
+    wider = with_room(known, np.array([9, 1, 3]))
+    assert wider.width.tolist() == [16, 8, 16]
+    for i in range(3):
+        size, width = known.width[i], wider.width[i]
+        square = wider.squared[wider.start[i] :][: width * width].reshape(width, width)
+        np.testing.assert_array_equal(
+            square[:size, :size], known.squared[known.start[i] :][: size * size].reshape(size, size)
+        )
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_rounds__of_one_visit_solve_the_block(name):
+    """Many moves between the labellings of a block, scores following by distances: then fresh scores agree."""
+    problem = TINY[name]()
+    solver = solver_of(problem)
+    solver.rebase()
+    for _ in range(4):
+        solver.make_room(problem.n)
+        solver.visit(corner=ORACLE_ALWAYS)
+    solver.rebase()
+    S = solver.state._replace(distances=with_room(solver.state.distances, solver.state.pool.counts))
+    for i in range(problem.n):
+        for rounds in (1, 400):
+            flags = flags_of(solver, -1.0, NEVER, sampler=PERMUTATION, corner=CACHE_ONLY, rounds=rounds)
+            steps_driver(problem)(problem, S, flags, solver.rng, np.array([i]), 1)
+            theta, length = np.empty(problem.local_ptr[i + 1] - problem.local_ptr[i]), np.diff(problem.label_ptr)[i]
+            problem.scores(i, S.w, theta)
+            slots = slots_of(S.pool, i)
+            values = np.array([S.pool.losses[s] + problem.value(i, theta, S.pool.labels[s, :length]) for s in slots])
+            slope = values.max() - values[S.pool.alpha[slots] > 1e-12].min()
+        assert slope <= 1e-6, (i, slope)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
+    problem = TINY[name]()
+    solver = solver_of(problem, "multiplane_half")
+    solver.rebase()
+    S = solver.state
+    values = []
+    for _ in range(5):
+        solver.make_room(problem.n)
+        solver.visit(corner=ORACLE_ALWAYS)
+        for _ in range(3):
+            solver.visit(corner=CACHE_ONLY, rounds=2)
+            S = solver.state
+            w, ell = S.w.copy(), float(S.z_ell[1])
+            values.append(dual_value(ell, S.u, w, LAM, problem.lower, problem.upper))
+            derive(problem, S, solver.scale)
+            np.testing.assert_allclose(w, S.w, rtol=1e-9, atol=1e-10)
+            assert ell == pytest.approx(float(S.z_ell[1]), abs=1e-12)
+    assert np.diff(values).min() >= -1e-12
+    assert values[-1] > values[0]
+
+
+@pytest.mark.parametrize("name", ["chain", "segmentation"])
+def test_distances__do_not_depend_on_when_they_are_measured(name):
+    """A pool that is packed and loaded again has forgotten all places."""
+    problem, ends = TINY[name](), []
+    for forgetful in (False, True):
+        solver = solver_of(problem)
+
+        def boundary(solver, forgetful=forgetful):
+            if forgetful:
+                pool = solver.state.pool
+                again = unpack(pack(pool, problem.label_ptr), pool.labels.shape[1], pool.alpha.size)
+                solver.state = solver.state._replace(pool=again)
+                assert (solver.state.pool.place < 0).all()
+
+        solver.solve(1e-5, boundary)
+        ends.append((solver.weights, solver.state.gap, pack(solver.state.pool, problem.label_ptr).alpha))
+    for one, other in zip(*ends, strict=True):
+        np.testing.assert_array_equal(one, other)

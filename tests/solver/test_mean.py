@@ -1,0 +1,105 @@
+"""The mean of an accelerated solve's points: its weights, its gap with and without oracles, and when it is tried."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from dense import primal_value
+from single import LAM, never, solver_of
+from tiny import TINY, multiclass
+
+from stages.solver.accelerated import MEAN_POWER, NEAR, SURE, cached_gap, dual_and_excess, note, promising
+from stages.solver.gaps import exact_gaps
+from stages.solver.options import Status
+
+
+def test_note__weighs_points_by_rising_powers():
+    solver = solver_of(multiclass())
+    points = np.random.default_rng(0).normal(size=(20, solver.problem.d))
+    for point in points:
+        solver.state.w[:] = point
+        note(solver)
+    weights = np.array([math.prod(k + j for j in range(int(MEAN_POWER))) for k in range(1, 21)], float)
+    np.testing.assert_allclose(solver.mean, weights @ points / weights.sum(), rtol=1e-12)
+    assert solver.at.points == 20
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
+    """At most P(w) - D(alpha), and that itself once the labellings that w violates most are in the cache."""
+    problem = TINY[name]()
+    solver = solver_of(problem)
+    seen = 0
+
+    def boundary(solver):
+        nonlocal seen
+        if solver.at.points == 0:
+            return
+        w = solver.mean
+        exact = primal_value(problem, w, LAM) - dual_and_excess(solver, w)[0]
+        known = cached_gap(solver, w)
+        assert -1e-9 <= known <= exact + 1e-9
+        S = solver.state
+        found = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
+        assert found.gap.sum() + dual_and_excess(solver, w)[1] == pytest.approx(exact, abs=1e-9)
+        if solver.at.exact_due:
+            seen += 1
+
+    status, point = solver.solve(0.02, boundary)
+    assert status is Status.CONVERGED
+    assert seen > 0
+    assert cached_gap(solver, solver.weights) == pytest.approx(point.gap, abs=1e-9)
+
+
+def test_mean__is_what_is_certified_and_better_than_the_last_point():
+    problem = multiclass(n=60, width=12, classes=6)
+    solver = solver_of(problem, lam=1e-2)
+    pass_at, tried = solver.exact_pass, []
+
+    def exact_pass(w=None):
+        assert w is solver.mean
+        point, found = pass_at(w)
+        assert point.primal == pytest.approx(primal_value(problem, w, 1e-2), abs=1e-9)
+        assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
+        tried.append((point.gap, primal_value(problem, solver.state.w, 1e-2) - point.dual))
+        return point, found
+
+    solver.exact_pass = exact_pass
+    status, point = solver.solve(1e-4, never)
+    assert status is Status.CONVERGED
+    assert point.gap == tried[-1][0] <= 1e-4
+    assert all(mean <= 1.1 * last for mean, last in tried)
+    np.testing.assert_array_equal(solver.weights, solver.mean)
+
+
+def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success(monkeypatch):
+    problem = multiclass(n=60, width=12, classes=6)
+    solver = solver_of(problem, lam=1e-2)
+    tried = []
+
+    def boundary(solver):
+        if solver.at.exact_due:
+            tried.append(cached_gap(solver, solver.mean))
+
+    solver.solve(1e-4, boundary)
+    assert 1 <= len(tried) <= 3
+    assert max(tried) <= SURE * 1e-4
+    assert NEAR > 1.0
+
+
+def test_promising__begins_the_mean_anew_where_the_last_point_is_better():
+    solver = solver_of(multiclass())
+    solver.solve(1e-6, never)
+    best = solver.weights.copy()
+    solver.state = solver.state._replace(w=best)  # u stays
+    solver.mean, solver.at.points = np.full(solver.problem.d, 3.0), 50
+    assert promising(solver, 1.0)
+    assert solver.at.points == 1
+    np.testing.assert_array_equal(solver.mean, best)
+    solver.state, solver.at.points = solver.state._replace(w=np.full(solver.problem.d, 3.0)), 50
+    assert promising(solver, 2e-6)
+    assert not promising(solver, 1e-12)
+    assert solver.at.points == 50
+    np.testing.assert_array_equal(solver.mean, best)
