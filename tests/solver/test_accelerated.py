@@ -114,3 +114,25 @@ def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypat
     assert status is Status.CONVERGED
     assert len(seen) > 5
     assert min(seen) > 60.0 * solver.at.lam
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_accelerated__solves_random_boxes(seed, schedule):
+    """Some weights free, some bounded on one side, some on both, some fixed, 0 not always inside; against a dense QP."""
+    rng = np.random.default_rng(seed)
+    low, high = np.sort(rng.normal(scale=0.4, size=(2, 12)), axis=0)
+    kind = rng.integers(5, size=12)
+    lower, upper = np.where(np.isin(kind, (0, 1)), -np.inf, low), np.where(np.isin(kind, (0, 2)), np.inf, high)
+    upper = np.where(kind == 3, lower, upper)
+    problem = multiclass(seed, lower=lower, upper=upper)
+    solver = solver_of(problem, schedule)
+    status, point = solver.solve(1e-6, never)
+    assert status is Status.CONVERGED
+    best = optimum(problem, LAM)
+    assert best - 1e-6 <= point.dual <= best + 1e-7
+    assert (solver.weights >= lower).all()
+    assert (solver.weights <= upper).all()
+    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
+    assert best - 1e-7 <= point.primal <= best + 1e-6
