@@ -1,0 +1,89 @@
+"""USPS digits: 16 x 16 grey images, 7,291 to train and 2,007 to test (S15 4).
+
+Options: ``root``, a folder with the publisher's ``zip.train`` and ``zip.test`` (each also as ``.gz``: a digit and 256 grey
+values in [-1, 1] a line) or ``usps.npz`` (the same in arrays, in thousandths). No bias: d = 10 * 256 = 2,560.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+
+PIXELS, DIGITS = 16 * 16, 10
+SPLITS = ("train", "test")
+Images = tuple[np.ndarray, np.ndarray]
+"""Grey values float32 (n, 256) in [-1, 1], digits uint8 (n,)."""
+
+
+@dataclass(frozen=True)
+class Usps:
+    """Reader of the digits."""
+
+    files: tuple[Path, ...]
+    """usps.npz, or one file a split"""
+    structure: str = "multiclass"
+
+    def source(self) -> dict[str, Any]:
+        return {file.name: file.stat().st_size for file in self.files}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        counts = {}
+        for k, split in enumerate(SPLITS):
+            images, digits = read_npz(self.files[0], split) if len(self.files) == 1 else read_text(self.files[k])
+            sink.put(split, "x", images)
+            sink.put(split, "labels", digits)
+            counts[f"n_{split}"] = int(digits.size)
+            report(k + 1, len(SPLITS), "splits")
+        return {"classes": DIGITS, "d": DIGITS * PIXELS, **counts}
+
+
+def open(options: Mapping[str, Any]) -> Usps:
+    """The reader; DataError names what is missing."""
+    root = Path(options.get("root") or "")
+    archive = root if root.suffix == ".npz" else root / "usps.npz"
+    if options.get("root") and archive.is_file():
+        return Usps((archive,))
+    found = [next((p for p in (root / f"zip.{s}", root / f"zip.{s}.gz") if p.is_file()), None) for s in SPLITS]
+    if not options.get("root") or None in found:
+        raise DataError(f"dataset.root: {root} holds neither usps.npz nor both zip.train and zip.test (or .gz)")
+    return Usps(tuple(file for file in found if file is not None))
+
+
+def read_npz(file: Path, split: str) -> Images:
+    """One split of ``usps.npz``; DataError names the field and the row."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            values, digits = archive[f"X_{split}"], archive[f"y_{split}"]
+    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{file}: expected arrays X_{split} and y_{split}: {error}") from error
+    return _checked(file, f"row of {split}", 0, values / 1000.0, digits)
+
+
+def read_text(file: Path) -> Images:
+    """A file of the publisher; DataError names the line."""
+    try:
+        table = np.loadtxt(file, ndmin=2)
+    except (ValueError, OSError, EOFError) as error:
+        raise DataError(f"{file}: expected a digit and {PIXELS} numbers a line: {error}") from error
+    return _checked(file, "line", 1, table[:, 1:], table[:, 0])
+
+
+def _checked(file: Path, row: str, first: int, values: np.ndarray, digits: np.ndarray) -> Images:
+    """The images, unless one is none; `row` is what errors call an image, counted from `first`."""
+    if values.ndim != 2 or values.shape[1] != PIXELS or digits.shape != values.shape[:1] or not digits.size:
+        got = f"{values.shape} and {digits.shape}"
+        raise DataError(f"{file}: expected a digit and {PIXELS} grey values a {row}, got arrays of {got}")
+    for bad, what in (
+        (~np.isin(digits, np.arange(DIGITS)), f"has a digit that is not one of 0..{DIGITS - 1}"),
+        (~(np.abs(values) <= 1.0).all(axis=1), "has a grey value outside [-1, 1]"),
+    ):
+        if bad.any():
+            raise DataError(f"{file}: {row} {int(np.argmax(bad)) + first} {what}")
+    return values.astype(np.float32), digits.astype(np.uint8)

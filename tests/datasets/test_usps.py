@@ -1,0 +1,103 @@
+"""USPS digits: both file formats, errors with line numbers, sizes of the real data."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from memory_sink import problems
+
+from stages.datasets import DataError, open_dataset
+
+
+def arrays(seed: int = 0) -> dict[str, np.ndarray]:
+    """Four digits to train, three to test; thousandths."""
+    rng = np.random.default_rng(seed)
+    made = {}
+    for split, n in (("train", 4), ("test", 3)):
+        made[f"X_{split}"] = rng.integers(-1000, 1001, size=(n, 256)).astype(np.int16)
+        made[f"y_{split}"] = rng.integers(10, size=n).astype(np.uint8)
+    return made
+
+
+def lines(data: dict[str, np.ndarray], split: str) -> list[str]:
+    """The same in the publisher's format."""
+    rows = zip(data[f"y_{split}"], data[f"X_{split}"], strict=True)
+    return [f"{digit:.4f} " + " ".join(f"{value / 1000:.4f}" for value in row) for digit, row in rows]
+
+
+def write(folder, train: list[str], test: list[str], end: str = ""):
+    for name, text in (("zip.train", train), ("zip.test", test)):
+        raw = ("\n".join(text) + "\n").encode()
+        (folder / f"{name}{end}").write_bytes(gzip.compress(raw) if end else raw)
+    return {"root": folder}
+
+
+@pytest.mark.parametrize("form", ["npz", "file", "text", "gz"])
+def test_usps__all_formats_give_the_same_digits(tmp_path, form):
+    data = arrays()
+    root = tmp_path
+    if form in ("npz", "file"):
+        np.savez(tmp_path / "usps.npz", **data)
+        root = tmp_path / "usps.npz" if form == "file" else tmp_path
+    else:
+        write(tmp_path, lines(data, "train"), lines(data, "test"), ".gz" if form == "gz" else "")
+    train, test, _, meta = problems(open_dataset("usps", {"root": root}))
+    assert (train.n, test.n, train.d, meta["d"]) == (4, 3, 2560, 2560)
+    assert (meta["n_train"], meta["n_test"]) == (4, 3)
+    for problem, split in ((train, "train"), (test, "test")):
+        np.testing.assert_array_equal(problem.truth, data[f"y_{split}"])
+        np.testing.assert_array_equal(problem.x, (data[f"X_{split}"] / 1000).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: [t[0], "12" + t[1][1:], *t[2:]], r"zip\.train: line 2 has a digit that is not one of 0\.\.9"),
+        (lambda t: [*t[:3], t[3].rsplit(" ", 1)[0] + " 1.5"], r"zip\.train: line 4 has a grey value outside"),
+        (lambda t: [t[0], t[1].rsplit(" ", 1)[0], *t[2:]], r"zip\.train: expected a digit and 256 numbers a line"),
+        (lambda t: [row.rsplit(" ", 1)[0] for row in t], r"zip\.train: expected a digit and 256 grey values a line"),
+        (lambda t: [t[0].replace(" ", " x", 1), *t[1:]], r"zip\.train: expected a digit and 256 numbers a line"),
+        (lambda t: [t[0].rsplit(" ", 1)[0] + " nan", *t[1:]], r"zip\.train: line 1 has a grey value outside"),
+    ],
+)
+def test_usps__bad_lines_are_named(tmp_path, change, message):
+    data = arrays()
+    root = write(tmp_path, change(lines(data, "train")), lines(data, "test"))
+    with pytest.raises(DataError, match=message):
+        problems(open_dataset("usps", root))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"X_test": arrays()["X_test"] * 0 + 1001}, "row of test 0 has a grey value outside"),
+        ({"X_train": arrays()["X_train"][:, :100]}, r"256 grey values a row of train, got arrays of \(4, 100\)"),
+        ({"y_train": np.array([0, 1, 10, 3], np.uint8)}, "row of train 2 has a digit"),
+        ({"y_train": np.array([0, 1], np.uint8)}, r"got arrays of \(4, 256\) and \(2,\)"),
+    ],
+)
+def test_usps__bad_arrays_are_named(tmp_path, change, message):
+    np.savez(tmp_path / "usps.npz", **{**arrays(), **change})
+    with pytest.raises(DataError, match=message):
+        problems(open_dataset("usps", {"root": tmp_path}))
+
+
+def test_usps__missing_files_and_arrays_are_named(tmp_path):
+    with pytest.raises(DataError, match=r"dataset\.root: .* holds neither usps\.npz nor both zip\.train and zip\.test"):
+        open_dataset("usps", {"root": tmp_path})
+    with pytest.raises(DataError, match=r"dataset\.root: "):
+        open_dataset("usps", {"root": ""})
+    np.savez(tmp_path / "usps.npz", X_train=arrays()["X_train"])
+    with pytest.raises(DataError, match="expected arrays X_train and y_train"):
+        problems(open_dataset("usps", {"root": tmp_path}))
+
+
+def test_usps__real_data_has_the_sizes_of_the_papers(shared_data):
+    train, test, _, _ = problems(open_dataset("usps", {"root": shared_data / "usps"}))
+    assert (train.n, test.n, train.d) == (7291, 2007, 2560)
+    assert np.bincount(train.truth).tolist() == [1194, 1005, 731, 658, 652, 556, 664, 645, 542, 644]
+    assert np.bincount(test.truth).tolist() == [359, 264, 198, 166, 200, 160, 170, 147, 166, 177]
+    assert train.x.min() == -1.0
+    assert train.x.max() == 1.0
