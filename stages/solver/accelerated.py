@@ -60,7 +60,7 @@ NEAR = 30.0
 
 SURE = 0.95
 """Share of the tolerance that this gap, which takes no oracle, must be below before an exact pass is made for the mean. The
-exact gap was 1.00 to 1.15 times as large. A pass that comes too early is not lost: its labellings go into the caches."""
+exact gap was 1.00 to 1.16 times as large below 1e-2. A pass that comes too early is not lost: its labellings stay."""
 
 
 def kappa_of(solver: Any) -> float:
