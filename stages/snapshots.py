@@ -74,7 +74,7 @@ class Snapshots:
                 "seconds": at.seconds,
                 "stale_gap": float(np.sum(solver.state.gap)),
                 "dual": dual_and_excess(solver)[0],
-                "weights": solver.state.w.copy(),
+                "weights": solver.point.copy(),
             }
         )
 

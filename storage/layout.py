@@ -14,7 +14,7 @@ import zarr
 
 from storage.places import ObjectPlace, Place
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Of everything on disk. A state of another version is an error, never a guess."""
 
 CHUNK_ELEMENTS = 1 << 18

@@ -101,9 +101,6 @@ def solve_cached(solver: Any, tolerance: float, boundary: Any, *, relative: bool
                     return status, point
                 if not own_point(solver):
                     finish(solver, point.gap)
-                elif at.points == 0:  # a warm start
-                    centre(solver)
-                    cached_passes(solver, point.gap)
             else:
                 outer(solver, tolerance, relative)
         finally:
@@ -177,17 +174,20 @@ def outer(solver: Any, tolerance: float, relative: bool) -> None:
         centre(solver)
     if not first or estimate <= bound:
         cached_passes(solver, estimate)
-        if solver.limit() or (own_point(solver) and estimate <= NEAR * bound and promising(solver, bound)):
+        limit = bool(solver.limit())
+        if own_point(solver) and (limit or estimate <= NEAR * bound):
+            limit |= known_gap(solver) <= SURE * bound
+        if limit:
             settle(solver)
 
 
-def promising(solver: Any, bound: float) -> bool:
-    """Whether an exact pass is likely to find the mean's gap below the bound; the mean begins anew where w is better."""
+def known_gap(solver: Any) -> float:
+    """The mean's gap over cached labellings; the mean begins anew at w where that has a smaller one."""
     known, last = cached_gap(solver, solver.mean), cached_gap(solver, solver.state.w)
     if last < known:
         solver.at.points = 0
         note(solver)
-    return min(known, last) <= SURE * bound
+    return min(known, last)
 
 
 def settle(solver: Any) -> None:

@@ -44,7 +44,7 @@ def with_room(distances: Distances, counts: np.ndarray) -> Distances:
     """The same distances with room for so many atoms of each block: counts (n,); memory is 8 bytes times their squares."""
     if (counts <= distances.width).all():
         return distances
-    width = np.where(counts <= distances.width, distances.width, STEP * (counts // STEP + 1))
+    width = np.where(counts <= distances.width, distances.width, STEP * -(-counts // STEP))
     start = np.concatenate([[0], np.cumsum(width * width)])
     wider = Distances(start[:-1], width, np.empty(start[-1]))
     _copy(distances, wider)

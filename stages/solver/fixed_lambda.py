@@ -85,6 +85,11 @@ class Solver:
         return (self.oracle_calls - self.at.calls_before) / self.problem.n
 
     @property
+    def point(self) -> np.ndarray:
+        """(d,): the w that a certificate of now would be of; in an accelerated solve the mean of its points."""
+        return self.mean if self.at.points else self.state.w
+
+    @property
     def caching(self) -> bool:
         """Whether labellings without weight are kept."""
         return self.options.cache.kind != "none"

@@ -12,6 +12,7 @@ import numpy as np
 from stages.solver.codes import CACHE_FIRST, CACHE_ONLY, DONE, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER
+from stages.solver.directions import PAIRWISE
 from stages.solver.distances import with_room
 from stages.solver.loop import Flags, steps_driver
 from stages.solver.minibatch import run_batches
@@ -62,7 +63,7 @@ def visit(solver: Any, times: int = 1, **choices: Any) -> None:
     order = np.concatenate([rng.permutation(solver.problem.n) for _ in range(times)])
     solver.at.permutations += 1
     flags = flags_of(solver, -1.0, NEVER, sampler=PERMUTATION, **choices)
-    if flags.corner == CACHE_ONLY:
+    if flags.corner == CACHE_ONLY and flags.step == PAIRWISE:
         S = solver.state
         solver.state = S._replace(distances=with_room(S.distances, S.pool.counts))
     run(solver, flags, order, order.size)

@@ -10,7 +10,7 @@ from dense import primal_value
 from single import LAM, never, solver_of
 from tiny import TINY, multiclass
 
-from stages.solver.accelerated import MEAN_POWER, NEAR, SURE, cached_gap, dual_and_excess, note, promising
+from stages.solver.accelerated import MEAN_POWER, NEAR, SURE, cached_gap, dual_and_excess, known_gap, note
 from stages.solver.gaps import exact_gaps
 from stages.solver.options import Status
 
@@ -89,17 +89,34 @@ def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success(monk
     assert NEAR > 1.0
 
 
-def test_promising__begins_the_mean_anew_where_the_last_point_is_better():
+def test_known_gap__begins_the_mean_anew_where_the_last_point_is_better():
     solver = solver_of(multiclass())
     solver.solve(1e-6, never)
     best = solver.weights.copy()
     solver.state = solver.state._replace(w=best)  # u stays
+    known = cached_gap(solver, best)
     solver.mean, solver.at.points = np.full(solver.problem.d, 3.0), 50
-    assert promising(solver, 1.0)
+    assert known_gap(solver) == known
     assert solver.at.points == 1
     np.testing.assert_array_equal(solver.mean, best)
     solver.state, solver.at.points = solver.state._replace(w=np.full(solver.problem.d, 3.0)), 50
-    assert promising(solver, 2e-6)
-    assert not promising(solver, 1e-12)
+    assert known_gap(solver) == known
     assert solver.at.points == 50
     np.testing.assert_array_equal(solver.mean, best)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_limits__certify_the_better_of_mean_and_last_point(seed):
+    """Far from the tolerance, too, where the mean may lag behind."""
+    problem = multiclass(seed, n=60, width=12, classes=6)
+    solver = solver_of(problem, lam=1e-2)
+    solver.options.max_passes = 28.0
+    last = []
+
+    def boundary(solver):
+        if solver.at.exact_due:
+            last.append(primal_value(problem, solver.state.w, 1e-2) - dual_and_excess(solver)[0])
+
+    status, point = solver.solve(1e-8, boundary)
+    assert status is Status.PASS_LIMIT
+    assert point.gap <= 1.02 * last[-1]

@@ -74,7 +74,7 @@ def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Pa
     """Taken in the middle of a proximal problem; recomputed from the labellings committed at the same moment."""
     problem = TINY["multiclass_cone"]()
     solver = options(problem, schedule="accelerated", max_passes=40.0, cache=CacheOptions("gap"))
-    met = 0
+    met, means = 0, 0
     for calls in range(3, 7):
         assert solved(problem, tmp_path, 1e-9, solver=solver, stop=after(1), every_seconds=0.0) is Status.INTERRUPTED
         head = json.loads((tmp_path / "state" / "HEAD.json").read_text())
@@ -87,7 +87,11 @@ def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Pa
         dual = dual_value(float(state.z_ell[1]), state.u, state.w, counts["lam"], problem.lower, problem.upper)
         last = read_group(tmp_path / "snapshots" / attrs["snapshots"][-1]["name"])[0]
         assert last["dual"][-1] == pytest.approx(dual, rel=1e-9), calls
+        if counts["points"]:
+            np.testing.assert_array_equal(last["weights"][-1], a["mean"])
+            means += 1
     assert met
+    assert means
 
 
 def test_snapshots__do_not_change_the_solve(tmp_path: Path) -> None:
