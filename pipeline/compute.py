@@ -167,7 +167,7 @@ class Compute:
                         left[pool.submit(fn, items[k])] = k
             if self._collect(left, results) and len(results) == len(items):
                 return [results[k] for k in range(len(items))]
-            self._processes = None
+            self._drop_processes()
         raise WorkersDiedError(
             f"compute: workers died {1 + DEATHS} times in one pass (out of memory?); try fewer with compute.workers=; "
             "what was committed is kept"
@@ -196,7 +196,7 @@ class Compute:
             try:
                 return self._compute(fn, window)
             except BrokenProcessPool:
-                self._processes = None
+                self._drop_processes()
                 if attempt == 2:
                     raise WorkersDiedError(
                         f"compute: workers died twice on the same {len(window)} items (out of memory?); "
@@ -222,6 +222,14 @@ class Compute:
             context = multiprocessing.get_context("spawn")
             self._processes = _Processes(self.workers, mp_context=context, initializer=_start_worker)
         return self._processes
+
+    def _drop_processes(self) -> None:
+        """Give up a broken pool and end its processes: one that was being started when it broke is not told to end by
+        concurrent.futures, which would wait for it at exit for ever."""
+        pool, self._processes = self._processes, None
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            with contextlib.suppress(ValueError):  # closed already
+                process.kill()
 
 
 def pin_threads() -> None:

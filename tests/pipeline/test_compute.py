@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -125,3 +127,18 @@ def alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def test_processes__that_came_up_while_the_pool_broke_are_ended() -> None:
+    """concurrent.futures tells such a process nothing and waits for it when the program ends."""
+    late = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600.0,), daemon=True)
+    late.start()
+    with Compute(ComputeOptions(kind="processes", workers=1)) as compute:
+        assert compute.map_tasks(square, [2, 3]) == [4, 9]
+        pool = compute._process_pool()
+        pool._processes[late.pid] = late
+        compute._drop_processes()
+        late.join(30.0)
+        assert late.exitcode == -signal.SIGKILL
+        assert compute.map_tasks(square, [4]) == [16]
+        assert compute._process_pool() is not pool
