@@ -92,7 +92,7 @@ def solve_cached(solver: Any, tolerance: float, boundary: Any, *, relative: bool
         started = time.perf_counter()
         try:
             if at.exact_due:
-                point, _ = solver.exact_pass(solver.mean if at.points else None)
+                point, _ = solver.exact_pass()
                 solver.record(point, started)
                 converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
                 status = Status.CONVERGED if converged else solver.limit()
@@ -201,7 +201,6 @@ def settle(solver: Any) -> None:
 def leave(solver: Any) -> None:
     """Leave the proximal problem at the end of a lambda; what was certified stays in `weights`."""
     if solver.at.kappa > 0.0:
-        solver.weights = solver.weights.copy()
         solver.at.kappa = 0.0
         solver.centre = np.empty(0)
         solver.derive()

@@ -99,13 +99,13 @@ class Solver:
         """Labellings kept a block, as the pool reads it."""
         return self.options.cache.capacity if self.caching else NEVER
 
-    def certificate(self, gap: float, hinge: float | None = None, w: np.ndarray | None = None) -> Certificate:
-        """The certificate of the present point, or of w; without `hinge` it follows from the gap (cone bounds only)."""
+    def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
+        """The certificate of `point`; without `hinge` it follows from the gap (cone bounds only)."""
         S, lam = self.state, self.at.lam
-        ell, norm2 = float(S.z_ell[1]), squared_norm(S.w if w is None else w)
+        ell, norm2 = float(S.z_ell[1]), squared_norm(self.point)
         if hinge is None:
             hinge = gap + ell - lam * norm2
-        dual, excess = dual_and_excess(self, w)
+        dual, excess = dual_and_excess(self, self.point)
         return Certificate(lam, gap + excess, hinge, ell, norm2, dual)
 
     def warm_up(self) -> None:
@@ -159,19 +159,19 @@ class Solver:
         degree = self.options.degree if sampler >= 2 else 1.0
         tree_rebuild(self.state.tree, sampler == MAX_GAP, degree, self.state.gap)
 
-    def exact_pass(self, w: np.ndarray | None = None) -> tuple[Certificate, ExactGaps]:
-        """One oracle call a block at the derived point, or at w: certificate, fresh gaps, corners into the cache."""
+    def exact_pass(self) -> tuple[Certificate, ExactGaps]:
+        """One oracle call a block at `point`: certificate, fresh gaps, corners into the cache."""
         P, S, at = self.problem, self.state, self.at
         self.untouched = True
-        found = exact_gaps(P, S.w if w is None else w, S.mu, S.ell, self.spread, S.pool)
+        found = exact_gaps(P, self.point, S.mu, S.ell, self.spread, S.pool)
         self.untouched = False
         S.gap[:], self.hinges = found.gap, found.hinge
         at.gap_passes += 1
         at.exact_due = False
         at.exact_total = float(np.sum(found.gap))
-        point = self.certificate(at.exact_total, float(np.sum(found.hinge)) / P.n, w)
+        point = self.certificate(at.exact_total, float(np.sum(found.hinge)) / P.n)
         at.dual = point.dual
-        self.weights = S.w if w is None else w
+        self.weights = self.point
         if self.options.averaging != "none":
             point = self._better_average(point)
         if self.caching:

@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.pairs import score_labels
 from stages.problems.protocol import JIT, Problem, dot, frozen, max_label_length
 from stages.solver.compiled import driver
 from stages.solver.directions import FW, line_search, update_weights, write_direction
 from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, exact_driver
 from stages.solver.spread import HERE, Spread
 from stages.solver.supports import Pool, empty_pool, find, insert
-from stages.solver.visits import clip_into
+from stages.solver.visits import atoms_of, clip_into, score_atoms
 
 
 class ExactGaps(NamedTuple):
@@ -75,17 +74,13 @@ def cached_driver(fingerprint: str) -> Any:
         for i in range(gap.size):
             widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
         theta_all, most = np.empty(widest), pool.counts.max()
-        slots_all, values_all = np.empty(most, np.int64), np.empty(most)
+        slots_all, places_all, values_all = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for i in range(gap.size):
             slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]
-            s = pool.head[i]
-            for k in range(slots.size):
-                slots[k] = s
-                s = pool.next[s]
-            score_labels(P, i, w, pool.labels, slots, theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]], values)
+            atoms_of(pool, i, slots, places_all)
+            score_atoms(P, pool, i, w, slots, theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]], values)
             best, base = -np.inf, 0.0
             for k in range(slots.size):
-                values[k] += pool.losses[slots[k]]
                 best = max(best, values[k])
                 base += pool.alpha[slots[k]] * values[k]
             gap[i] = max(best - base, 0.0) / gap.size

@@ -222,9 +222,7 @@ def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, places_all, va
         measure(P, pool, S.distances, i, slots, delta)
         atoms_of(pool, i, slots, places)
     start, width = S.distances.start[i], S.distances.width[i]
-    score_labels(P, i, S.w, pool.labels, slots, theta, values)
-    for k in range(count):
-        values[k] += pool.losses[slots[k]]
+    score_atoms(P, pool, i, S.w, slots, theta, values)
     for turn in range(flags.rounds):
         best, away, base = 0, -1, 0.0
         for k in range(count):
@@ -259,9 +257,7 @@ def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, places_all, va
         if turn + 1 == flags.rounds:
             break
         if boxed:
-            score_labels(P, i, S.w, pool.labels, slots, theta, values)
-            for k in range(count):
-                values[k] += pool.losses[slots[k]]
+            score_atoms(P, pool, i, S.w, slots, theta, values)
         else:
             half = 0.5 * gamma * flags.scale
             for k in range(count):
@@ -277,3 +273,11 @@ def atoms_of(pool, i, slots, places):
         known = min(known, places[k])
         s = pool.next[s]
     return known
+
+
+@njit(**PLAIN)
+def score_atoms(P, pool, i, w, slots, theta, values):
+    """values <- losses and scores at w of the atoms in `slots`, up to what is the same for all; theta is workspace."""
+    score_labels(P, i, w, pool.labels, slots, theta, values)
+    for k in range(slots.size):
+        values[k] += pool.losses[slots[k]]
