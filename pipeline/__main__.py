@@ -10,11 +10,11 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.compute import pin_threads
-from pipeline.config import CONF, explain
-from pipeline.plan import Asked, has_variants, job_of_multirun
+from pipeline.compute.local import pin_threads
+from pipeline.config.settings import CONF, explain
 from pipeline.run import INTERRUPTED, run
-from pipeline.sweep import multirun, sweep
+from pipeline.sweep.plan import Asked, has_variants, job_of_multirun
+from pipeline.sweep.run import multirun, sweep
 
 _codes: list[int] = []
 _asked: list[Asked] = []
@@ -36,7 +36,7 @@ def main() -> int:
     """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
     pin_threads()
     if "DVC_STAGE" in os.environ:
-        os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "pipeline.kernels.ByContent")
+        os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "pipeline.compute.kernel_cache.ByContent")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come here, to be said in one line
     sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))  # wherever it was written
     try:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.config import Settings
+from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
 from storage.places import Place
 

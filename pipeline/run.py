@@ -19,14 +19,14 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import result
-from pipeline.compute import Compute
-from pipeline.config import Settings, read
-from pipeline.graph import GRAPH, Job, figures
-from pipeline.groups import ConfigError
+from pipeline.compute.local import Compute
+from pipeline.config.run_options import ConfigError
+from pipeline.config.settings import Settings, read
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.progress import Progress
 from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json
-from pipeline.tracking import Tracker, open_tracker
+from pipeline.stage_graph import GRAPH, Job, figures
+from pipeline.tracking.mlflow import Tracker, open_tracker
 from storage.files import DamagedError, remove
 from storage.places import Place, place
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config import KEY_FORMAT, Settings
-from pipeline.groups import STAGES
+from pipeline.config.run_options import STAGES
+from pipeline.config.settings import KEY_FORMAT, Settings
 from storage import files
 from storage.files import DamagedError, aside, make_directory, publish, put_away, send, tree_checksum, working
 from storage.integrity import sealed, unsealed

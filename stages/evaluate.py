@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from stages.parallel import HERE, Spread
 from stages.problems import build, structure
+from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
-from stages.solver.compiled import driver
-from stages.solver.spread import HERE, Spread
 from storage.features import open_features
 from storage.files import aside, publish, write_json
 from storage.layout import EVALUATED

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from stages.parallel import HERE, Spread
+from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
-from stages.solver.compiled import driver
 from stages.solver.objective import require_cone, squared_norm
 from stages.solver.options import PathOptions
 from stages.solver.oracles import corners_at
-from stages.solver.path import PathStart
-from stages.solver.spread import HERE, Spread
+from stages.solver.path.walk import PathStart
 
 
 @driver

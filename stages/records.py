@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from stages.solver.options import Status
-from stages.solver.path import Breakpoint, PathStart
-from stages.solver.two_sided import TwoSided, flat_cells
+from stages.solver.path.two_sided import TwoSided, flat_cells
+from stages.solver.path.walk import Breakpoint, PathStart
 
 
 def record(b: Breakpoint) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.solver.accelerated import dual_and_excess
 from stages.solver.codes import STEPS
 from stages.solver.fixed_lambda import Solver
+from stages.solver.methods.accelerated import dual_and_excess
 from storage.layout import SNAPSHOTS
 from storage.places import Place
 from storage.snapshots import SnapshotParts

@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from stages.init_path import init_path
+from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.records import cell_arrays, record, scalars_of
 from stages.snapshots import Snapshots
 from stages.solver.counts import TRACE, Counts
 from stages.solver.fixed_lambda import Solver
 from stages.solver.options import PathOptions, SolverOptions, Status
-from stages.solver.path import Breakpoint, PathStart, begin, begin_sides, check_choices, lowest, walk
-from stages.solver.spread import HERE, Spread
+from stages.solver.path.two_sided import TwoSided
+from stages.solver.path.walk import Breakpoint, PathStart, begin, begin_sides, check_choices, lowest, walk
 from stages.solver.state import restored_state
 from stages.solver.supports import Supports, pack
-from stages.solver.two_sided import TwoSided
 from storage.commits import Commit, CommitStore
 from storage.files import make_directory, remove_leftovers
 from storage.layout import FORMAT_VERSION, read_group

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from stages.certify.cells import Cells
+from stages.certify.recompute import Rebuilt, Zero, clip, dual_at, dual_point, primal_at, rebuild, rebuild_zero
+from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
-from stages.rebuild import Rebuilt, Zero, clip, dual_at, dual_point, primal_at, rebuild, rebuild_zero
-from stages.solver.spread import HERE, Spread
-from stages.verify_cells import Cells
 from storage.files import write_json
 from storage.places import Place
 from storage.results import weights_of, without_weights

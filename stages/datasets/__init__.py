@@ -49,7 +49,7 @@ class DataError(ValueError):
 
 def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
     """The reader called `name`; ValueError lists those there are."""
-    known = sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in HELPERS)
+    known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
     if name not in known:
         raise ValueError(f"dataset.name: there is no reader {name!r}; there are: {', '.join(known)}")
     if "root" in options and options["root"] is None:
@@ -67,9 +67,6 @@ def _data_folder(name: str) -> str:
         )
     return str(folder)
 
-
-HELPERS = {"superpixels", "vision_features", "pictures", "horse_scenes", "attributes"}
-"""Modules of this folder that are not readers."""
 
 FOLDERS = {"conll": "conll2000", "weizmann": "horses"}
 """Folders of raw data under $GAPWISE_DATA that are not called as their reader."""

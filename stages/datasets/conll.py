@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.attributes import Table, Template, expand, read_table, write_splits
+from stages.datasets.text.attributes import Table, Template, expand, read_table, write_splits
 
 WORD, TAG = 0, 1
 WINDOWS = {

@@ -25,9 +25,9 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.pictures import FEATURES_VERSION, NO_PICTURE, SHOWN, check_finite, unary_blocks
-from stages.datasets.superpixels import tally
-from stages.datasets.vision_features import RINGS, pairwise_features
+from stages.datasets.vision.features import RINGS, pairwise_features
+from stages.datasets.vision.pictures import FEATURES_VERSION, NO_PICTURE, SHOWN, check_finite, unary_blocks
+from stages.datasets.vision.superpixels import tally
 
 SIZES = {"small": 147, "medium": 6121, "large": 25438}
 TEST_IMAGES = 241

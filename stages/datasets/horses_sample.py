@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stages.datasets import MapBlocks, Report, Sink
-from stages.datasets.horse_scenes import FILES, compose, folder
-from stages.datasets.pictures import FEATURES_VERSION, FeatureOptions, Picture, featurize_pictures
+from stages.datasets.vision.horse_scenes import FILES, compose, folder
+from stages.datasets.vision.pictures import FEATURES_VERSION, FeatureOptions, Picture, featurize_pictures
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.attributes import Rows, write_blocks
-from stages.problems.chain_features import BIASES
-from stages.problems.chain_metrics import encode_names
+from stages.datasets.text.attributes import Rows, write_blocks
+from stages.problems.chain.features import BIASES
+from stages.problems.chain.metrics import encode_names
 
 PIXELS = 16 * 8
 LETTERS = [chr(ord("a") + k) for k in range(26)]

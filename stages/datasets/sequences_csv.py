@@ -20,7 +20,16 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.attributes import Rows, Table, Template, expand, number_rows, read_lines, read_table, write_splits
+from stages.datasets.text.attributes import (
+    Rows,
+    Table,
+    Template,
+    expand,
+    number_rows,
+    read_lines,
+    read_table,
+    write_splits,
+)
 
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 LAST_COLON = re.compile(r"(?<!\\)(?:\\\\)*:(?=[^:]*$)")

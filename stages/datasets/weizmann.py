@@ -23,7 +23,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.pictures import FEATURES_VERSION, FeatureOptions, Load, Picture, featurize_pictures
+from stages.datasets.vision.pictures import FEATURES_VERSION, FeatureOptions, Load, Picture, featurize_pictures
 
 SPLIT_SEED = 2004
 TWINS = (("horse006", "horse018"), ("horse240", "horse274"))

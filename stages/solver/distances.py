@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.pairs import pair_norm2
+from stages.problems.moves import pair_norm2
 from stages.problems.protocol import JIT, PLAIN
 
 STEP = 8

@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
-from stages.solver.accelerated import dual_and_excess, solve_cached
-from stages.solver.accelerated import start as start_cached
-from stages.solver.accelerated import warm_up as warm_up_cached
 from stages.solver.codes import AVERAGED, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, Counts
 from stages.solver.gaps import ExactGaps, batch_driver, exact_gaps
 from stages.solver.loop import State, steps_driver
+from stages.solver.methods.accelerated import dual_and_excess, solve_cached
+from stages.solver.methods.accelerated import start as start_cached
+from stages.solver.methods.accelerated import warm_up as warm_up_cached
 from stages.solver.objective import Certificate, squared_norm
 from stages.solver.options import SAMPLERS, SolverOptions, Status
 from stages.solver.oracles import corners_at, load_exact
 from stages.solver.sampling import MAX_GAP, tree_rebuild
-from stages.solver.spread import HERE, Spread
 from stages.solver.state import derive
 from stages.solver.stepping import flags_of, take_steps, visit
 from stages.solver.supports import grown, keep_corners, normalise, repack

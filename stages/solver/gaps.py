@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.parallel import HERE, Spread
+from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, dot, frozen, max_label_length
-from stages.solver.compiled import driver
 from stages.solver.directions import FW, line_search, update_weights, write_direction
 from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, exact_driver
-from stages.solver.spread import HERE, Spread
+from stages.solver.step import atoms_of, clip_into, score_atoms
 from stages.solver.supports import Pool, empty_pool, find, insert
-from stages.solver.visits import atoms_of, clip_into, score_atoms
 
 
 class ExactGaps(NamedTuple):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, PLAIN
 from stages.solver.codes import (
     BATCH_FULL,
@@ -27,12 +28,11 @@ from stages.solver.codes import (
     RATE,
     SUM_REACHED,
 )
-from stages.solver.compiled import driver
 from stages.solver.directions import PAIRWISE
 from stages.solver.distances import Distances
 from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
+from stages.solver.step import cached_visit, visit
 from stages.solver.supports import Pool
-from stages.solver.visits import cached_visit, visit
 
 
 class Batch(NamedTuple):

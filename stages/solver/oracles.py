@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.parallel import HERE, Spread
+from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
 from stages.solver.codes import FEW_ATOMS
-from stages.solver.compiled import driver
-from stages.solver.spread import HERE, Spread
 from stages.solver.supports import Pool, empty_pool
 
 ORACLES, BASES = 1, 2

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length
 from stages.solver.codes import FEW_ATOMS, N_COUNTERS
-from stages.solver.compiled import driver
 from stages.solver.distances import no_distances
 from stages.solver.loop import Batch, State
 from stages.solver.sampling import tree_size
+from stages.solver.step import clip_into
 from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
-from stages.solver.visits import clip_into
 
 
 @njit(**PLAIN)

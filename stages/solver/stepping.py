@@ -15,7 +15,7 @@ from stages.solver.counts import NEVER
 from stages.solver.directions import PAIRWISE
 from stages.solver.distances import with_room
 from stages.solver.loop import Flags, steps_driver
-from stages.solver.minibatch import run_batches
+from stages.solver.methods.minibatch import run_batches
 from stages.solver.options import SAMPLERS, STEPS
 from stages.solver.sampling import MAX_GAP, PERMUTATION
 

@@ -21,16 +21,16 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from workers import Site, site
 
-from pipeline.compute import Compute
-from pipeline.groups import ComputeOptions
+from pipeline.compute.local import Compute
+from pipeline.config.run_options import ComputeOptions
 from stages.featurize import featurize, open_problem
+from stages.parallel import HERE
 from stages.solver.gaps import exact_gaps
 from stages.solver.oracles import corners_at
-from stages.solver.spread import HERE
 
 BRIDGE, NET = "gapwise0", "10.213.7"
 

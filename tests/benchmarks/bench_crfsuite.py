@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 import pycrfsuite
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support"), str(Path(__file__).resolve().parents[2])]
 
 from memory_sink import read  # noqa: E402
 
@@ -42,7 +42,7 @@ from stages.evaluate import predict  # noqa: E402
 from stages.problems import build  # noqa: E402
 from stages.problems.chain import Chain, metrics  # noqa: E402
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status  # noqa: E402
-from stages.solver.path import begin  # noqa: E402
+from stages.solver.path.walk import begin  # noqa: E402
 
 TASKS = {
     "ocr_small": ("ocr", {"root": "ocr", "size": "small"}, (0.1, 0.01, None)),

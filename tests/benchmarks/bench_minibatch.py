@@ -21,17 +21,17 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from tiny import python_oracle
 
 from stages.featurize import open_problem
+from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import begin
-from stages.solver.spread import HERE, Spread
+from stages.solver.path.walk import begin
 
 SIZES = (1, 2, 4, 8, 16)
 PRESETS = {

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from stages.featurize import open_problem
+from stages.parallel import HERE, Spread
 from stages.solver.codes import ORACLE_CALLS
 from stages.solver.gaps import exact_gaps
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
-from stages.solver.path import begin
-from stages.solver.spread import HERE, Spread
+from stages.solver.path.walk import begin
 
 PRESETS = {
     "bcfw": ("uniform", "fw", "none"),

@@ -11,8 +11,8 @@ from memory_sink import problems, read
 from PIL import Image
 
 from stages.datasets import DataError, hdseg, open_dataset
-from stages.datasets.superpixels import adjacency
-from stages.datasets.vision_features import pairwise_features
+from stages.datasets.vision.features import pairwise_features
+from stages.datasets.vision.superpixels import adjacency
 from stages.featurize import featurize, open_problem
 from storage.features import open_features
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from memory_sink import MemorySink, problems, read
 
-from stages.datasets import DataError, horse_scenes, open_dataset
-from stages.datasets.horse_scenes import FILES, compose, posed_horse
+from stages.datasets import DataError, open_dataset
+from stages.datasets.vision import horse_scenes
+from stages.datasets.vision.horse_scenes import FILES, compose, posed_horse
 
 TINY = {"n_train": 3, "n_test": 8, "superpixels": 40, "colour_words": 8, "sift_words": 12}
 

@@ -9,10 +9,7 @@ from skimage.measure import label
 from threadpoolctl import threadpool_limits
 
 from stages.datasets import DataError
-from stages.datasets.horse_scenes import compose
-from stages.datasets.pictures import FeatureOptions, Picture, check_finite, featurize_pictures
-from stages.datasets.superpixels import adjacency, segment, tally
-from stages.datasets.vision_features import (
+from stages.datasets.vision.features import (
     ETAS,
     Words,
     dense_sift,
@@ -22,6 +19,9 @@ from stages.datasets.vision_features import (
     rings,
     unary_features,
 )
+from stages.datasets.vision.horse_scenes import compose
+from stages.datasets.vision.pictures import FeatureOptions, Picture, check_finite, featurize_pictures
+from stages.datasets.vision.superpixels import adjacency, segment, tally
 
 
 def stripes(count: int = 4, width: int = 8, height: int = 16) -> np.ndarray:

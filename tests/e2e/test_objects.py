@@ -14,7 +14,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from solved import assert_same_results as assert_same_path
 
-from pipeline.config import CONF
+from pipeline.config.settings import CONF
 from pipeline.run import run
 from storage.files import read_json
 from storage.places import ObjectPlace, Place, place

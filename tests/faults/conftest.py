@@ -23,7 +23,7 @@ _found: dict[str, list[str]] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "fault(name): the row of tests/faults_table.py that a test stands for")
+    config.addinivalue_line("markers", "fault(name): the row of tests/support/faults_table.py that a test stands for")
     config.addinivalue_line("markers", "long: only with --faults=full")
 
 

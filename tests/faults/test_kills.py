@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, kill, wait_for
 
-from pipeline.graph import GRAPH
+from pipeline.stage_graph import GRAPH
 
 KILLS = {"short": 6, "full": 85}
 KILLS_IN_COMMITS = {"short": 3, "full": 15}

@@ -52,7 +52,7 @@ def allowed(path: Path) -> tuple[str, ...]:
     if parts[1] == "problems":
         return ("stages.problems",)
     if parts[1] == "solver":
-        return ("stages.solver", "stages.problems.protocol", "stages.problems.pairs")
+        return ("stages.solver", "stages.problems.protocol", "stages.problems.moves")
     return ("stages", "storage")
 
 

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from workers import ROOT, Site, die, die_once, site, square
 
-from pipeline.compute import Compute
-from pipeline.groups import ComputeOptions, SlurmOptions
+from pipeline.compute.local import Compute
+from pipeline.compute.remote import WorkerError
+from pipeline.config.run_options import ComputeOptions, SlurmOptions
 from pipeline.interrupt import Interrupted, Stop
-from stages.elsewhere import WorkerError
 from stages.featurize import featurize, open_problem
+from stages.parallel import Spread
 from stages.problems.protocol import Problem
 from stages.solver.gaps import ExactGaps, exact_gaps
-from stages.solver.spread import Spread
 
 N = 90
 CALLS = {"n": N, "delay": 0.01}
@@ -154,7 +154,7 @@ def test_cluster__without_workers_waits_and_then_says_so(
 
 
 def test_cluster__without_a_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("pipeline.compute.cluster.CONNECT_SECONDS", 1)
     options = ComputeOptions("cluster", address="tcp://127.0.0.1:9")
     with Compute(options) as compute, pytest.raises(WorkerError, match="no scheduler answers at tcp://127"):
         list(compute.map_blocks(square, [1]))
@@ -213,7 +213,7 @@ def test_cluster__refuses_a_worker_of_another_version_that_joins_late(
 ) -> None:
     with site(tmp_path / "site", 1) as mixed, compute_of(mixed) as compute:
         spread = compute.spread(features, tmp_path / "w", python=True)
-        mixed.add(path=with_other_sources(tmp_path / "path") + os.pathsep + str(ROOT / "tests"))
+        mixed.add(path=with_other_sources(tmp_path / "path") + os.pathsep + str(ROOT / "tests" / "support"))
         mixed.kill(0)
         with pytest.raises(WorkerError, match="runs another version of Gapwise"):
             gap_pass(problem, spread)
@@ -221,7 +221,7 @@ def test_cluster__refuses_a_worker_of_another_version_that_joins_late(
 
 def test_slurm__writes_the_job_script() -> None:
     pytest.importorskip("dask_jobqueue")
-    from pipeline.slurm import slurm_cluster
+    from pipeline.compute.slurm import slurm_cluster
 
     slurm = SlurmOptions(
         "short", "grant", "00:30:00", 4, "8GB", directives=["--constraint=avx2"], prologue=["module load x"]

@@ -30,7 +30,7 @@ PIPELINE = (
 
 
 def pipeline(runs: Path, *words: str) -> subprocess.Popen[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])}
     command = [sys.executable, "-m", "pipeline", *PIPELINE, *words, f"run.root={runs}"]
     return subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from workers import die, die_once, square
 
-from pipeline.compute import WINDOW, Compute
-from pipeline.groups import ComputeOptions
+from pipeline.compute.local import WINDOW, Compute
+from pipeline.config.run_options import ComputeOptions
 from pipeline.interrupt import Interrupted, Stop
 
 KINDS = ("serial", "threads", "processes")

@@ -11,8 +11,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config import CONF, Settings, on_this_machine, read
-from pipeline.groups import ConfigError, RunOptions
+from pipeline.config.run_options import ConfigError, RunOptions
+from pipeline.config.settings import CONF, Settings, on_this_machine, read
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent

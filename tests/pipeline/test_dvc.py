@@ -15,10 +15,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from pipeline.config import CONF, read
+from pipeline.config.settings import CONF, read
 from pipeline.export import EXPORTS
-from pipeline.graph import GRAPH
 from pipeline.rundir import locked
+from pipeline.stage_graph import GRAPH
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python -m pipeline --config-dir . --config-name from_params run.until="
@@ -73,7 +73,7 @@ def test_outs__are_never_state() -> None:
 def run(folder: Path, *words: str) -> subprocess.Popen[str]:
     """Stages of `fake_stages`."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(folder / "runs")}
-    script = [sys.executable, str(ROOT / "tests" / "fake_stages.py"), "tracking=none", *words]
+    script = [sys.executable, str(ROOT / "tests" / "support" / "fake_stages.py"), "tracking=none", *words]
     return subprocess.Popen(script, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -167,7 +167,7 @@ def wait_for(file: Path, seconds: float = 60.0) -> None:
 
 
 def test_kernels__of_the_same_source_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.kernels import ByContent
+    from pipeline.compute.kernel_cache import ByContent
 
     def kernel() -> None: ...
 

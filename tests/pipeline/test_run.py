@@ -22,7 +22,7 @@ PATH_FIELDS = {"lambda", "gap", "primal", "dual", "effective_passes", "oracle_ca
 
 def command(folder: Path, *words: str, fake: str = "", flags: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "FAKE_STAGE": fake, "GAPWISE_RUNS": str(folder / "runs")}
-    script = [sys.executable, *flags, str(ROOT / "tests" / "fake_stages.py"), "tracking=none", *words]
+    script = [sys.executable, *flags, str(ROOT / "tests" / "support" / "fake_stages.py"), "tracking=none", *words]
     return subprocess.run(script, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from hydra import compose, initialize_config_dir
 
-from pipeline.config import CONF
-from pipeline.groups import ConfigError
-from pipeline.plan import SweepOptions, plan, sweep_options
-from stages.comparison import band, compare, first_at
+from pipeline.config.run_options import ConfigError
+from pipeline.config.settings import CONF
+from pipeline.sweep.plan import SweepOptions, plan, sweep_options
+from stages.reports.comparison import band, compare, first_at
 
 ROOT = CONF.parent
 SWEEPS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml") if "\nsweep:" in path.read_text())

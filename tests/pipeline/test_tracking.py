@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from fake_stages import trace, write_path
 
-from pipeline.groups import TrackingOptions
-from pipeline.projection import CHILDREN, evenly, project
+from pipeline.config.run_options import TrackingOptions
 from pipeline.rundir import RunDir, read_json, write_json
-from pipeline.tracking import MlflowTracker, SweepTracker, open_tracker
+from pipeline.tracking.mlflow import MlflowTracker, SweepTracker, open_tracker
+from pipeline.tracking.view import CHILDREN, evenly, project
 
 
 def finished_run(root: Path, count: int) -> RunDir:
@@ -52,7 +52,7 @@ def test_projection__shows_the_path_once_and_mends_what_is_missing(
     database = tmp_path / "mlflow.db"
     uri = f"sqlite:///{database}"
     directory = finished_run(tmp_path, count=40)
-    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
     run_id = project(uri, directory.path, {name: column[:3] for name, column in trace().items()}, "RUNNING")
 
     tracker = MlflowTracker(uri, directory)
@@ -101,8 +101,8 @@ def test_broken_database__costs_one_warning(
     holder = sqlite3.connect(database if kind == "locked" else ":memory:")
     holder.execute("begin exclusive")
     directory = finished_run(tmp_path, count=3)
-    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.projection.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("pipeline.tracking.view.LOCK_SECONDS", 0.1)
     tracker = MlflowTracker(f"sqlite:///{database}", directory)
     with caplog.at_level(logging.WARNING, "gapwise"):
         tracker.observe(trace())
@@ -140,8 +140,8 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
         shown.append((status, len(columns["gap"])))
         return "id"
 
-    monkeypatch.setattr("pipeline.tracking.project", fake)
-    monkeypatch.setattr("pipeline.tracking.LIVE_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.tracking.mlflow.project", fake)
+    monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
     tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path, 3))
     tracker.finish("FAILED")
     assert shown == []
@@ -182,7 +182,7 @@ def test_sweep__is_the_one_parent_of_its_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
     folder, places, found = swept(tmp_path, 3)
     MlflowTracker(uri, RunDir(places[0], "key0")).finish("FINISHED")  # a run that was there before
     (places[1] / "result.json").unlink()  # run.until=solve
@@ -207,7 +207,7 @@ def test_sweep__is_the_one_parent_of_its_runs(
     assert parent.data.metrics == {"runs_done": 3.0, "best_test_loss": 0.25}
     once = metrics_stored(tmp_path / "mlflow.db")
 
-    monkeypatch.setattr("pipeline.tracking.project", None)
+    monkeypatch.setattr("pipeline.tracking.mlflow.project", None)
     third = SweepTracker(TrackingOptions("mlflow", uri), folder)
     third.begin(found, places)
     third.finish(found, "FINISHED")
@@ -220,8 +220,8 @@ def test_sweep__with_a_locked_database_warns_once_and_is_mended(
 ) -> None:
     database = tmp_path / "mlflow.db"
     uri = f"sqlite:///{database}"
-    monkeypatch.setattr("pipeline.tracking._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.projection.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("pipeline.tracking.view.LOCK_SECONDS", 0.1)
     folder, places, found = swept(tmp_path, 2)
     holder = sqlite3.connect(database)
     holder.execute("begin exclusive")
@@ -245,7 +245,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from pipeline.rundir import RunDir
-from pipeline.tracking import MlflowTracker
+from pipeline.tracking.mlflow import MlflowTracker
 MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
 """
 

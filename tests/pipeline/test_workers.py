@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
-from pipeline.compute import THREADS
+from pipeline.compute.local import THREADS
 from pipeline.interrupt import Stop
-from pipeline.workers import Task, _cluster, last_error, run_tasks
+from pipeline.sweep.workers import Task, _cluster, last_error, run_tasks
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +27,14 @@ ROOT = Path(__file__).resolve().parents[2]
 def sweep(folder: Path, *words: str, fake: str = "") -> Iterator[subprocess.Popen[str]]:
     """A multirun in a process group of its own, as a terminal makes one."""
     env = {**os.environ, "PYTHONPATH": str(ROOT), "FAKE_STAGE": fake, "GAPWISE_RUNS": str(folder / "runs")}
-    script = [sys.executable, str(ROOT / "tests" / "fake_stages.py"), "-m", "tracking=none", "sweep.workers=2", *words]
+    script = [
+        sys.executable,
+        str(ROOT / "tests" / "support" / "fake_stages.py"),
+        "-m",
+        "tracking=none",
+        "sweep.workers=2",
+        *words,
+    ]
     process = subprocess.Popen(
         script, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

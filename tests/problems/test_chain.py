@@ -12,8 +12,8 @@ from tiny import TINY, all_labels, chain
 
 from stages.problems import build
 from stages.problems.chain import derived, metrics
-from stages.problems.chain_features import with_biases
-from stages.problems.chain_metrics import chunk_scores, decode_names, encode_names
+from stages.problems.chain.features import with_biases
+from stages.problems.chain.metrics import chunk_scores, decode_names, encode_names
 from stages.problems.protocol import JIT
 
 

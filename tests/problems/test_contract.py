@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tiny import TINY, all_labels, feature_matrix, local
 
-from stages.problems.pairs import pair_follow, pair_move, pair_norm2, pair_push, score_labels
+from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
 
 
 @pytest.fixture(params=sorted(TINY))

@@ -9,7 +9,7 @@ import pytest
 from numba import config
 from scipy.spatial import Delaunay
 
-from stages.problems.maxflow import adjacency, minimum_cut, workspace
+from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
 
 
 def cut_value(edges, capacity, terminal, sink_side):

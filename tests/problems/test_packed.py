@@ -7,10 +7,10 @@ import pytest
 from numba import config, njit
 from numba.core.errors import TypingError
 
-from stages.problems.chain_kernels import chain_scores, viterbi
-from stages.problems.chain_pairs import few_scores
-from stages.problems.packed import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
+from stages.problems.chain.kernels import chain_scores, viterbi
+from stages.problems.chain.moves import few_scores
 from stages.problems.protocol import PLAIN
+from stages.problems.simd import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
 
 LABELS = (1, 2, 7, 8, 9, 15, 16, 22, 26, 32, 33, 41, 64, 70)
 

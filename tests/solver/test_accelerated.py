@@ -8,8 +8,8 @@ from dense import optimum, primal_value
 from single import LAM, never, solver_of
 from tiny import TINY, multiclass
 
-from stages.solver import accelerated
-from stages.solver.accelerated import dual_and_excess, inner_share
+from stages.solver.methods import accelerated
+from stages.solver.methods.accelerated import dual_and_excess, inner_share
 from stages.solver.options import Status
 
 SCHEDULES = ("accelerated", "multiplane_half")

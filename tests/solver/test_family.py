@@ -13,7 +13,7 @@ from tiny import TINY
 from stages.solver.fixed_lambda import Solver
 from stages.solver.objective import squared_norm
 from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import begin
+from stages.solver.path.walk import begin
 from stages.solver.state import derive
 
 LAM = 0.3

@@ -10,8 +10,8 @@ from dense import primal_value
 from single import LAM, never, solver_of
 from tiny import TINY, multiclass
 
-from stages.solver.accelerated import MEAN_POWER, SURE, cached_gap, dual_and_excess, known_gap, note
 from stages.solver.gaps import exact_gaps
+from stages.solver.methods.accelerated import MEAN_POWER, SURE, cached_gap, dual_and_excess, known_gap, note
 from stages.solver.options import Status
 
 

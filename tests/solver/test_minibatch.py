@@ -14,16 +14,16 @@ from dense import optimum, primal_value
 from python_task import Pairs
 from tiny import TINY, multiclass, python_oracle
 
+from stages.parallel import HERE, Spread
 from stages.problems import build
 from stages.solver import stepping
 from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
-from stages.solver.minibatch import run_batches
+from stages.solver.methods.minibatch import run_batches
 from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import begin
-from stages.solver.spread import HERE, Spread
+from stages.solver.path.walk import begin
 from stages.solver.state import derive
 from stages.solver.supports import pack
 

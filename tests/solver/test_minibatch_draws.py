@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from tiny import multiclass
 
+from stages.parallel import HERE, Spread
 from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, SolverOptions
-from stages.solver.path import begin
-from stages.solver.spread import HERE, Spread
+from stages.solver.path.walk import begin
 
 
 def solver_of(problem, spread=HERE, **choices):

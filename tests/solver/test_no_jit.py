@@ -20,9 +20,9 @@ from tiny import TINY
 from stages.init_path import init_path
 from stages.solver.gaps import exact_gaps
 from stages.solver.options import STEPS, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import begin
+from stages.solver.path.walk import begin
 
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = Path(__file__).resolve().parents[1] / "support"
 
 
 def never(solver):
@@ -75,7 +75,7 @@ def all_numbers() -> dict[str, list[float]]:
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="compares with the compiled code, which is switched off")
 def test_no_jit__gives_the_same_numbers() -> None:
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parent)])}
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parents[1])])}
     script = "import json, test_no_jit; print(json.dumps(test_no_jit.all_numbers()))"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=Path(__file__).parent, env=env, capture_output=True, text=True, timeout=300
@@ -89,7 +89,7 @@ def test_no_jit__gives_the_same_numbers() -> None:
 
 def test_no_jit__switch_is_what_it_says() -> None:
     """The comparison above would be of nothing if the switch were not heeded."""
-    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(TESTS.parent)}
-    script = "from stages.solver.visits import clip_into; print(hasattr(clip_into, 'py_func'))"
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(TESTS.parents[1])}
+    script = "from stages.solver.step import clip_into; print(hasattr(clip_into, 'py_func'))"
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tiny import TINY
 
+from stages.parallel import FEW, MANY, Spread, block_ranges, task_ranges
 from stages.solver.gaps import exact_gaps
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.oracles import corners_at
-from stages.solver.path import begin
-from stages.solver.spread import FEW, MANY, Spread, block_ranges, task_ranges
+from stages.solver.path.walk import begin
 
 
 def elsewhere(problem):

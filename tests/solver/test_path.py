@@ -13,9 +13,9 @@ from tiny import TINY, multiclass
 from stages.init_path import init_path
 from stages.problems import build
 from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import begin, check_choices, walk
-from stages.solver.rules import gap_above, lower_end, shrinkage, worst_gap_above
-from stages.solver.warm_start import keep_dual, keep_primal
+from stages.solver.path.rules import gap_above, lower_end, shrinkage, worst_gap_above
+from stages.solver.path.walk import begin, check_choices, walk
+from stages.solver.path.warm_start import keep_dual, keep_primal
 
 EPS = 0.1
 LOWEST = 0.02

@@ -17,7 +17,7 @@ from stages.solver.codes import ORACLE_CALLS
 from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
 from stages.solver.options import PathOptions, SolverOptions, Status
-from stages.solver.path import begin
+from stages.solver.path.walk import begin
 
 LAM = 0.01
 HARD, EASY = 0, 1

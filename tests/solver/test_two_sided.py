@@ -1,4 +1,4 @@
-"""The two-sided path: its bounds, its cells, and what they promise at every lambda (proof: `stages.solver.cells`)."""
+"""The two-sided path: its bounds, its cells, and what they promise at every lambda (proof: `stages.solver.path.cells`)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tiny import TINY, multiclass
 
 from stages.init_path import init_path
 from stages.problems import build
-from stages.solver import two_sided
-from stages.solver.cells import Goal, Pair, Point, best_share, cell_to_zero, quadratic, solved, zero
 from stages.solver.options import SCHEDULES, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import TWO_SIDED_FLOOR, begin, begin_sides, walk
+from stages.solver.path import two_sided
+from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, quadratic, solved, zero
+from stages.solver.path.walk import TWO_SIDED_FLOOR, begin, begin_sides, walk
 
 EPS = 0.1
 LOWEST = 0.02

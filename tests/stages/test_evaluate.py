@@ -11,10 +11,10 @@ from tiny import all_labels
 
 from stages.evaluate import evaluate, predict
 from stages.featurize import open_problem
+from stages.parallel import Spread
 from stages.problems import structure
 from stages.solve import solve
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
-from stages.solver.spread import Spread
 from storage.features import FeatureWriter
 from storage.paths import open_path
 from storage.results import read_path

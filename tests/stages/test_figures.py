@@ -9,7 +9,7 @@ import pytest
 import zarr
 from PIL import Image
 
-from stages.figures import certified_gap, draw, gap_of_cells
+from stages.reports.run_figures import certified_gap, draw, gap_of_cells
 from storage.features import FeatureWriter, open_features
 
 PICTURES = ["losses.png", "path.png", "segmentations.png", "work.png"]

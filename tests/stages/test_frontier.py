@@ -13,9 +13,9 @@ import zarr
 from PIL import Image
 from tiny import multiclass
 
-from stages.comparison import compare
-from stages.frontier import Price, cost_cell, markdown, price_table, solve_lines, winners
-from stages.frontier_figures import above_first, whole_axis
+from stages.reports.comparison import compare
+from stages.reports.frontier import Price, cost_cell, markdown, price_table, solve_lines, winners
+from stages.reports.frontier_figures import above_first, whole_axis
 from stages.solve import solve
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.verify import verify

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tiny import TINY
 
-from stages.gap_trace import gap_trace, read_gap_trace
 from stages.problems.protocol import Problem
+from stages.reports.gap_trace import gap_trace, read_gap_trace
 from stages.solve import solve
 from stages.solver.objective import dual_value
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status

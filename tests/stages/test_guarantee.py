@@ -12,7 +12,7 @@ from tiny import chain, multiclass, multiclass_cone, segmentation
 from stages.solve import solve
 from stages.solver.gaps import exact_gaps
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import begin, walk
+from stages.solver.path.walk import begin, walk
 from storage.paths import open_path
 
 PROBLEMS = {

@@ -20,9 +20,9 @@ from solved import (
 from tiny import TINY, multiclass
 
 from stages.init_path import init_path
-from stages.solver import two_sided
+from stages.parallel import Spread
 from stages.solver.options import SAMPLERS, SCHEDULES, STEPS, Status
-from stages.solver.spread import Spread
+from stages.solver.path.walk import two_sided
 from storage.commits import CommitStore
 from storage.results import read_path, read_trace
 

@@ -12,8 +12,8 @@ from dense import optimum, primal_value
 from tiny import TINY
 from verified import copy_of, problem_of, solved
 
-from stages.rebuild import rebuild_zero
-from stages.solver.spread import Spread
+from stages.certify.recompute import rebuild_zero
+from stages.parallel import Spread
 from stages.verify import verify
 from storage.results import read_path
 

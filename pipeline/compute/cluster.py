@@ -1,0 +1,234 @@
+"""Workers on other machines: a dask scheduler that is there already, or one with workers in Slurm jobs (DESIGN 4).
+
+Tasks name functions and files; nothing large travels, and nothing is scattered: what a worker that died was doing is done
+again by another one. `pure=False` everywhere, or a gap pass would be answered with the last one's results.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError
+from typing import Any, TypeVar
+
+import dask
+from distributed import Client, Future, WorkerPlugin, as_completed
+from distributed.scheduler import KilledWorker
+
+from pipeline.compute.remote import MUST_AGREE, WorkerError, facts, opened
+from pipeline.config.run_options import ComputeOptions
+from pipeline.interrupt import Stop
+
+T = TypeVar("T")
+R = TypeVar("R")
+log = logging.getLogger("gapwise.compute")
+
+SHORT, LONG = 0.0005, 0.02
+"""Seconds between two looks at what has ended, while much ends and while nothing does."""
+
+LOOK = 1.0
+"""Seconds between two questions to the scheduler which workers there are."""
+
+CONNECT_SECONDS = 10
+
+
+class KeepsOpen(WorkerPlugin):
+    """Opens the training problem when a worker gets it, so that its first task need not; lets go of it at the end."""
+
+    def __init__(self, features: str) -> None:
+        self.features = features
+
+    def setup(self, worker: Any) -> None:
+        opened(self.features, "train")
+
+    def teardown(self, worker: Any) -> None:
+        opened.cache_clear()
+
+
+class Cluster:
+    """The workers of a scheduler, as ordered maps that survive the death of any of them."""
+
+    def __init__(self, options: ComputeOptions, stop: Stop | None = None) -> None:
+        self.options, self._stop = options, stop
+        self._exit = contextlib.ExitStack()
+        self._ready: set[str | None] = set()
+        self.client: Any = self._connect()
+
+    def close(self) -> None:
+        """Leave the scheduler as it was found."""
+        self._exit.close()
+
+    def _connect(self) -> Any:
+        if self.options.kind == "slurm":
+            from pipeline.compute.slurm import started
+
+            place: Any = self._exit.enter_context(started(self.options))
+        else:
+            place = self.options.address
+        try:
+            with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
+                client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            raise WorkerError(
+                f"compute.address: no scheduler answers at {self.options.address} within {CONNECT_SECONDS} s "
+                f"({type(error).__name__}); start one with `dask scheduler` and give the address it prints"
+            ) from None
+        return self._exit.enter_context(client)
+
+    @property
+    def where(self) -> str:
+        """The scheduler's address."""
+        return str(self.client.scheduler.address)
+
+    def threads(self) -> int:
+        """Threads of all workers there are now; at least 1."""
+        return max(self.present(), 1)
+
+    def present(self) -> int:
+        """Threads of all workers there are now. WorkerError if the scheduler is gone."""
+        self._alive()
+        return sum(self._workers().values())
+
+    def _workers(self) -> Mapping[str, int]:
+        try:
+            return dict(self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS))
+        except (OSError, TimeoutError):
+            self._alive()
+            return {}
+
+    def prepare(self, features: str | None = None) -> None:
+        """See that every worker there is can be used, and has `features` open; those that join later open them too.
+
+        Raises
+        ------
+        WorkerError
+            Naming the workers that lack Gapwise, run other versions, or do not see the features.
+        """
+        if features in self._ready:
+            return
+        wrong = self._wrong(features)
+        if wrong:
+            number = len(self._workers())
+            raise WorkerError(f"compute: {len(wrong)} of {number} workers cannot be used: {'; '.join(wrong)}")
+        if features is not None:
+            name = f"gapwise-{features}"
+            self.client.register_plugin(KeepsOpen(features), name=name)
+            self._exit.callback(self._forget, name)
+        self._ready.add(features)
+
+    def _forget(self, name: str) -> None:
+        with contextlib.suppress(Exception):  # a scheduler that is gone has forgotten already
+            self.client.unregister_worker_plugin(name)
+
+    def _wrong(self, features: str | None) -> list[str]:
+        wrong = []
+        for worker, spec in self.client.run(importlib.util.find_spec, "stages", on_error="return").items():
+            if spec is None or isinstance(spec, BaseException):
+                wrong.append(f"{worker} cannot import Gapwise (pip install it there, or set PYTHONPATH for the worker)")
+        if wrong:
+            return wrong
+        ours = facts()
+        for worker, theirs in self.client.run(facts, features, on_error="return").items():
+            if isinstance(theirs, BaseException):
+                wrong.append(f"{worker}: {type(theirs).__name__}: {theirs}")
+                continue
+            other = [f"{name} {theirs[name]} (here {ours[name]})" for name in MUST_AGREE if theirs[name] != ours[name]]
+            if other:
+                alike = theirs["processor"] == ours["processor"]
+                hint = "" if alike else "; NUMBA_CPU_NAME=generic everywhere makes processors alike"
+                wrong.append(f"{worker} has {', '.join(other)}: install the same versions and restart it{hint}")
+            elif "features" in theirs:
+                wrong.append(f"{worker}: {theirs['features']}")
+        return wrong
+
+    def map(self, fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """fn(item) of every item, in order, each on some worker.
+
+        Raises
+        ------
+        WorkerError
+            When there has been no worker for `wait_seconds`, the scheduler is gone, or a task's workers died again and
+            again. An error of `fn` is passed on.
+        Interrupted
+            When a stop was asked for.
+        """
+        futures = self.client.map(fn, list(items), pure=False, retries=0, batch_size=None)
+        numbers = {future.key: k for k, future in enumerate(futures)}
+        ended = as_completed(futures, loop=self.client.loop, with_results=True, raise_errors=False)
+        results: dict[int, R] = {}
+        watch, pause = _Watch(self), SHORT
+        try:
+            while len(results) < len(numbers):
+                batch = ended.next_batch(block=False)
+                for future, found in batch:
+                    self._check(future, found)
+                    results[numbers[future.key]] = found
+                    future.release()
+                watch.look()
+                pause = SHORT if batch else min(2.0 * pause, LONG)
+                time.sleep(pause)
+        finally:
+            if len(results) < len(numbers) and self.client.status == "running":
+                left = [future for future in futures if numbers[future.key] not in results]
+                self.client.cancel(left, force=True)
+        return [results[k] for k in range(len(numbers))]
+
+    def _check(self, future: Future, found: Any) -> None:
+        """Raise what a task ended with, if that is no result."""
+        if isinstance(found, CancelledError):
+            self._alive()
+            raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; who else gives it orders?")
+        if future.status != "error":
+            return
+        error = found[1]
+        if isinstance(error, KilledWorker):
+            raise WorkerError(
+                f"compute: the workers of one part died one after another, {error.last_worker.address} the last (out of "
+                "memory?); see their logs"
+            )
+        if isinstance(error, ModuleNotFoundError):
+            raise WorkerError(
+                f"compute: a worker cannot import {error.name!r}: install it there, or set PYTHONPATH for the worker"
+            )
+        raise error
+
+    def _alive(self) -> None:
+        if self.client.status != "running":
+            raise WorkerError(
+                f"compute: the scheduler at {self.options.address or 'this machine'} is gone; what was committed is kept, "
+                "start it again and give the same command"
+            )
+
+
+class _Watch:
+    """Looks, while waiting, at what would otherwise be waited for in vain."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.looked = time.monotonic()
+        self.alone_since: float | None = None
+
+    def look(self) -> None:
+        cluster, limit = self.cluster, self.cluster.options.wait_seconds
+        if cluster._stop is not None:
+            cluster._stop.check()
+        now = time.monotonic()
+        if now - self.looked < LOOK:
+            return
+        self.looked = now
+        cluster._alive()
+        if cluster._workers():
+            if self.alone_since is not None:
+                log.warning("compute: a worker has come, going on")
+            self.alone_since = None
+        elif self.alone_since is None:
+            self.alone_since = now
+            log.warning("compute: no worker is left at %s; waiting %g s for one", cluster.where, limit)
+        elif now - self.alone_since >= limit:
+            raise WorkerError(
+                f"compute: no worker at {cluster.where} for {limit:g} s (compute.wait_seconds); what was committed is "
+                f"kept: start workers with `dask worker {cluster.where}` and give the same command"
+            )

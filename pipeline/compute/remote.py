@@ -1,0 +1,146 @@
+"""Block work in other processes: what they are sent, and what they keep open (DESIGN 4).
+
+An errand names a function of a module, a split of a feature store, a file with w, and blocks. Problems, features and the
+solver's state never travel: each process opens the feature store itself, once.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import config
+
+from stages.featurize import open_problem
+from stages.parallel import BlockFunction
+from stages.problems.protocol import Problem, frozen
+from storage.places import Place, place
+from storage.weights import mapped, published
+
+R = TypeVar("R")
+
+MapTasks = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""map_tasks(fn, items): fn(item) of every item, in order, in other processes; both must pickle."""
+
+MUST_AGREE = ("sources", "python", "numpy", "numba", "distributed", "processor")
+"""Facts of a process that have to be the same everywhere, or the last bits (or everything) may differ."""
+
+
+class WorkerError(OSError):
+    """A worker that cannot do what it was sent; says which machine, and what to do."""
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One part of a pass: all that travels to a worker."""
+
+    fn: BlockFunction[Any]
+    features: str
+    split: str
+    weights: str
+    blocks: range | np.ndarray
+    sources: str
+    """What Gapwise's own code is where the errand comes from"""
+
+
+class Sender:
+    """An `Elsewhere`: spreads the blocks of one feature store over the processes behind `map_tasks`.
+
+    Parameters
+    ----------
+    map_tasks : callable
+    features : Path or ObjectPlace
+        The feature store, under a path that means the same to every process.
+    folder : Path or ObjectPlace
+        Where w is published; the same holds for it.
+    """
+
+    def __init__(self, map_tasks: MapTasks, features: Place, folder: Place) -> None:
+        self.map_tasks, self.features, self.folder = map_tasks, features, folder
+
+    def __call__(self, fn: BlockFunction[R], split: str, w: np.ndarray, parts: Sequence[range | np.ndarray]) -> list[R]:
+        with published(self.folder, w) as path:
+            errands = [Errand(fn, str(self.features), split, str(path), blocks, sources()) for blocks in parts]
+            return self.map_tasks(do, errands)
+
+
+def do(errand: Errand) -> Any:
+    """What a worker does with an errand."""
+    if errand.sources != sources():
+        raise WorkerError(
+            f"compute: {_here()} runs another version of Gapwise; install the same one, restart its worker"
+        )
+    problem = opened(errand.features, errand.split)
+    return errand.fn(problem, _weights(errand.weights), np.array(errand.blocks, np.int64))
+
+
+@functools.lru_cache(maxsize=4)
+def opened(features: str, split: str) -> Problem:
+    """The problem of one split, opened once a process."""
+    try:
+        return open_problem(place(features), split)
+    except FileNotFoundError:
+        raise WorkerError(
+            f"compute: {_here()} does not see the features in {features}; run.root has to lie on storage that every "
+            "worker reaches under the same path"
+        ) from None
+
+
+@functools.lru_cache(maxsize=2)
+def _weights(path: str) -> np.ndarray:
+    try:
+        return frozen(mapped(place(path)))
+    except FileNotFoundError:
+        raise WorkerError(
+            f"compute: {_here()} does not see {path}, where w was published; run.root has to lie on storage that every "
+            "worker reaches under the same path"
+        ) from None
+
+
+def facts(features: str | None = None) -> dict[str, str]:
+    """What a process is, by the names of `MUST_AGREE`; besides, "features" says what is wrong with opening these."""
+    found = {
+        "sources": sources(),
+        "python": platform.python_version(),
+        "processor": _processor(),
+        **{name: version(name) for name in ("numpy", "numba", "distributed")},
+    }
+    if features is not None:
+        try:
+            opened(features, "train")
+        except (ValueError, OSError, ImportError) as error:
+            found["features"] = str(error)
+    return found
+
+
+@functools.cache
+def sources() -> str:
+    """Hash of Gapwise's own code."""
+    root = Path(__file__).resolve().parents[2]
+    digest = hashlib.sha256()
+    for room in ("pipeline", "stages", "storage"):
+        for file in sorted((root / room).rglob("*.py")):
+            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def _processor() -> str:
+    """What numba compiles for."""
+    options: Any = config
+    name, features = options.CPU_NAME or llvm.get_host_cpu_name(), options.CPU_FEATURES
+    if features is None and not options.CPU_NAME:
+        features = llvm.get_host_cpu_features().flatten()
+    return f"{name}-{hashlib.sha256((features or '').encode()).hexdigest()[:6]}"
+
+
+def _here() -> str:
+    return f"the worker on {socket.gethostname()}"

@@ -1,0 +1,42 @@
+"""Workers that Slurm starts, by dask-jobqueue: a scheduler in this process, and a job for every `slurm.cores` workers."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from pipeline.config.run_options import ComputeOptions, ConfigError
+
+
+def slurm_cluster(options: ComputeOptions) -> Any:
+    """The dask-jobqueue cluster of these options; no job is submitted yet. ConfigError where dask-jobqueue is missing."""
+    try:
+        from dask_jobqueue import SLURMCluster
+    except ImportError:
+        raise ConfigError('compute=slurm: dask-jobqueue is not installed; pip install "gapwise[slurm]"') from None
+    slurm = options.slurm
+    return SLURMCluster(
+        queue=slurm.queue,
+        account=slurm.account,
+        walltime=slurm.walltime,
+        cores=slurm.cores,
+        processes=slurm.cores,  # oracles in Python hold the GIL: a process a core
+        memory=slurm.memory,
+        interface=slurm.interface,
+        job_name="gapwise",
+        python=sys.executable,
+        job_extra_directives=list(slurm.directives),
+        job_script_prologue=["export OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1", *slurm.prologue],
+        scheduler_options={"dashboard_address": ":0"},
+    )
+
+
+@contextlib.contextmanager
+def started(options: ComputeOptions) -> Iterator[Any]:
+    """The cluster with its jobs submitted; they are cancelled at exit."""
+    with slurm_cluster(options) as cluster:
+        cluster.scale(jobs=math.ceil((options.workers or 1) / options.slurm.cores))
+        yield cluster

@@ -1,0 +1,211 @@
+"""The typed configuration: composed YAML in, checked dataclasses out, and errors that name the key.
+
+Names are those of DESIGN 3.4. Two of them cannot be, or are not, names of fields and are translated here:
+`path.lambda` and `solver.sampling`. The science part alone (`Settings.science`) makes the key of a run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.config.run_options import (
+    CheckpointOptions,
+    ComputeOptions,
+    ConfigError,
+    RunOptions,
+    SeedOptions,
+    SnapshotOptions,
+    TrackingOptions,
+    expect,
+)
+from stages.solver.options import PathOptions, SolverOptions
+from storage.places import ObjectPlace, place
+from storage.staging import cache_root
+
+KEY_FORMAT = 2
+"""Part of every key: raise it when what a stage writes changes its meaning."""
+CONF = Path(__file__).resolve().parents[2] / "conf"
+DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
+KIND_NAMES = {
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    dict: "a group of keys",
+    list: "a list",
+}
+ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
+
+
+def on_this_machine(root: str) -> str:
+    """`root`, or for a URL a directory that Hydra can write to; a resolver of conf/config.yaml."""
+    return str(cache_root()) if isinstance(place(root), ObjectPlace) else root
+
+
+OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything one run needs to know, checked."""
+
+    dataset: dict[str, Any]
+    solver: SolverOptions
+    path: PathOptions
+    compute: ComputeOptions
+    tracking: TrackingOptions
+    checkpoint: CheckpointOptions
+    snapshots: SnapshotOptions
+    run: RunOptions
+    seed: int
+    experiment: str | None = None
+    overrides: tuple[str, ...] = field(default=())
+
+    @property
+    def science(self) -> dict[str, Any]:
+        """What decides the numbers: data set, solver, path, seed. Not the preset's name, not a time limit."""
+        solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
+        del solver["name"], solver["max_seconds"]
+        if self.solver.batch_size == 1:  # the plain loop: runs made before there was a choice keep their keys
+            del solver["batch_size"]
+        science = {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
+        # they change no number, but a run that left none cannot stand for one that was to
+        return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science
+
+    def features_key(self, source: Mapping[str, Any]) -> str:
+        """Key of the featurize stage: shared by all solvers of one data set."""
+        return fingerprint({"format": KEY_FORMAT, "dataset": self.dataset, "source": source})
+
+    def run_key(self, source: Mapping[str, Any]) -> str:
+        """Key of the run: its science and the data it is about."""
+        return fingerprint({"format": KEY_FORMAT, **self.science, "source": source})
+
+
+def fingerprint(value: Any) -> str:
+    """Hash of JSON-able data, 64 hexadecimal digits; the order of keys does not matter."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
+    """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
+    sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "run")
+    _known("", cfg, (*sections, "seed", "sweep"))
+    for name in sections:
+        if not isinstance(cfg.get(name), DictConfig):
+            raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
+    solver = typed("solver", cfg.solver, SolverOptions())
+    expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
+    return Settings(
+        dataset=_dataset(cfg.dataset),
+        solver=solver,
+        path=typed("path", cfg.path, PathOptions()),
+        compute=typed("compute", cfg.compute, ComputeOptions()),
+        tracking=typed("tracking", cfg.tracking, TrackingOptions()),
+        checkpoint=typed("checkpoint", cfg.checkpoint, CheckpointOptions()),
+        snapshots=typed("snapshots", cfg.snapshots, SnapshotOptions()),
+        run=typed("run", cfg.run, RunOptions()),
+        seed=typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
+        experiment=experiment,
+        overrides=tuple(overrides),
+    )
+
+
+def explain(error: Exception) -> str:
+    """An error of Hydra or OmegaConf in one line, with what there is instead of what was asked for."""
+    cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
+    if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
+        there = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
+        return f"{cause.full_key}: unknown key; there are: {', '.join(there)}"
+    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
+    text = " ".join(lines)
+    if "Could not find 'experiment/" in text:
+        wanted = text.split("Could not find 'experiment/", 1)[1].split("'", 1)[0]
+        there = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
+        return f"experiment: there is no {wanted!r}; there are: {', '.join(there)}"
+    return text
+
+
+def _by_user_name(section: str, options: Any) -> dict[str, Any]:
+    named = {field: name for name, field in ALIASES.get(section, {}).items()}
+    return {named.get(name, name): value for name, value in dataclasses.asdict(options).items()}
+
+
+def _dataset(cfg: DictConfig) -> dict[str, Any]:
+    """The group as a plain dict: the keys of the data set's own YAML and no others, each of the kind it has there."""
+    given = _plain("dataset", cfg)
+    own = CONF / "dataset" / f"{given.get('name')}.yaml"
+    defaults: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own.is_file() else {}  # type: ignore[arg-type]
+    if defaults:
+        _known("dataset", given, defaults)
+    return {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
+
+
+def _like(key: str, value: Any, default: Any) -> Any:
+    """`value` if it is of the kind of `default`, a number or text; where that says nothing, by the key's name."""
+    kind = DATASET_KINDS.get(key, type(default) if default not in (None, "???") else None)
+    if kind is None or value is None:
+        return value
+    if kind is str and not isinstance(value, bool):
+        return str(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    expect(key, value, type(value) is kind, KIND_NAMES[kind])
+    return value
+
+
+def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
+    """`cfg` in the shape of dataclass `schema`, checked."""
+    values = _plain(section, cfg)
+    aliases = ALIASES.get(section, {})
+    given = {aliases.get(name, name): value for name, value in values.items() if name not in aliases.values()}
+    named = {field: name for name, field in aliases.items()}
+    names = {f.name: named.get(f.name, f.name) for f in dataclasses.fields(schema)}
+    _known(section, values, names.values())
+    try:
+        options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given))
+        options.check()
+    except OmegaConfBaseException as error:
+        key = str(error.full_key or "")
+        head, _, rest = key.partition(".")
+        key = ".".join(part for part in (section, names.get(head, head), rest) if part)
+        message = str(error).splitlines()[0]
+        raise ConfigError(f"{key}: {'unknown key' if message.startswith('Key ') else message}") from None
+    except ValueError as error:
+        message = str(error)
+        for inner, outer in named.items():
+            message = message.replace(f"{section}.{inner}:", f"{section}.{outer}:")
+        raise ConfigError(message) from None
+    return options
+
+
+def _plain(section: str, cfg: DictConfig) -> dict[str, Any]:
+    """`cfg` with interpolations resolved; ConfigError for one that must be given and is not."""
+    try:
+        values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except MissingMandatoryValue as error:
+        key = ".".join(part for part in (section, str(error.full_key).removeprefix(f"{section}.")) if part)
+        raise ConfigError(f"{key}: must be given, as in {key}=...") from None
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{section}: {str(error).splitlines()[0]}") from None
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items()}
+
+
+def _known(section: str, given: Iterable[Any], known: Iterable[str]) -> None:
+    known = list(known)
+    for name in given:
+        if name not in known:
+            key = f"{section}.{name}" if section else str(name)
+            raise ConfigError(f"{key}: unknown key; there are: {', '.join(sorted(known))}")

@@ -1,0 +1,256 @@
+"""What a sweep is made of: ordinary runs' configurations, those of a multirun, or variants × lambdas × tolerances × seeds.
+
+A variant is a name and the overrides that make it, as a command line would give them: `bcfw: [solver=bcfw]`. They come
+after the user's own, so that `solver.degree=2` on the command line holds for every variant that does not set it. Paths
+are made the same way, a run each, beside them.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.config.run_options import ConfigError, TrackingOptions, default_workers
+from pipeline.config.settings import Settings, fingerprint, read, typed
+
+EXPORT = "run.export: is of one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
+FIGURES = ("methods", "staleness", "regimes", "work", "frontier")
+
+
+@dataclass
+class SweepOptions:
+    """The group `sweep` of an experiment."""
+
+    figure: str = "methods"
+    """What the runs are shown as, see `stages.reports.comparison`."""
+    variants: dict[str, list[str]] = field(default_factory=dict)
+    """Name to overrides."""
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    """The same of whole paths: each once, at the first seed, as configured and up to `verify`."""
+    only: list[str] = field(default_factory=list)
+    """The variants and paths that are wanted now; none named: all."""
+    lambdas: list[Any] = field(default_factory=list)
+    """Values of `path.lambda`; `1/n` stands for one over the number of training blocks. Empty: as configured."""
+    tolerances: list[float] = field(default_factory=list)
+    """Values of `path.tolerance`, a run each. Empty: as configured."""
+    seeds: list[int] = field(default_factory=lambda: [0])
+    passes: float | None = None
+    """`solver.max_passes` of the variants without a cache; null: as configured."""
+    cached_passes: float | None = None
+    """The same of those with one: in a pass they make many more steps, and spend more seconds."""
+    rebase_passes: float | None = None
+    """`solver.rebase_steps` as a multiple of n: how fine snapshots can be. null: as configured."""
+    workers: int | None = None
+    """Processes; null: as many as there are cores."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        if self.figure not in FIGURES:
+            raise ValueError(f"sweep.figure: expected one of {', '.join(FIGURES)}, got {self.figure!r}")
+        if not self.variants:
+            raise ValueError("sweep.variants: expected at least one, as in {bcfw: [solver=bcfw]}")
+        both = [name for name in self.paths if name in self.variants]
+        if both:
+            raise ValueError(f"sweep.paths: there is a variant named {both[0]!r} too; give it another name")
+        names = [*self.variants, *self.paths]
+        unknown = [name for name in self.only if name not in names]
+        if unknown:
+            raise ValueError(f"sweep.only: no variant {unknown[0]!r}; there are: {', '.join(names)}")
+        for value in self.lambdas:
+            if value != "1/n" and not (isinstance(value, int | float) and 0 < value < math.inf):
+                raise ValueError(f"sweep.lambdas: expected numbers > 0 or 1/n, got {value!r}")
+        for value in self.tolerances:
+            if not 0 < value < math.inf:
+                raise ValueError(f"sweep.tolerances: expected numbers > 0, got {value!r}")
+        if not self.seeds or min(self.seeds) < 0:
+            raise ValueError(f"sweep.seeds: expected integers >= 0, got {self.seeds!r}")
+        for name in ("passes", "cached_passes", "rebase_passes"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"sweep.{name}: expected a number > 0, or null, got {value!r}")
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"sweep.workers: expected an integer >= 1, or null, got {self.workers!r}")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a sweep; without settings one that cannot be run, and `status` and `error` say why."""
+
+    name: str
+    variant: str
+    lam: str
+    """As the sweep names it: a number, 1/n, or empty."""
+    seed: int | None
+    config: dict[str, Any]
+    settings: Settings | None
+    source: Mapping[str, Any]
+    experiment: str | None
+    overrides: tuple[str, ...] = ()
+    tolerance: float | None = None
+    """Where the sweep says one."""
+    status: str = "waiting"
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One job of a Hydra multirun, as it was composed."""
+
+    cfg: DictConfig
+    experiment: str | None
+    overrides: tuple[str, ...]
+
+
+def sweep_options(cfg: DictConfig) -> SweepOptions:
+    """The group `sweep` of `cfg`, checked; ConfigError names the key."""
+    options: SweepOptions = typed("sweep", cfg.sweep, SweepOptions())
+    return options
+
+
+def job_of_multirun(cfg: DictConfig) -> Asked | None:
+    """`cfg` as a job of a multirun that Hydra itself launches; None for a single run, or another launcher's job."""
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    hydra = HydraConfig.get()
+    if hydra.mode != RunMode.MULTIRUN or not hydra.launcher._target_.endswith(".BasicLauncher"):
+        return None
+    return Asked(cfg, hydra.runtime.choices.get("experiment"), tuple(hydra.overrides.task))
+
+
+def has_variants(cfg: DictConfig) -> bool:
+    """Whether `cfg` describes a sweep of its own, and not one run."""
+    return bool((cfg.get("sweep") or {}).get("variants"))
+
+
+def composed(variant: list[str], given: list[str], compose: Callable[[list[str]], DictConfig]) -> DictConfig:
+    """One variant's configuration: the command line's overrides, then its own; jobs are not tracked singly."""
+    own = [word for word in given if not word.split("=", 1)[0].lstrip("+~").startswith("sweep")]
+    cfg = compose([*own, *variant, "tracking=none", "compute=serial"])
+    OmegaConf.set_struct(cfg, False)
+    cfg.sweep = None
+    return cfg
+
+
+def plan(
+    options: SweepOptions,
+    given: list[str],
+    compose: Callable[[list[str]], DictConfig],
+    blocks: int,
+    source: Mapping[str, Any],
+    experiment: str,
+) -> list[Planned]:
+    """Every run of the sweep, variants within tolerances within lambdas within seeds: the first results compare all
+    variants. Then the paths.
+
+    Parameters
+    ----------
+    given : list of str
+        The command line's overrides.
+    compose : callable
+        Overrides to configuration.
+    blocks : int
+        Training blocks n, for `1/n`.
+    source : mapping
+        What the data set says of its files.
+    """
+
+    def planned(name: str, cfg: DictConfig, seed: int, lam: Any = "", tolerance: float | None = None) -> Planned:
+        cfg.seed = seed
+        label = lam if isinstance(lam, str) else f"{lam:g}"
+        within = "" if tolerance is None else f"tolerance={tolerance:g}"
+        words = " ".join(word for word in (name, f"λ={label}" if label else "", within, f"seed={seed}") if word)
+        settings = read(cfg, experiment=experiment)
+        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        return Planned(words, name, label, seed, config, settings, source, experiment, tolerance=tolerance)
+
+    names = options.only or [*options.variants, *options.paths]
+    configs = {name: composed(options.variants[name], given, compose) for name in names if name in options.variants}
+    jobs = []
+    tolerances: list[float | None] = [*options.tolerances] or [None]
+    for seed, lam, tolerance in itertools.product(options.seeds, options.lambdas or [""], tolerances):
+        for name, base in configs.items():
+            cfg = copy.deepcopy(base)
+            if lam != "":
+                cfg.path["lambda"] = 1.0 / blocks if lam == "1/n" else float(lam)
+            if tolerance is not None:
+                cfg.path.tolerance = tolerance
+            passes = options.passes if cfg.solver.cache.kind == "none" else options.cached_passes
+            if passes is not None:
+                cfg.solver.max_passes = passes
+            if options.rebase_passes is not None:
+                cfg.solver.rebase_steps = max(1, round(options.rebase_passes * blocks))
+            jobs.append(planned(name, cfg, seed, lam, tolerance))
+    for name in names:
+        if name in options.paths:
+            jobs.append(
+                planned(name, composed([*options.paths[name], "run.until=verify"], given, compose), options.seeds[0])
+            )
+    if len({(job.variant, job.lam, job.tolerance, job.seed) for job in jobs}) < len(jobs):
+        raise ConfigError("sweep: the same variant, lambda, tolerance and seed are asked for twice")
+    return jobs
+
+
+def plan_multirun(
+    asked: Sequence[Asked], source: Callable[[Settings], Mapping[str, Any]]
+) -> tuple[list[Planned], int, TrackingOptions]:
+    """The runs of a multirun, in its order; how many at a time; how they are tracked.
+
+    A run is named by what tells it from the others. Cores are shared: `compute=threads` without a number of workers gets
+    as many as there are for each. A job that cannot be run is there all the same, refused or failed.
+
+    Parameters
+    ----------
+    source : callable
+        What a data set says of its files; ValueError or OSError if it cannot.
+    """
+    from stages.datasets import DataError
+
+    alike = set.intersection(*(set(job.overrides) for job in asked))
+    options = [job.cfg.get("sweep") or {} for job in asked]
+    wanted = next((o["workers"] for o in options if o.get("workers") is not None), None)
+    workers = wanted if isinstance(wanted, int) and wanted >= 1 else default_workers()
+    share = max(1, default_workers() // min(workers, len(asked)))
+    jobs, tracking, sources = [], None, {}
+    for job in asked:
+        words = " ".join(word for word in job.overrides if word not in alike) or job.experiment or "run"
+        refused = Planned(words, words, "", None, {}, None, {}, job.experiment, job.overrides)
+        try:
+            if wanted is not None and (not isinstance(wanted, int) or wanted < 1):
+                raise ConfigError(f"sweep.workers: expected an integer >= 1, or null, got {wanted!r}")
+            cfg = copy.deepcopy(job.cfg)
+            settings = read(cfg, experiment=job.experiment, overrides=job.overrides)
+            if settings.run.export is not None and len(asked) > 1:
+                raise ConfigError(EXPORT)
+        except ValueError as error:
+            jobs.append(dataclasses.replace(refused, status="refused", error=_line(error)))
+            continue
+        tracking = tracking or settings.tracking
+        OmegaConf.set_struct(cfg, False)
+        cfg.sweep, cfg.tracking = None, {"kind": "none", "uri": None}
+        if settings.compute.kind == "threads" and settings.compute.workers is None:
+            cfg.compute.workers = share
+        data = fingerprint(settings.dataset)
+        try:
+            if data not in sources:
+                sources[data] = source(settings)
+        except (ValueError, OSError) as error:
+            fault = "failed" if isinstance(error, DataError | OSError) else "refused"
+            jobs.append(dataclasses.replace(refused, status=fault, error=_line(error)))
+            continue
+        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        jobs.append(
+            dataclasses.replace(refused, seed=settings.seed, config=config, settings=settings, source=sources[data])
+        )
+    return jobs, workers, tracking or TrackingOptions("none")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

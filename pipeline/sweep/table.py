@@ -1,0 +1,102 @@
+"""What a sweep says of its runs: a row each for programs (runs.csv, summary.json), a line each for people."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.result import breakpoints
+from pipeline.rundir import RunDir, read_json
+from pipeline.sweep.plan import Planned
+from storage.files import aside, publish
+from storage.places import Place, listed
+
+Row = dict[str, Any]
+COLUMNS = (
+    ("λ's", "breakpoints", "d"),
+    ("passes", "passes", ".1f"),
+    ("best λ", "best_lambda", ".3g"),
+    ("test loss", "test_loss", ".4g"),
+    ("solving s", "solve_seconds", ".1f"),
+)
+"""Heading, name in the row, format."""
+WORST = ("failed", "refused", "interrupted", "waiting")
+"""Statuses of a run that is not there; beside them there are complete (before) and done (now)."""
+
+
+def row(job: Planned, directory: RunDir | None) -> Row:
+    """A run of which nothing is known yet; a job that cannot be run has no directory."""
+    return {
+        "name": job.name, "variant": job.variant, "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
+        "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
+        "passes": None, "best_lambda": None, "test_loss": None, "solve_seconds": None, "solve_status": "",
+        "key": directory.key if directory else "", "run": str(directory.path) if directory else "",
+    }  # fmt: skip
+
+
+def facts(directory: Place) -> Row:
+    """What a run that is there has to tell; less, if it was not wanted to its end."""
+    found: Row = {}
+    with contextlib.suppress(ValueError, KeyError, OSError):
+        result = read_json(directory / "result.json")
+        path = breakpoints(directory)[0] if result is None else result["path"]
+        found["breakpoints"] = len(path)
+        found["passes"] = round(sum(float(record["effective_passes"]) for record in path), 3)
+        found["solve_seconds"] = round(sum(float(record["seconds"]) for record in path), 3)
+        if result is not None:
+            found["solve_status"] = result["status"]
+            found |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
+    return found
+
+
+def last_line(directory: Place) -> str:
+    """What a run that goes on has said last, without date and level."""
+    logs = listed(directory, "attempts/*/pipeline.log")
+    said = logs[-1].read_text(encoding="utf-8", errors="replace").splitlines() if logs else []
+    told = [line.split(" INFO ", 1)[1] for line in said if " INFO " in line]
+    return told[-1] if told else "has begun"
+
+
+def statuses(rows: Sequence[Row]) -> dict[str, int]:
+    """How many runs have each status."""
+    return dict(Counter(row["status"] for row in rows))
+
+
+def lines(rows: Sequence[Row], seconds: float) -> list[str]:
+    """The table of all runs that were begun, the errors under it, and a sum."""
+    wide = max(len(row["name"]) for row in rows)
+    out = [f"{'run':<{wide}}  {'status':<11}" + "".join(f"{head:>10}" for head, _, _ in COLUMNS) + "  directory"]
+    for row in (row for row in rows if row["status"] != "waiting"):
+        status = row["status"].upper() if row["status"] in WORST[:2] else row["status"]
+        numbers = "".join(f"{_number(row[name], form):>10}" for _, name, form in COLUMNS)
+        out.append(f"{row['name']:<{wide}}  {status:<11}{numbers}  {row['run'].rsplit('/', 1)[-1]}".rstrip())
+    for row in rows:
+        if row["status"] in WORST[:2]:
+            out.append(f"{row['status'].upper()} {row['name']}: {row['error']}")
+    counts = statuses(rows)
+    there = sum(number for status, number in counts.items() if status not in WORST)
+    rest = "".join(f", {counts[status]} {status}" for status in WORST if counts.get(status))
+    out.append(f"{there} of {len(rows)} runs there{rest} · {seconds:.0f} s")
+    return out
+
+
+def write_csv(path: Place, rows: Sequence[Row]) -> None:
+    """All rows, written aside and renamed."""
+    with aside(path).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    publish(path)
+
+
+def common(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What all of them say alike."""
+    first = dict(dicts[0]) if dicts else {}
+    return {key: value for key, value in first.items() if all(key in d and d[key] == value for d in dicts[1:])}
+
+
+def _number(value: Any, form: str) -> str:
+    return format(value, form) if isinstance(value, int | float) else "–"

@@ -1,0 +1,209 @@
+"""The worker processes of a sweep: ordinary runs, one a process at a time, on a dask cluster of this machine or of more.
+
+A run is given to a worker that is free and to no other, so that the death of a worker (out of memory, say) is the death of
+one run: it is tried once more, on a fresh worker, from what it had committed. A stop reaches the workers as a message, and
+each of their runs commits before it ends. Workers of a main process that was killed end at once: they watch a pipe of its.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shutil
+import signal
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from pipeline.compute.local import pin_threads
+from pipeline.config.run_options import ComputeOptions
+from pipeline.interrupt import Stop
+from pipeline.run import DONE, INTERRUPTED, run
+from storage.files import working
+from storage.places import Place
+
+TRIES = 2
+"""Workers a run may have before it counts as failed."""
+POLL_SECONDS = 0.1
+START_SECONDS = 120.0
+"""Patience with workers that do not come up."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run for a worker."""
+
+    number: int
+    config: dict[str, Any]
+    experiment: str | None
+    overrides: tuple[str, ...] = ()
+
+
+def run_tasks(
+    tasks: Sequence[Task],
+    workers: int,
+    folder: Place,
+    stop: Stop,
+    ended: Callable[[int, dict[str, Any]], None],
+    waiting_for: Callable[[list[int]], None] = lambda numbers: None,
+    compute: ComputeOptions | None = None,
+) -> None:
+    """Every task on one of `workers` processes.
+
+    Parameters
+    ----------
+    compute : ComputeOptions, optional
+        Where the processes are, if not on this machine: `cluster` or `slurm`.
+    folder : Path or ObjectPlace
+        For what dask writes.
+    stop : Stop
+        Once asked for, no more runs are begun, and those that go on commit and end.
+    ended : callable
+        Given a task's number and its status (done, failed or interrupted), seconds and error.
+    waiting_for : callable
+        Given the numbers of the runs that go on, many times a second.
+    """
+    with _crew(workers, working(folder), compute) as crew:
+        client = crew.client
+        left, tries = deque(tasks), Counter[int]()
+        running: dict[Any, Task] = {}
+        told, last = False, time.monotonic()
+        while running or (left and not stop()):
+            there = crew.size()
+            free = min(there, workers) - len(running)
+            if stop() and not told:
+                client.run(stop_runs, stop.signal, workers=crew.busy(running), on_error="ignore")
+                told = True
+            elif left and free > 0 and not stop():
+                task = left.popleft()
+                tries[task.number] += 1
+                running[client.submit(one_run, task, pure=False, retries=0)] = task
+                continue
+            last = time.monotonic() if there else last
+            if time.monotonic() - last > crew.patience:
+                raise RuntimeError(f"there has been no worker process for {crew.patience:g} s; {crew.hint}")
+            waiting_for([task.number for task in running.values()])
+            time.sleep(POLL_SECONDS)
+            for future in [future for future in running if future.done()]:
+                task = running.pop(future)
+                found = _outcome(future)
+                if found["status"] in ("died", "interrupted") and not stop() and tries[task.number] < TRIES:
+                    left.append(task)
+                    continue
+                if found["status"] in ("died", "interrupted"):
+                    found["status"] = "interrupted" if stop() else "failed"
+                ended(task.number, found)
+
+
+@dataclass(frozen=True)
+class _Crew:
+    """Worker processes and how to speak to them."""
+
+    client: Any
+    size: Callable[[], int]
+    busy: Callable[[Iterable[Any]], list[str] | None]
+    """Addresses of those that do these futures; None: there are no others"""
+    patience: float
+    """Seconds without any of them"""
+    hint: str
+
+
+@contextlib.contextmanager
+def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterator[_Crew]:
+    """The workers of `compute`, or so many of this machine's own."""
+    if compute is not None:
+        from pipeline.compute.cluster import Cluster
+
+        with contextlib.closing(Cluster(compute)) as far:
+            far.prepare()
+            hint = f"start some with `dask worker {far.where}`"
+
+            def busy(futures: Iterable[Any]) -> list[str]:
+                keys = {future.key for future in futures}
+                return [worker for worker, doing in far.client.processing().items() if keys & set(doing)]
+
+            yield _Crew(far.client, far.present, busy, compute.wait_seconds, hint)
+        return
+    with _cluster(workers, folder) as (cluster, client):
+        hint = f"what dask says is in {folder}"
+        yield _Crew(client, lambda: len(cluster.scheduler.workers), lambda futures: None, START_SECONDS, hint)
+
+
+@contextlib.contextmanager
+def _cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
+    """A dask cluster of this machine and its client; nothing of it is left afterwards: who does not end is killed."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    pin_threads()  # workers inherit it, and numba and BLAS look when they are loaded; dask's own settings give way to it
+    settings = {
+        "distributed.scheduler.allowed-failures": 0,  # who is to blame for a death is known here
+        "distributed.scheduler.worker-ttl": None,  # long calls of compiled code are no death
+        "distributed.worker.daemon": True,
+        "distributed.admin.tick.limit": "10m",
+        "distributed.comm.timeouts.tcp": "300s",
+    }
+    scratch = folder / "workers"
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, processes=True, memory_limit=0, dashboard_address="127.0.0.1:0",
+            local_directory=str(scratch), silence_logs=50, preload=[__name__],
+        ) as cluster,
+        Client(cluster) as client,
+    ):  # fmt: skip
+        yield cluster, client
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _outcome(future: Any) -> dict[str, Any]:
+    if future.status == "finished":
+        return dict(future.result())
+    error = future.exception()
+    if type(error).__name__ == "KilledWorker":
+        return {"status": "died", "error": f"its worker process died, {TRIES} times (out of memory?)"}
+    return {"status": "failed", "error": " ".join(str(error).split()) or type(error).__name__}
+
+
+def dask_setup(worker: Any) -> None:
+    """dask calls this in each worker's main thread before the worker is there for anybody.
+
+    Ctrl-C reaches the whole process group and is the main process's business; SIGTERM to a worker alone ends its run
+    where that can be committed.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: stop_runs(number))
+
+
+def stop_runs(number: int) -> None:
+    """The run of this worker, or the next one, is to stop as by signal `number`."""
+    Stop.everywhere = number
+
+
+def one_run(task: Task) -> dict[str, Any]:
+    """One run in a worker process: its status, seconds and, in a line, what went wrong."""
+    started = time.monotonic()
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            code = run(OmegaConf.create(task.config), task.experiment, task.overrides)
+    finally:
+        Stop.everywhere = 0
+    found: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3)}
+    if code == DONE:
+        return {"status": "done", **found}
+    if code >= INTERRUPTED:
+        return {"status": "interrupted", "error": f"stopped by {signal.Signals(code - INTERRUPTED).name}", **found}
+    return {"status": "failed", "error": last_error(said.getvalue()) or f"exit code {code}", **found}
+
+
+def last_error(said: str) -> str:
+    """Of what a run said on stderr the last error, or the last line."""
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("log: ")]
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    return (errors or lines or [""])[-1]

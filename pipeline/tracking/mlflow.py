@@ -1,0 +1,259 @@
+"""MLflow as a view: everything it shows is projected from what a run has stored, and can be projected again.
+
+The run directory is the truth. One run for a path, found by its tag `gapwise.key`; children for at most 30 evenly chosen
+breakpoints, the rest as series on the parent. A sweep is a parent run of its own over its runs, shown by the sweep's main
+process. Whatever is wrong with the database costs a warning and no more; tracking.json in the directory marks where a
+projection is complete, and the same command makes up for one that is missing. What is shown: `pipeline.tracking.view`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+from pipeline.config.run_options import TrackingOptions
+from pipeline.rundir import RunDir, read_json, write_json
+from pipeline.tracking.view import project, project_sweep
+from storage.places import Place
+
+LIVE_SECONDS = 30.0
+"""Between two projections of a run that goes on."""
+TRIES = 3
+"""At the end of a sweep, for what could not be shown before."""
+log = logging.getLogger("gapwise")
+
+
+class Tracker(Protocol):
+    """Where a run is shown besides its directory."""
+
+    def observe(self, trace: Mapping[str, Any]) -> None:
+        """The trace of a solve that goes on, after a commit; returns at once."""
+
+    def finish(self, status: str) -> None:
+        """The run ended: FINISHED, KILLED or FAILED."""
+
+    def mend(self) -> None:
+        """Show a complete run that is not shown yet."""
+
+    def sync(self, status: str) -> None:
+        """Show what the directory holds, whatever was shown before; what goes wrong is an error (OSError, ValueError)."""
+
+
+class NoTracker:
+    """tracking=none"""
+
+    def observe(self, trace: Mapping[str, Any]) -> None: ...
+    def finish(self, status: str) -> None: ...
+    def mend(self) -> None: ...
+    def sync(self, status: str) -> None: ...
+
+
+def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
+    """The tracker that `options` ask for; touches neither disk nor database yet."""
+    return NoTracker() if options.kind == "none" else MlflowTracker(store_uri(options), directory)
+
+
+def store_uri(options: TrackingOptions) -> str:
+    """`tracking.uri`, or the database in the project's folder; of DVC's project, which queues runs in copies."""
+    root = Path(os.environ.get("DVC_ROOT") or Path(__file__).resolve().parents[2])
+    root = root if (root / "pyproject.toml").is_file() and os.access(root, os.W_OK) else Path.cwd()
+    return options.uri or f"sqlite:///{root / 'mlflow.db'}"
+
+
+class MlflowTracker:
+    """Projects one run directory into the MLflow store at `uri`."""
+
+    def __init__(self, uri: str, directory: RunDir) -> None:
+        self._uri = uri
+        self._dir = directory
+        self._marker = directory.path / "tracking.json"
+        self._pool: ThreadPoolExecutor | None = None
+        self._pending: Future[None] | None = None
+        self._last = time.monotonic()
+        self._broken = False
+        self._seen: Mapping[str, Any] = {}
+
+    def observe(self, trace: Mapping[str, Any]) -> None:
+        self._seen = trace
+        busy = self._pending is not None and not self._pending.done()
+        if self._broken or busy or time.monotonic() - self._last < LIVE_SECONDS:
+            return
+        self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="tracking")
+        self._pending = self._pool.submit(self._guarded, "RUNNING", trace)
+        self._last = time.monotonic()
+
+    def finish(self, status: str) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True)
+            self._pool = None
+        with contextlib.suppress(OSError):  # a directory that cannot be written to is not the tracker's business
+            self._marker.unlink(missing_ok=True)
+        self._guarded(status, None)
+
+    def mend(self) -> None:
+        marker = read_json(self._marker)
+        if marker is None or marker.get("uri") != self._uri:
+            self._guarded("FINISHED", None)
+
+    def sync(self, status: str) -> None:
+        try:
+            with _quiet(True):
+                run_id = project(self._uri, self._dir.path, _stored_trace(self._dir.path), status)
+        except Exception as error:
+            raise OSError(f"MLflow at {self._uri}: {_first_line(error)}") from error
+        if status == "FINISHED":
+            write_json(self._marker, {"uri": self._uri, "run_id": run_id})
+
+    def _guarded(self, status: str, trace: Mapping[str, Any] | None) -> None:
+        """Project; whatever goes wrong is one warning."""
+        with _warned(self._uri) as worked, _quiet(status != "RUNNING"):
+            columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
+            if status != "FINISHED" and not columns:
+                return  # it ended before there was anything to show
+            run_id = project(self._uri, self._dir.path, columns, status)
+            if status == "FINISHED":
+                write_json(self._marker, {"uri": self._uri, "run_id": run_id})
+        self._broken = self._broken or not worked
+
+
+class SweepTracker:
+    """Projects a sweep and its runs, one after another on a thread of its own, as they end.
+
+    Parameters
+    ----------
+    options : TrackingOptions
+    folder : Path or ObjectPlace
+        The sweep's directory.
+    """
+
+    def __init__(self, options: TrackingOptions, folder: Place) -> None:
+        self._uri = None if options.kind == "none" else store_uri(options)
+        self._folder = folder
+        self._marker = folder / "tracking.json"
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")
+        self._parent: dict[str, str] = {}
+        self._owed: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._failed = False
+        self._again = 0.0
+
+    def begin(self, found: Mapping[str, Any], complete: Sequence[Place], anew: bool = False) -> None:
+        """The sweep starts, or goes on: its parent run, and those of its runs that are complete and not shown yet.
+
+        With `anew` all of that as if nothing were shown (run.stage=sync).
+        """
+        if self._uri is None:
+            return
+        marker = {} if anew else _marker(self._marker)
+        parent = marker.get("run_id") if marker.get("uri") == self._uri else None
+        missing = [place for place in complete if not self._shown(place, parent)]
+        if parent is not None and not missing and len(complete) == len(found["jobs"]):
+            return  # all of it is there
+        self._marker.unlink(missing_ok=True)
+        self._submit(self._show_sweep, dict(found), "RUNNING")
+        for place in missing:
+            self.ended(place, "FINISHED")
+
+    def ended(self, run_dir: Place, status: str) -> None:
+        """A run ended: FINISHED, KILLED or FAILED; returns at once."""
+        self._submit(self._show_run, run_dir, status)
+
+    def finish(self, found: Mapping[str, Any], status: str) -> None:
+        """The sweep ended. KILLED leaves what is not shown yet to the next command."""
+        if self._uri is not None and not self._marker.is_file():
+            self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
+            if status == "KILLED":
+                self._owed.clear()
+            self._owed.append((self._show_sweep, (found, status)))
+            for _ in range(TRIES):
+                self._again = 0.0
+                with _quiet(True):
+                    self._work()
+        self._pool.shutdown(wait=True)
+
+    def _shown(self, run_dir: Place, parent: str | None) -> bool:
+        marker = _marker(run_dir / "tracking.json")
+        return parent is not None and marker.get("uri") == self._uri and marker.get("sweep") == parent
+
+    def _show_sweep(self, found: Mapping[str, Any], status: str) -> None:
+        run_id = project_sweep(str(self._uri), self._folder, found, status)
+        self._parent = {"mlflow.parentRunId": run_id, "gapwise.sweep": found["key"]}
+        if status == "FINISHED":
+            write_json(self._marker, {"uri": self._uri, "run_id": run_id})
+
+    def _show_run(self, run_dir: Place, status: str) -> None:
+        if not (run_dir / "manifest.json").is_file():
+            return  # it ended before there was anything to show
+        if not self._parent:
+            raise OSError("the sweep itself is not shown yet")
+        run_id = project(str(self._uri), run_dir, _stored_trace(run_dir), status, self._parent)
+        if status == "FINISHED":
+            marker = {"uri": self._uri, "run_id": run_id, "sweep": self._parent["mlflow.parentRunId"]}
+            write_json(run_dir / "tracking.json", marker)
+
+    def _submit(self, show: Callable[..., None], *args: Any) -> None:
+        if self._uri is not None:
+            self._owed.append((show, args))
+            self._pool.submit(self._work)
+
+    def _work(self) -> None:
+        """What is owed; what failed comes last, and not before `LIVE_SECONDS` have passed or the sweep ends."""
+        while self._owed and time.monotonic() >= self._again:
+            show, args = self._owed.popleft()
+            with _warned(str(self._uri), logging.DEBUG if self._failed else logging.WARNING) as worked:
+                show(*args)
+            if not worked:
+                self._failed = True
+                self._owed.append((show, args))
+                self._again = time.monotonic() + LIVE_SECONDS
+
+
+@contextlib.contextmanager
+def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
+    """Whatever goes wrong is one warning; the list is empty then."""
+    worked = [True]
+    try:
+        yield worked
+    except Exception as error:
+        worked.clear()
+        says = "MLflow at %s: %s. The run goes on; the same command will mend this, or run.stage=sync."
+        log.log(level, says, uri, _first_line(error))
+    except KeyboardInterrupt:
+        log.warning("MLflow: interrupted; the same command will mend this.")
+
+
+def _marker(path: Place) -> dict[str, Any]:
+    """What is noted of a projection; nothing where that is damaged."""
+    try:
+        return dict(read_json(path) or {})
+    except ValueError:
+        return {}
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _stored_trace(run_dir: Place) -> Mapping[str, Any]:
+    """The trace of a finished solve; empty before."""
+    if not (run_dir / "trace.zarr").is_dir():
+        return {}
+    from storage.results import read_trace
+
+    return read_trace(run_dir)
+
+
+@contextlib.contextmanager
+def _quiet(main_thread: bool) -> Iterator[None]:
+    """Keep MLflow's own talk off the screen (stdout belongs to the summary)."""
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with contextlib.redirect_stdout(io.StringIO()) if main_thread else contextlib.nullcontext():
+        yield

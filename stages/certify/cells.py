@@ -1,0 +1,175 @@
+"""The certificates of a two-sided path, recomputed (the guarantee and its proof: `stages.solver.path.cells`).
+
+Nothing here is the solver's: each cell's bound is put together anew from what `rebuild` made of the supports. The
+shares t and tau are taken as stored, for any that are >= 0 and sum up to at most 1 give a valid bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
+from stages.parallel import HERE, Spread
+from stages.problems.protocol import Problem
+
+ROUNDING = 1e-12
+"""Allowed in sums of shares, and in a hinge that is zero."""
+
+
+class Cells:
+    """All cells of a path over the rebuilt breakpoints; `broken` says what does not hold, each with its lambda.
+
+    Parameters
+    ----------
+    tolerance : float
+        Relative difference allowed between stored and recomputed numbers.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        rebuilt: Sequence[Rebuilt],
+        zero: Zero,
+        tolerance: float,
+        spread: Spread = HERE,
+    ) -> None:
+        self.spread = spread
+        self.problem, self.arrays, self.attrs, self.tolerance = problem, arrays, attrs, tolerance
+        self.low, self.high = arrays["cell_low"], arrays["cell_high"]
+        self.rebuilt, self.zero = rebuilt, zero
+        self.broken: list[str] = []
+        count = int(np.max(arrays["cell_interval"], initial=-1)) + 1
+        self.inner = [self._inner(k) for k in range(min(count, len(rebuilt)))]
+
+    def _vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """(w, q) of breakpoint k (d,); of w = 0 where k is -1."""
+        if k < 0:
+            return np.zeros(self.problem.d), clip(self.problem, self.zero.psi)
+        w = clip(self.problem, dual_point(self.problem, self.arrays, k).v)
+        return w, float(self.arrays["lambda"][k]) * w
+
+    def _inner(self, k: int) -> tuple[float, float]:
+        """(<w, w'>, <q, q'>) of breakpoints k - 1 and k."""
+        (w, q), (w_below, q_below) = self._vectors(k - 1), self._vectors(k)
+        return math.fsum(w * w_below), math.fsum(q * q_below)
+
+    def _numbers(self, k: int) -> tuple[float, float, float, float]:
+        """(R, ell, ||w||^2, ||q||^2) of breakpoint k; where k is -1 of w = 0; below the last of w = 0 and the truth."""
+        if k < 0:
+            return self.zero.hinge, self.zero.hinge, 0.0, self.zero.psi_norm2
+        if k >= len(self.rebuilt):
+            return self.zero.hinge, 0.0, 0.0, 0.0
+        r = self.rebuilt[k]
+        return r.hinge, r.ell, r.norm2, float(self.arrays["lambda"][k]) ** 2 * r.norm2
+
+    # -- checks -------------------------------------------------------------------------------------------------------
+    def check(self) -> list[float]:
+        """The worst gap (or gap / primal, for the relative goal) of every cell; fills `broken`."""
+        self._coverage()
+        worst = [self._cell(c) for c in range(self.low.size)]
+        eps = float(self.attrs["eps"])
+        for c, most in enumerate(worst):
+            if not most <= eps * (1.0 + self.tolerance):
+                self.broken.append(f"{self._where(c)}: the gap reaches {most:.9g} > {eps:g}")
+        return worst
+
+    def _where(self, c: int) -> str:
+        interval = int(self.arrays["cell_interval"][c])
+        return f"lambda {float(self.low[c]):.9g}..{float(self.high[c]):.9g} (interval {interval})"
+
+    def _coverage(self) -> None:
+        """From infinity down, without a hole, to the end that is claimed."""
+        if not self.low.size or self.high[0] != math.inf:
+            self.broken.append("lambda inf: no cell covers the largest lambdas")
+            return
+        for c in range(self.low.size):
+            if not 0.0 <= self.low[c] <= self.high[c]:
+                self.broken.append(f"{self._where(c)}: its ends are no interval")
+            if c and not self.high[c] >= self.low[c - 1]:
+                self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: no cell covers this interval")
+        end = float(self.attrs["lambda_min"])
+        if self.attrs["status"] == "CONVERGED" and not self.low[-1] <= end:
+            self.broken.append(f"lambda {self.low[-1]:.9g}: the path ends above {end:g} without reaching its end")
+
+    def _cell(self, c: int) -> float:
+        """The worst gap of one cell."""
+        k, low, high = int(self.arrays["cell_interval"][c]), float(self.low[c]), float(self.high[c])
+        t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c]
+        if not -1 <= k <= len(self.rebuilt):
+            self.broken.append(f"{self._where(c)}: there is no such interval")
+            return math.inf
+        inner, dual_inner = self.inner[k] if 0 <= k < len(self.inner) else (0.0, 0.0)
+        for name, stored, value in (
+            ("inner", self.arrays["cell_inner"][c], inner),
+            ("dual_inner", self.arrays["cell_dual_inner"][c], dual_inner),
+        ):
+            if not abs(stored - value) <= self.tolerance * (1.0 + abs(value)):
+                self.broken.append(f"{self._where(c)}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
+        if low == 0.0:
+            return self._to_zero(c, k - 1, high)
+        for name, share in (("t", t), ("tau", tau)):
+            if not (min(share) >= 0.0 and sum(share) <= 1.0 + ROUNDING):
+                self.broken.append(f"{self._where(c)}: the shares {name} = {share.tolist()} are none")
+        (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self._numbers(k - 1), self._numbers(k)
+        A = t[0] ** 2 * Na + t[1] ** 2 * Nb + 2.0 * t[0] * t[1] * inner
+        B = tau[0] ** 2 * ca + tau[1] ** 2 * cb + 2.0 * tau[0] * tau[1] * dual_inner
+        R = t[0] * Ra + t[1] * Rb + (1.0 - t[0] - t[1]) * self.zero.hinge
+        ell = tau[0] * la + tau[1] * lb
+        if high == math.inf:  # the bound of P must not grow without limit; that of D only rises
+            return self._miss(R, ell - B / (2.0 * low)) if A == 0.0 else math.inf
+        return max(self._miss(0.5 * x * A + R, ell - B / (2.0 * x)) for x in (low, high))
+
+    def _miss(self, primal: float, dual: float) -> float:
+        """The gap, or gap / primal."""
+        if not self.attrs["relative"]:
+            return primal - dual
+        return (primal - dual) / primal if primal > 0.0 else 0.0
+
+    def _to_zero(self, c: int, b: int, high: float) -> float:
+        """The worst gap over (0, high] of s w_b with tau alpha_b, tau the best at each lambda: at an end."""
+        scale = float(self.arrays["cell_primal"][c][0])
+        if not 0 <= b < len(self.rebuilt) or not scale >= 1.0 or self.arrays["cell_primal"][c][1] != 0.0:
+            self.broken.append(f"{self._where(c)}: down to 0 there is nothing but a breakpoint's w, or more of it")
+            return math.inf
+        hinge, ell, norm2, dual_norm2 = self._numbers(b)
+        if scale > 1.0:
+            w = scale * self._vectors(b)[0]
+            hinge = primal_at(self.problem, w, 0.0, self.spread)
+            if not hinge <= ROUNDING:
+                self.broken.append(f"{self._where(c)}: the scaled weights have a mean hinge of {hinge:.9g}, not 0")
+            hinge = 0.0
+        at_zero = self._miss(hinge, ell if dual_norm2 == 0.0 else 0.0)
+        turn = min(dual_norm2 / ell, high) if ell > 0.0 else high
+        places = [x for x in (turn, high) if x > 0.0]
+        return max(
+            [at_zero, *(self._miss(0.5 * x * scale**2 * norm2 + hinge, ell - dual_norm2 / (2.0 * x)) for x in places)]
+        )
+
+    # -- one lambda ---------------------------------------------------------------------------------------------------
+    def gap_at(self, lam: float, spread: Spread = HERE) -> float:
+        """The gap (or gap / primal) by an exact pass at w(lambda), less the dual value of the point that certifies it."""
+        P, c = self.problem, int(np.argmax(self.low <= lam))
+        k = int(self.arrays["cell_interval"][c])
+        t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c].copy()
+        w, psi, ell = np.zeros(P.d), np.zeros(P.d), 0.0
+        for side, b in ((0, k - 1), (1, k)):
+            if b >= len(self.rebuilt) or (t[side] == 0.0 and tau[side] == 0.0):
+                continue
+            if b < 0:
+                own_psi, own_ell, own_w = self.zero.psi, self.zero.hinge, np.zeros(P.d)
+            else:
+                point: Point = dual_point(P, self.arrays, b)
+                own_psi, own_ell = float(self.arrays["lambda"][b]) * point.v, self.rebuilt[b].ell
+                own_w = clip(P, point.v)
+            share = tau[side]
+            if self.low[c] == 0.0:
+                c2 = float(np.sum(clip(P, own_psi) ** 2))
+                share *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
+            w, psi, ell = w + t[side] * own_w, psi + share * own_psi, ell + share * own_ell
+        return self._miss(primal_at(P, w, lam, spread), dual_at(P, ell, psi / lam, lam))

@@ -1,0 +1,199 @@
+"""A solved lambda from its labellings and weights alone, for `verify` (DESIGN 2.5, 2.6, 3.3).
+
+Code of its own: it shares the structures with the solver and nothing else. The dual point, w, an exact pass and every
+number that a certificate rests on are computed here once more, in another way and another order of summation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.parallel import HERE, Spread
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, Problem, frozen
+
+
+class Rebuilt(NamedTuple):
+    """One breakpoint as recomputed."""
+
+    norm2: float
+    gap: float
+    hinge: float
+    ell: float
+    simplex_error: float
+    rebuild_error: float
+    primal: float
+    dual: float
+
+
+class Zero(NamedTuple):
+    """What certifies w = 0: with the largest losses as dual point its gap at lambda is psi_norm2 / (2 lambda)."""
+
+    hinge: float
+    """R_0: mean of the largest losses"""
+    psi_norm2: float
+    """||psi~||^2, clipped to the cone"""
+    psi: np.ndarray
+    """psi~ itself, not clipped (d,)"""
+
+
+@driver
+def rebuild_driver(fingerprint: str) -> Any:
+    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi) -> largest |sum alpha - 1| or -alpha`.
+
+    mu (flat local), ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed; losses are recomputed.
+    """
+
+    @njit(cache=True, **JIT)
+    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi):
+        fingerprint  # noqa: B018
+        n = ell.size
+        worst = 0.0
+        for i in range(n):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            total = 0.0
+            for a in range(offset[i], offset[i + 1]):
+                y = label[label_offset[a] : label_offset[a + 1]]
+                total += alpha[a]
+                worst = max(worst, -alpha[a])
+                P.add(i, y, alpha[a], mu[lo:hi])
+                ell[i] += alpha[a] * P.loss(i, y)
+            worst = max(worst, abs(total - 1.0))
+            residual = -mu[lo:hi]
+            P.add(i, P.truth[first:last], 1.0, residual)
+            P.push(i, 1.0 / n, residual, psi)
+        return worst
+
+    return rebuild
+
+
+@driver
+def largest_driver(fingerprint: str) -> Any:
+    """`largest(P, w, blocks, labels, most, hinges)`: one oracle call a block, written out once more for independence."""
+
+    @njit(cache=True, **JIT)
+    def largest(P, w, blocks, labels, most, hinges):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        end = 0
+        for k in range(blocks.size):
+            i = blocks[k]
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            start, end = end, end + last - first
+            y = labels[start:end]
+            P.max_oracle(i, theta, y, scratch)
+            most[k] = P.loss(i, y) + P.value(i, theta, y)
+            hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
+
+    return largest
+
+
+@driver
+def inside_driver(fingerprint: str) -> Any:
+    """`inside(P, w, mu, out)`: out_i <- <theta_i, mu_i>."""
+
+    @njit(cache=True, **JIT)
+    def inside(P, w, mu, out):
+        fingerprint  # noqa: B018
+        for i in range(out.size):
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            out[i] = 0.0
+            for j in range(theta.size):
+                out[i] += theta[j] * mu[P.local_ptr[i] + j]
+
+    return inside
+
+
+def largest(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(max_y L_i(y) + <theta_i, m_i(y)>, hinges, flat labels) of `blocks` at w (d,): one oracle call each."""
+    most, hinges = np.empty(blocks.size), np.empty(blocks.size)
+    labels = np.empty(int(np.sum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])), problem.truth.dtype)
+    largest_driver(problem)(problem, frozen(w), blocks, labels, most, hinges)
+    return most, hinges, labels
+
+
+def exact(
+    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, spread: Spread = HERE
+) -> tuple[float, float]:
+    """(sum of block gaps, mean hinge) at w (d,) with block states mu (flat) and ell (n,)."""
+    most, hinges, _ = _largest(problem, w, spread)
+    inside = np.empty(problem.n)
+    inside_driver(problem)(problem, frozen(w), mu, inside)
+    return math.fsum((most - ell - inside) / problem.n), math.fsum(hinges) / problem.n
+
+
+def _largest(problem: Problem, w: np.ndarray, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    most, hinges, labels = zip(*spread.blocks(largest, problem, w, range(problem.n)), strict=True)
+    return np.concatenate(most), np.concatenate(hinges), np.concatenate(labels)
+
+
+def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE) -> float:
+    """P_lambda(w) by an exact pass."""
+    _, hinges, _ = _largest(problem, w, spread)
+    return 0.5 * lam * float(np.sum(w**2)) + math.fsum(hinges) / problem.n
+
+
+def clip(problem: Problem, v: np.ndarray) -> np.ndarray:
+    """The point of the box next to v."""
+    return np.clip(v, problem.lower, problem.upper) if problem.lower.size else v
+
+
+def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
+    """min over the box of the Lagrangian: ell + min_w lambda/2 ||w||^2 - lambda <v, w>."""
+    w = clip(problem, v)
+    return ell + lam * float(np.sum(w * (0.5 * w - v)))
+
+
+class Point(NamedTuple):
+    """A dual point from its supports."""
+
+    v: np.ndarray
+    mu: np.ndarray
+    ell: np.ndarray
+    simplex_error: float
+
+
+def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Point:
+    """Breakpoint b's v (d,), mu (flat local) and ell (n,)."""
+    P = problem
+    mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
+    supports = arrays["support_alpha"], arrays["support_label"], arrays["label_offset"]
+    simplex = rebuild_driver(P)(P, arrays["support_offset"][b], *supports, mu, ell, psi)
+    return Point(psi / float(arrays["lambda"][b]), mu, ell, simplex)
+
+
+def rebuild(
+    problem: Problem,
+    arrays: Mapping[str, np.ndarray],
+    b: int,
+    stored: np.ndarray,
+    own: bool,
+    spread: Spread = HERE,
+) -> Rebuilt:
+    """Breakpoint b, whose weights are `stored`; a w of its `own` is no function of its supports, and its gap is P - D."""
+    lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
+    w = stored if own else clip(problem, point.v)
+    gap, hinge = exact(problem, w, point.mu, point.ell, spread)
+    mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
+    primal = 0.5 * lam * norm2 + hinge
+    dual = dual_at(problem, mean_ell, point.v, lam)
+    error = 0.0 if own else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
+    return Rebuilt(norm2, primal - dual if own else gap, hinge, mean_ell, point.simplex_error, error, primal, dual)
+
+
+def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
+    """The dual point of w = 0 from an exact pass."""
+    P = problem
+    mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
+    _, hinges, labels = _largest(P, np.zeros(P.d), spread)
+    rebuild_driver(P)(P, np.arange(P.n + 1), np.ones(P.n), labels, P.label_ptr, mu, ell, psi)
+    return Zero(math.fsum(hinges) / P.n, float(np.sum(clip(P, psi) ** 2)), psi)

@@ -1,0 +1,161 @@
+"""Features of superpixels and of pairs of neighbours (DESIGN 5; O16 App. on HorseSeg): histograms of positions, colour
+words and SIFT words of a superpixel, its neighbours and its second-order neighbours, and chi-square similarities of
+neighbours' histograms. Words are 8-bit centres and descriptors are 8-bit too, so distances are exact integers and the
+nearest word is the same whatever the number of threads or the order of sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import cv2
+import numpy as np
+from sklearn.cluster import MiniBatchKMeans
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from stages.datasets import DataError
+from stages.datasets.vision.superpixels import to_lab
+
+GRID = 4
+"""Positions are counted on a GRID x GRID raster of the picture."""
+
+SIFT_STEP = 4
+"""Pixels between dense SIFT keypoints."""
+
+SIFT_SIZES = (2.5, 5.0)
+"""Diameters of the keypoints (pixels): descriptor windows of about 15 and 30 pixels."""
+
+ETAS = 2.0 ** np.arange(-5, 6)
+"""exp(-eta chi^2) for each of these."""
+
+RINGS = 3
+"""Own pixels, neighbours, second-order neighbours."""
+
+
+class Words(NamedTuple):
+    """The two vocabularies."""
+
+    colour: np.ndarray
+    """uint8 (C, 3), centres in 8-bit CIELAB."""
+    sift: np.ndarray
+    """uint8 (V, 128), centres of SIFT descriptors."""
+
+    @property
+    def widths(self) -> tuple[int, int, int]:
+        """Bins of one position, colour and SIFT histogram."""
+        return GRID * GRID, len(self.colour), len(self.sift)
+
+
+def dense_sift(rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """SIFT descriptors on a regular raster, upright, at two scales.
+
+    Parameters
+    ----------
+    rgb : uint8 (H, W, 3).
+
+    Returns
+    -------
+    position : int64 (P,), flat pixel index of each keypoint.   descriptor : uint8 (P, 128).
+    """
+    cv2.setNumThreads(1)
+    grey = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
+    rows = np.arange(SIFT_STEP // 2, grey.shape[0], SIFT_STEP)
+    columns = np.arange(SIFT_STEP // 2, grey.shape[1], SIFT_STEP)
+    raster = [cv2.KeyPoint(float(x), float(y), size, 0.0) for size in SIFT_SIZES for y in rows for x in columns]
+    points, descriptor = cv2.SIFT.create().compute(grey, raster)
+    position = np.array([round(p.pt[1]) * grey.shape[1] + round(p.pt[0]) for p in points], dtype=np.int64)
+    return position, descriptor.astype(np.uint8)
+
+
+def nearest(values: np.ndarray, words: np.ndarray) -> np.ndarray:
+    """Index of the nearest word (the first of equals) for each row of `values`: uint8 (P, k), uint8 (W, k) -> int64
+    (P,). All products and sums are integers below 2^24, hence exact in f32."""
+    rows, centres = values.astype(np.float32), words.astype(np.float32)
+    half = 0.5 * (centres * centres).sum(axis=1)
+    return np.argmax(rows @ centres.T - half, axis=1)
+
+
+def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.ndarray:
+    """k-means centres of the sampled 8-bit rows, rounded to 8 bits: uint8 (N, k) -> uint8 (count, k).
+
+    Raises
+    ------
+    DataError : fewer samples than words.
+    """
+    if len(samples) < count:
+        raise DataError(
+            f"dataset.{what}={count}: the training images give only {len(samples)} samples; ask for fewer words "
+            "or use more training images"
+        )
+    with threadpool_limits(limits=1):  # sums of several threads would differ in the last bit
+        means = MiniBatchKMeans(
+            n_clusters=count, random_state=seed, n_init=1, batch_size=4096, max_iter=20, max_no_improvement=10
+        )
+        means.fit(samples.astype(np.float32))
+    centres = np.clip(np.rint(means.cluster_centers_), 0, 255).astype(np.uint8)
+    return centres[np.lexsort(centres.T[::-1])]
+
+
+def rings(regions: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which regions are neighbours, and which are exactly two steps away: two float64 (S, S) of zeros and ones."""
+    first = np.zeros((regions, regions))
+    first[edges[:, 0], edges[:, 1]] = first[edges[:, 1], edges[:, 0]] = 1.0
+    second = ((first @ first > 0) & (first == 0)).astype(np.float64)
+    np.fill_diagonal(second, 0.0)
+    return first, second
+
+
+def unary_features(rgb: np.ndarray, regions: np.ndarray, edges: np.ndarray, words: Words) -> np.ndarray:
+    """Feature rows of the superpixels: 1 constant, 3 position, 3 colour-word, 3 SIFT-word histograms, of the own
+    pixels, the neighbours' and the second-order neighbours' each. Every histogram is the square root of shares, so
+    it has L2 norm 1 (0 where there is nothing to count).
+
+    Parameters
+    ----------
+    rgb : uint8 (H, W, 3).   regions : (H, W) ids 0..S-1.   edges : (E, 2).   words : the vocabularies.
+
+    Returns
+    -------
+    float32 (S, 1 + 3 (16 + C + V)): 1,969 columns with 128 colour words and 512 SIFT words.
+    """
+    height, width = regions.shape
+    owner = regions.ravel().astype(np.int64)
+    size = int(owner.max()) + 1
+    cell_row = np.arange(height) * GRID // height
+    cell_column = np.arange(width) * GRID // width
+    cell = (cell_row[:, None] * GRID + cell_column[None, :]).ravel()
+    colour = nearest(to_lab(rgb).reshape(-1, 3), words.colour)
+    position, descriptor = dense_sift(rgb)
+    word = nearest(descriptor, words.sift)
+    first, second = rings(size, edges)
+    columns = [np.ones((size, 1))]
+    for of, value, bins in zip((owner, owner, owner[position]), (cell, colour, word), words.widths, strict=True):
+        own = np.bincount(of * bins + value, minlength=size * bins).reshape(size, bins).astype(np.float64)
+        for counts in (own, first @ own, second @ own):  # whole numbers: exact in any order
+            total = counts.sum(axis=1, keepdims=True)
+            columns.append(np.sqrt(counts / np.maximum(total, 1.0)))
+    return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def pairwise_features(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+    """A constant and exp(-eta chi^2) of each of the nine histograms of two neighbours, for the eleven eta of `ETAS`.
+
+    Parameters
+    ----------
+    unary : (S, 1 + 3 sum(widths)), rows as `unary_features` makes them; squared here to histograms that sum to 1.
+    edges : (E, 2).   widths : bins of one position, colour and SIFT histogram.
+
+    Returns
+    -------
+    float32 (E, 100), all in [0, 1]; histogram by histogram, eta rising. chi^2 = sum (a - b)^2 / (a + b) / 2.
+    """
+    histogram = np.square(unary, dtype=np.float64)
+    columns = [np.ones((len(edges), 1))]
+    start = 1
+    for width in np.repeat(widths, RINGS):
+        a, b = histogram[edges[:, 0], start : start + width], histogram[edges[:, 1], start : start + width]
+        both = a + b
+        terms = np.divide(np.square(a - b), both, out=np.zeros_like(both), where=both > 0)
+        columns.append(np.exp(-0.5 * terms.sum(axis=1)[:, None] * ETAS))
+        start += width
+    return np.concatenate(columns, axis=1).astype(np.float32)

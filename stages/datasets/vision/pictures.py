@@ -1,0 +1,201 @@
+"""From pictures with masks to blocks of the segmentation structure: the two passes every picture data set shares. The
+first learns the vocabularies on training pictures, the second writes all blocks; both go over pictures in parallel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+
+from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets.vision.features import Words, dense_sift, learn_words, pairwise_features, unary_features
+from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
+
+SHOWN = 6
+"""Test pictures kept for the figures."""
+
+FEATURES_VERSION = 1
+"""Part of the features' key: raise it when the same options give other features."""
+
+
+class Picture(NamedTuple):
+    """One picture and its mask."""
+
+    rgb: np.ndarray
+    """uint8 (H, W, 3)"""
+    mask: np.ndarray
+    """uint8 (H, W), 1 = foreground"""
+
+
+Load = Callable[[Any], Picture]
+"""Makes the picture of one item; a module-level function (or a partial of one), so that workers can be given it."""
+
+
+@dataclass(frozen=True)
+class FeatureOptions:
+    """Sizes of what is computed from a picture (the options `superpixels`, `colour_words`, `sift_words`)."""
+
+    superpixels: int = 147
+    """Superpixels wanted an image."""
+    colour_words: int = 128
+    sift_words: int = 512
+    colour_samples: int = 300
+    """Pixels a training image gives to the colour vocabulary."""
+    sift_samples: int = 250
+    """Descriptors a training image gives to the SIFT vocabulary."""
+    pairwise: bool = True
+    """False: no edges reach the model, for comparison with one of unary features alone (which are the same)."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.pairwise, bool):
+            raise ValueError(f"dataset.pairwise: must be true or false, not {self.pairwise!r}")
+        for name, value in vars(self).items():
+            if name == "pairwise":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"dataset.{name}: must be a whole number >= 1, not {value!r}")
+
+    @classmethod
+    def taken_from(cls, options: Mapping[str, Any], also: Sequence[str]) -> dict[str, Any]:
+        """Keyword arguments of a reader: its own options (those named in `also`) and `features`. Options that are
+        None keep their default; unknown ones are a ValueError that lists those there are."""
+        own = [f.name for f in fields(cls)]
+        unknown = sorted(set(options) - {*own, *also, "name"})
+        if unknown:
+            raise ValueError(
+                f"dataset.{unknown[0]}: no such option of this reader; there are: {', '.join([*also, *own])}"
+            )
+        given = {key: value for key, value in options.items() if value is not None}
+        features = cls(**{key: given[key] for key in own if key in given})
+        return {key: given[key] for key in also if key in given} | {"features": features}
+
+
+def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows for the two vocabularies from training picture number `numbered[0]`."""
+    number, item = numbered
+    rng = np.random.default_rng([seed, number])
+    rgb = load(item).rgb
+    colours = to_lab(rgb).reshape(-1, 3)
+    _, descriptors = dense_sift(rgb)
+    pick = partial(rng.choice, replace=False, shuffle=False)
+    return (
+        colours[pick(len(colours), min(options.colour_samples, len(colours)))],
+        descriptors[pick(len(descriptors), min(options.sift_samples, len(descriptors)))],
+    )
+
+
+def _block(item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions) -> dict[str, np.ndarray]:
+    """Arrays of one block; with `item[0]` also the picture itself, for figures."""
+    cv2.setNumThreads(1)
+    shown, source = item
+    rgb, mask = load(source)
+    regions = segment(rgb, options.superpixels)
+    edges = adjacency(regions)
+    unary = unary_features(rgb, regions, edges, words)
+    if not options.pairwise:
+        edges = edges[:0]
+    arrays = {
+        "unary": unary,
+        "pairwise": pairwise_features(unary, edges, words.widths),
+        "edges": edges,
+        **tally(regions, mask),
+    }
+    if shown:
+        arrays |= {
+            "superpixel_map": regions.ravel(),
+            "mask": mask.ravel(),
+            "rgb": rgb.reshape(-1, 3),
+            "hw": np.array([regions.shape], dtype=np.int32),
+        }
+    return arrays
+
+
+NO_PICTURE = {
+    "superpixel_map": np.zeros(0, np.uint16),
+    "mask": np.zeros(0, np.uint8),
+    "rgb": np.zeros((0, 3), np.uint8),
+    "hw": np.zeros((0, 2), np.int32),
+}
+"""What a test block without a stored picture holds, so that all blocks of a split have the same arrays."""
+
+
+def featurize_pictures(
+    load: Load,
+    items: Mapping[str, Sequence[Any]],
+    options: FeatureOptions,
+    seed: int,
+    sink: Sink,
+    map_blocks: MapBlocks,
+    report: Report,
+) -> dict[str, Any]:
+    """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test".
+
+    Parameters
+    ----------
+    load : makes the picture of an item, in a worker.   items : of each split; small things that pickle.
+    seed : draws the samples the vocabularies are learned from.
+
+    Returns
+    -------
+    Facts for the features' meta: `d_unary`, `d_pairwise`, `n_train`, `n_test`, sizes of the vocabularies.
+
+    Raises
+    ------
+    DataError : an empty split, or too few samples for the vocabularies; what `load` raises passes through.
+    """
+    train, test = items["train"], items["test"]
+    if not train or not test:
+        raise DataError(f"dataset: {len(train)} training and {len(test)} test images; at least one of each is needed")
+    draws = []
+    gather = partial(_sample, load=load, options=options, seed=seed)
+    for done, drawn in enumerate(map_blocks(gather, list(enumerate(train))), 1):
+        draws.append(drawn)
+        report(done, len(train), "sampling colours and SIFT descriptors")
+    report(0, 2, "learning vocabularies")
+    colours, sifts = (np.concatenate(rows) for rows in zip(*draws, strict=True))
+    colour = learn_words(colours, options.colour_words, seed=seed, what="colour_words")
+    report(1, 2, "learning vocabularies")
+    words = Words(colour, learn_words(sifts, options.sift_words, seed=seed, what="sift_words"))
+    report(2, 2, "learning vocabularies")
+    sink.put("", "colour_words", words.colour)
+    sink.put("", "sift_words", words.sift)
+
+    tasks = [(False, item) for item in train] + [(number < SHOWN, item) for number, item in enumerate(test)]
+    describe = partial(_block, load=load, words=words, options=options)
+    superpixels = 0
+    for done, arrays in enumerate(map_blocks(describe, tasks), 1):
+        check_finite(arrays, f"image {done - 1}")
+        superpixels += len(arrays["labels"])
+        if done <= len(train):
+            sink.append("train", **arrays)
+        else:
+            sink.append("test", **(NO_PICTURE | arrays))
+        report(done, len(tasks), "superpixels and features")
+    return {
+        "d_unary": 1 + 3 * sum(words.widths),
+        "d_pairwise": 100,
+        "n_train": len(train),
+        "n_test": len(test),
+        "superpixels_mean": round(superpixels / len(tasks), 2),
+        "histogram_widths": list(words.widths),
+        "names": {"unary": unary_blocks(words.widths), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
+    }
+
+
+def unary_blocks(widths: Sequence[int]) -> list[str]:
+    """Names of the column groups of a unary row, in order, with their widths."""
+    kinds = zip(("position", "colour", "sift"), widths, strict=True)
+    rings = ("own", "neighbours", "second_neighbours")
+    return ["constant:1", *(f"{kind}_{ring}:{width}" for kind, width in kinds for ring in rings)]
+
+
+def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:
+    """DataError naming image and field if a feature is NaN or infinite."""
+    for name in ("unary", "pairwise"):
+        if not np.isfinite(arrays[name]).all():
+            row, column = np.argwhere(~np.isfinite(arrays[name]))[0]
+            raise DataError(f"{where}: {name}[{row}, {column}] is {arrays[name][row, column]}; finite numbers expected")

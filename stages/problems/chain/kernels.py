@@ -1,0 +1,192 @@
+"""Compiled kernels of chains: sparse scores, Viterbi, Gram norms, sparse updates. Layouts as in `chain`.
+
+Indices are unsigned: with signed ones the compiler must allow for negative, wrapping indices and does not vectorise
+(four times slower). Rows of K >= 8 labels are summed and compared eight labels at a time (`packed`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import FAST, PLAIN
+from stages.problems.simd import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
+
+U = np.uint64
+
+FEW = 4
+"""Rows of a direction with at most this many non-zero labels are handled label by label."""
+
+
+@njit(**PLAIN)
+def token_scores(ids, values, start, stop, labels, w, theta, offset):
+    """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], each times its value if there are any."""
+    K, o = U(labels), U(offset)
+    if labels < WIDTH:
+        for b in range(K):
+            theta[o + U(b)] = 0.0
+        for j in range(start, stop):
+            r, x = U(ids[j]) * K, values[j] if values.size else 1.0
+            for b in range(K):
+                theta[o + U(b)] += x * w[r + U(b)]
+        return
+    for first in range(0, labels, GROUP):
+        c0, c1, c2, c3 = columns(first, labels)
+        sum0 = sum1 = sum2 = sum3 = broadcast(0.0)
+        if values.size:
+            for j in range(start, stop):
+                r, x = U(ids[j]) * K, broadcast(np.float64(values[j]))
+                sum0, sum1 = add(sum0, multiply(x, load(w, r + c0))), add(sum1, multiply(x, load(w, r + c1)))
+                sum2, sum3 = add(sum2, multiply(x, load(w, r + c2))), add(sum3, multiply(x, load(w, r + c3)))
+        else:
+            for j in range(start, stop):
+                r = U(ids[j]) * K
+                sum0, sum1 = add(sum0, load(w, r + c0)), add(sum1, load(w, r + c1))
+                sum2, sum3 = add(sum2, load(w, r + c2)), add(sum3, load(w, r + c3))
+        store(theta, o + c0, sum0)
+        store(theta, o + c1, sum1)
+        store(theta, o + c2, sum2)
+        store(theta, o + c3, sum3)
+
+
+@njit(**PLAIN)
+def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
+    """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
+    for t in range(T):
+        token_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
+    o, p = U(transitions), U(T * K)
+    for j in range(U(K * K)):
+        k = U(j)
+        theta[p + k] = w[o + k]
+
+
+@njit(**PLAIN)
+def _best_predecessors(theta, step, labels, before, here, best):
+    """best[here + b] <- max_a best[before + a] + transition(a, b); theta[step:] holds the transitions (K, K)."""
+    K, p, h = U(labels), U(before), U(here)
+    if labels < WIDTH:
+        for b in range(K):
+            best[h + U(b)] = -np.inf
+        for j in range(K):
+            x, r = best[p + U(j)], U(step) + U(j) * K
+            for b in range(K):
+                best[h + U(b)] = max(best[h + U(b)], x + theta[r + U(b)])
+        return
+    for first in range(0, labels, GROUP):
+        c0, c1, c2, c3 = columns(first, labels)
+        best0 = best1 = best2 = best3 = broadcast(-np.inf)
+        for j in range(K):
+            x, r = broadcast(best[p + U(j)]), U(step) + U(j) * K
+            best0, best1 = larger(add(x, load(theta, r + c0)), best0), larger(add(x, load(theta, r + c1)), best1)
+            best2, best3 = larger(add(x, load(theta, r + c2)), best2), larger(add(x, load(theta, r + c3)), best3)
+        store(best, h + c0, best0)
+        store(best, h + c1, best1)
+        store(best, h + c2, best2)
+        store(best, h + c3, best3)
+
+
+@njit(**PLAIN)
+def viterbi(theta, T, K, bonus, truth, first, y, best):
+    """y <- argmax of theta plus `bonus` for every wrong label; returns how many are wrong. best (2 T K,) is workspace.
+
+    Only maxima are kept on the way forward: best[t] those of prefixes that end in each label, and best[T + t] the same
+    without token t. On the way back the label before is the first one that attains the maximum, to the bit.
+    """
+    step, reached = T * K, T * K
+    for t in range(T):
+        here, true = t * K, np.int64(truth[first + t]) if bonus > 0.0 else K
+        if t == 0:
+            for k in range(K):
+                best[k] = theta[k] + bonus
+            if true < K:
+                best[true] = theta[true]
+            continue
+        _best_predecessors(theta, step, K, here - K, reached + here, best)
+        o, r = U(here), U(reached + here)
+        for j in range(U(K)):
+            b = U(j)
+            best[o + b] = best[r + b] + (theta[o + b] + bonus)
+        if true < K:
+            best[here + true] = best[reached + here + true] + theta[here + true]
+    label, last = 0, (T - 1) * K
+    for k in range(1, K):
+        if best[last + k] > best[last + label]:
+            label = k
+    y[T - 1] = label
+    wrong = 1 if label != truth[first + T - 1] else 0
+    for t in range(T - 2, -1, -1):
+        top, here, a = best[reached + (t + 1) * K + label], t * K, 0
+        while a < K - 1 and best[here + a] + theta[step + a * K + label] != top:
+            a += 1
+        label = a
+        y[t] = label
+        wrong += 1 if label != truth[first + t] else 0
+    return wrong
+
+
+@njit(**FAST)
+def _dot(x, first, second, size):
+    total, a, b = 0.0, U(first), U(second)
+    for j in range(U(size)):
+        k = U(j)
+        total += x[a + k] * x[b + k]
+    return total
+
+
+@njit(**FAST)
+def _nonzeros(x, start, size):
+    count, o = 0, U(start)
+    for j in range(U(size)):
+        count += 1 if x[o + U(j)] != 0.0 else 0
+    return count
+
+
+@njit(**PLAIN)
+def gram_norm2(delta, T, K, gram, start):
+    """delta' (G (x) I_K) delta + ||delta_transitions||^2; rows with few non-zeros cost their non-zeros only."""
+    total = 0.0
+    for t in range(T):
+        row, o = start + t * T, t * K
+        count = _nonzeros(delta, o, K)
+        if count > FEW:
+            total += gram[row + t] * _dot(delta, o, o, K)
+            for s in range(t):
+                total += 2.0 * gram[row + s] * _dot(delta, o, s * K, K)
+        elif count > 0:
+            for k in range(K):
+                x = delta[o + k]
+                if x != 0.0:
+                    cross = 0.5 * gram[row + t] * x
+                    for s in range(t):
+                        cross += gram[row + s] * delta[s * K + k]
+                    total += 2.0 * x * cross
+    return max(total, 0.0) + _dot(delta, T * K, T * K, K * K)
+
+
+@njit(**PLAIN)
+def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
+    """w += c B delta: weight rows of each token's attributes, then the transitions."""
+    K = U(labels)
+    for t in range(T):
+        start, stop, o = row_ptr[first + t], row_ptr[first + t + 1], U(t * labels)
+        count = _nonzeros(delta, t * labels, labels)
+        if count > FEW:
+            for j in range(start, stop):
+                row = U(ids[j]) * K
+                x = c * values[j] if values.size else c
+                for b in range(K):
+                    k = U(b)
+                    w[row + k] += x * delta[o + k]
+        elif count > 0:
+            for b in range(K):
+                k = U(b)
+                x = c * delta[o + k]
+                if x != 0.0:
+                    for j in range(start, stop):
+                        w[U(ids[j]) * K + k] += x * values[j] if values.size else x
+    for a in range(labels):
+        o, p = U(transitions) + U(a) * K, U((T + a) * labels)
+        if _nonzeros(delta, (T + a) * labels, labels) > 0:
+            for b in range(K):
+                k = U(b)
+                w[o + k] += c * delta[p + k]

@@ -1,0 +1,127 @@
+"""Compiled kernels of chains for moves between two labellings and for few labellings (`pairs`); layouts as in `chain`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from stages.problems.chain.kernels import U, token_scores
+from stages.problems.protocol import PLAIN
+from stages.problems.simd import GROUP
+
+
+@njit(**PLAIN)
+def _differing(y, z, T, places):
+    """places[:count] <- the tokens where two labellings differ; count. Without a branch, which nothing could predict."""
+    count = 0
+    for t in range(T):
+        places[count] = t
+        count += 1 if y[t] != z[t] else 0
+    return count
+
+
+@njit(**PLAIN)
+def pair_gram_norm2(y, z, T, K, gram, start, work):
+    """||B (m(y) - m(z))||^2; only places where the labellings differ count. work (T + K * K,) is workspace."""
+    total, many = 0.0, _differing(y, z, T, work)
+    for j in range(many):
+        here = U(work[U(j)])
+        a, b, row = y[here], z[here], U(start) + here * U(T)
+        total += 2.0 * gram[row + here]
+        for k in range(j):
+            s = U(work[U(k)])
+            common = (1 if a == y[s] else 0) + (1 if b == z[s] else 0)
+            common -= (1 if a == z[s] else 0) + (1 if b == y[s] else 0)
+            total += 2.0 * common * gram[row + s]
+    counts = work[T:]
+    for t in range(1, T):
+        counts[U(y[t - 1]) * U(K) + U(y[t])] = 0.0
+        counts[U(z[t - 1]) * U(K) + U(z[t])] = 0.0
+    for t in range(1, T):
+        counts[U(y[t - 1]) * U(K) + U(y[t])] += 1.0
+        counts[U(z[t - 1]) * U(K) + U(z[t])] -= 1.0
+    for t in range(1, T):
+        place = U(y[t - 1]) * U(K) + U(y[t])
+        total += counts[place] * counts[place]
+        counts[place] = 0.0
+        place = U(z[t - 1]) * U(K) + U(z[t])
+        total += counts[place] * counts[place]
+        counts[place] = 0.0
+    return max(total, 0.0)
+
+
+@njit(**PLAIN)
+def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, work):
+    """w += c B (m(y) - m(z))."""
+    K, o = U(labels), U(transitions)
+    for j in range(_differing(y, z, T, work)):
+        here = U(work[U(j)])
+        a, b, token = U(y[here]), U(z[here]), U(first) + here
+        for r in range(U(row_ptr[token]), U(row_ptr[token + U(1)])):
+            row, x = U(ids[U(r)]) * K, c * values[U(r)] if values.size else c
+            w[row + a] += x
+            w[row + b] -= x
+    for t in range(1, T):
+        w[o + U(y[t - 1]) * K + U(y[t])] += c
+        w[o + U(z[t - 1]) * K + U(z[t])] -= c
+
+
+@njit(**PLAIN)
+def follow_pair(y, z, T, labels, gram, start, c, theta, work):
+    """theta += c B' B (m(y) - m(z))."""
+    K = U(labels)
+    for j in range(_differing(y, z, T, work)):
+        here = U(work[U(j)])
+        a, b, row = U(y[here]), U(z[here]), U(start) + here * U(T)
+        for s in range(U(T)):
+            x = c * gram[row + U(s)]
+            theta[U(s) * K + a] += x
+            theta[U(s) * K + b] -= x
+    for t in range(1, T):
+        theta[(U(T) + U(y[t - 1])) * K + U(y[t])] += c
+        theta[(U(T) + U(z[t - 1])) * K + U(z[t])] -= c
+
+
+@njit(**PLAIN)
+def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots, theta, found):
+    """found[k] <- the score of labels[slots[k]], up to what is the same for all; theta (T K,) is workspace.
+
+    A token that has one label in all of them counts as 0. Where they differ all labels are scored if there are few, eight
+    side by side, else those that occur.
+    """
+    o, one = U(transitions), U(slots[0])
+    for t in range(T):
+        start, stop, label, others = row_ptr[first + t], row_ptr[first + t + 1], labels[one, U(t)], 0
+        for slot in slots:
+            others += 1 if labels[U(slot), U(t)] != label else 0
+        if others == 0:
+            theta[U(t) * U(K) + U(label)] = 0.0
+        elif K <= GROUP:
+            token_scores(ids, values, start, stop, K, w, theta, t * K)
+        else:
+            _some_scores(ids, values, start, stop, K, labels, slots, t, w, theta)
+    for k in range(slots.size):
+        s, before = U(slots[k]), U(labels[U(slots[k]), 0])
+        total = theta[before]
+        for t in range(1, T):
+            here = U(labels[s, U(t)])
+            total += theta[U(t) * U(K) + here] + w[o + before * U(K) + here]
+            before = here
+        found[k] = total
+
+
+@njit(**PLAIN)
+def _some_scores(ids, values, start, stop, labels_, labels, slots, t, w, theta):
+    """theta[t K + k] <- the score of token t for the labels k that it has in labels[slots]."""
+    K, o = U(labels_), U(t) * U(labels_)
+    for slot in slots:
+        theta[o + U(labels[U(slot), U(t)])] = np.nan  # wanted
+    for slot in slots:
+        place = o + U(labels[U(slot), U(t)])
+        if not np.isnan(theta[place]):
+            continue
+        total = 0.0
+        for j in range(start, stop):
+            x = w[U(ids[j]) * K + place - o]
+            total += x * values[j] if values.size else x
+        theta[place] = total

@@ -1,0 +1,60 @@
+"""Gap trace: the duality gap along a solve, computed afterwards from its snapshots (DESIGN 2.1).
+
+Each snapshot's P(w) takes one exact pass at its w, for its hinges; with the dual value of the same
+moment the gap is P - D, whatever block gaps the solver believed in. `stale_gap` is what it believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from stages.parallel import HERE, Spread
+from stages.problems.protocol import Problem
+from stages.solver.objective import squared_norm
+from stages.solver.oracles import corners_at
+from storage.files import aside, publish
+from storage.layout import GAP_TRACE, SNAPSHOTS, open_group, read_group, write_group
+from storage.places import Place
+
+Report = Callable[[int, int, str], None]
+
+
+def gap_trace(
+    problem: Problem,
+    run_dir: Place,
+    *,
+    spread: Spread = HERE,
+    report: Report = lambda done, total, what: None,
+) -> int:
+    """Write ``run_dir/gap_trace.zarr`` (arrays of `storage.layout.GAP_TRACE`) from ``run_dir/snapshots.zarr``.
+
+    Returns
+    -------
+    int
+        Rows of the trace; 0, and nothing is written, for a solve without snapshots.
+    """
+    source = run_dir / "snapshots.zarr"
+    if not source.is_dir():
+        return 0
+    columns, _ = read_group(source, tuple(spec.name for spec in SNAPSHOTS if spec.name != "weights"))
+    weights = open_group(source)["weights"]
+    rows = columns["lambda"].size
+    primal = np.empty(rows)
+    for k in range(rows):
+        report(k, rows, "exact gaps of snapshots")
+        w = np.ascontiguousarray(weights[k], dtype=np.float64)  # type: ignore[index]
+        hinge = float(np.sum(corners_at(problem, w, range(problem.n), spread).hinge)) / problem.n
+        primal[k] = 0.5 * columns["lambda"][k] * squared_norm(w) + hinge
+    target = run_dir / "gap_trace.zarr"
+    write_group(aside(target), GAP_TRACE, {**columns, "primal": primal, "gap": primal - columns["dual"]}, {})
+    publish(target)
+    return rows
+
+
+def read_gap_trace(run_dir: Place) -> dict[str, np.ndarray]:
+    """The gap trace by column; FileNotFoundError if there is none."""
+    if not (run_dir / "gap_trace.zarr").is_dir():
+        raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots.every_passes=1, say")
+    return read_group(run_dir / "gap_trace.zarr")[0]

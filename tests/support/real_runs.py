@@ -1,0 +1,182 @@
+"""Real commands in real processes, to be disturbed, issued again and compared (DESIGN 3.2)."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage.files import read_json
+from storage.layout import MEASURES
+from storage.results import read_path, read_trace
+
+ROOT = Path(__file__).resolve().parents[2]
+SABOTAGE = Path(__file__).parent / "faults" / "sabotage"
+MEASURED = {"seconds", "timestamp_ms"}
+"""Columns that a clock has filled: all others are the same in every run."""
+PATIENCE = 1200.0
+"""Seconds: on a machine that has more to do, compiling alone takes minutes."""
+
+
+@dataclass
+class Done:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass
+class Place:
+    """Where one sequence of commands keeps its runs.
+
+    Parameters
+    ----------
+    root : Path
+        Made at the first command.
+    command : list of str
+        What is issued: overrides of the configuration.
+    env : dict
+        Environment variables besides those of this process.
+    """
+
+    root: Path
+    command: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+
+    def start(self, *more: str, wrap: tuple[str, ...] = (), **options: Any) -> subprocess.Popen[str]:
+        """Issue the command with `more` overrides, behind `wrap` if that is given."""
+        path = os.pathsep.join(
+            part for part in (self.env.get("PYTHONPATH"), str(ROOT), str(ROOT / "tests" / "support")) if part
+        )
+        env = {**os.environ, "GAPWISE_RUNS": str(self.root), **self.env, "PYTHONPATH": path}
+        command = [*wrap, sys.executable, "-m", "pipeline", *self.command, *more]
+        self.root.mkdir(exist_ok=True)
+        return subprocess.Popen(
+            command, cwd=self.root, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options
+        )
+
+    def issue(self, *more: str, wrap: tuple[str, ...] = (), **options: Any) -> Done:
+        """Issue the command and wait for its end."""
+        return ended(self.start(*more, wrap=wrap, **options))
+
+    def finish(self, *more: str) -> Done:
+        """Issue the command, which must succeed."""
+        done = self.issue(*more)
+        assert done.code == 0, done.err
+        return done
+
+    @property
+    def run(self) -> Path:
+        """The only run directory."""
+        (found,) = (path.parent for path in self.root.glob("*/manifest.json"))
+        return found
+
+    @property
+    def generation(self) -> int:
+        """Number of the committed generation; 0 before there is one."""
+        heads = list(self.root.glob("*/state/HEAD.json"))
+        return int(read_json(heads[0])["generation"]) if heads else 0
+
+
+@dataclass
+class Calm(Place):
+    """An undisturbed run, and how many seconds one takes once everything is compiled."""
+
+    seconds: float = 0.0
+
+
+@dataclass
+class Bench:
+    """Makes places for one command below `folder`."""
+
+    folder: Path
+    command: list[str]
+
+    def place(self, name: str, like: Place | None = None, **env: str) -> Place:
+        """A new place, with the runs of another copied into it, if one is given."""
+        root = self.folder / name
+        if like is not None:
+            shutil.copytree(like.root, root)
+        return Place(root, self.command, {**env, **({"PYTHONPATH": str(SABOTAGE)} if "SABOTAGE" in env else {})})
+
+
+def long(value: Any) -> Any:
+    """A parameter of a test that only `--faults=full` tries."""
+    return pytest.param(value, marks=pytest.mark.long)
+
+
+def ended(process: subprocess.Popen[str]) -> Done:
+    """Wait for the end of a command; it is killed, and the test fails, if that does not come."""
+    try:
+        out, err = process.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return Done(process.returncode, out, err)
+
+
+def kill(process: subprocess.Popen[str]) -> bool:
+    """SIGKILL; whether it was still alive."""
+    process.send_signal(signal.SIGKILL)
+    return ended(process).code == -signal.SIGKILL
+
+
+def wait_for(process: subprocess.Popen[str], what: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    """Wait until `what` holds, while the process lives."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert process.poll() is None, f"it ended too early: {process.communicate()[1]}"
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.01)
+
+
+def assert_same_path(place: Place, expected: Place) -> None:
+    """Every array that solve left, and what verify found, are the same to the bit, but for what a clock measured."""
+    (a, a_attrs), (b, b_attrs) = (read_path(at.run / "path.zarr") for at in (place, expected))
+    assert a_attrs == b_attrs
+    names = {name for name in b if not any(fnmatch.fnmatchcase(name, pattern) for pattern in MEASURES)}
+    assert names <= a.keys()
+    for name in (a.keys() & b.keys()) - MEASURED:
+        assert a[name].dtype == b[name].dtype
+        assert a[name].shape == b[name].shape, name
+        assert a[name].tobytes() == b[name].tobytes(), name
+    trace, other = read_trace(place.run), read_trace(expected.run)
+    for name in trace.keys() - MEASURED:
+        assert trace[name].tobytes() == other[name].tobytes(), name
+    assert (place.run / "verify.json").read_bytes() == (expected.run / "verify.json").read_bytes()
+    left = [path for path in place.run.rglob("*") if path.name.startswith((".tmp-", ".old-"))]
+    assert left == []
+
+
+def assert_same_results(place: Place, expected: Place) -> None:
+    """All that a complete run leaves: the path, its measures, metrics.json and result.json."""
+    assert_same_path(place, expected)
+    a, b = (read_path(at.run / "path.zarr", None)[0].keys() for at in (place, expected))
+    assert a == b
+    assert (place.run / "metrics.json").read_bytes() == (expected.run / "metrics.json").read_bytes()
+    assert timeless(place.run / "result.json") == timeless(expected.run / "result.json")
+    assert sorted(path.name for path in (place.run / "figures").iterdir()) == sorted(
+        path.name for path in (expected.run / "figures").iterdir()
+    )
+    assert [path for path in place.root.rglob(".*") if path.name.startswith((".tmp-", ".old-"))] == []
+
+
+def timeless(file: Path) -> Any:
+    """result.json without its seconds."""
+    found = json.loads(file.read_text(encoding="utf-8"))
+    for record in found["path"]:
+        del record["seconds"]
+    return found
