@@ -7,9 +7,12 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from pkgutil import extend_path
 from typing import Any, Protocol
 
 import numpy as np
+
+__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
 
 Report = Callable[[int, int, str], None]
 """report(done, total, what): progress of a long step."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from pkgutil import extend_path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from stages.problems.protocol import Problem
+
+__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
 
 STRUCTURES = {
     "chain": "stages.problems.chain",

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("pipeline", "stages", "storage")
+KERNELS = ("stages.problems.protocol", "stages.problems.moves", "stages.problems.compiled")
 PIPELINE_ONLY = ("hydra", "omegaconf", "dask", "distributed", "mlflow", "dvc")
 
 
@@ -52,7 +53,9 @@ def allowed(path: Path) -> tuple[str, ...]:
     if parts[1] == "problems":
         return ("stages.problems",)
     if parts[1] == "solver":
-        return ("stages.solver", "stages.problems.protocol", "stages.problems.moves")
+        return ("stages.solver", "stages.parallel", *KERNELS)
+    if parts[1] == "parallel.py":
+        return KERNELS
     return ("stages", "storage")
 
 
