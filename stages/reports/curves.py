@@ -45,7 +45,7 @@ def by_lambda(curves: Curves) -> dict[str, dict[str, list[Trace]]]:
 
 
 def lambda_title(lam: str, variants: Mapping[str, Sequence[Trace]]) -> str:
-    """λ as the sweep names it, and its value where that is not the same."""
+    """λ as the sweep names it, with its value where that says more."""
     value = f"{float(next(iter(variants.values()))[0]['lambda'][0]):.3g}"
     return f"λ = {lam} = {value}" if "/" in lam else f"λ = {value}"
 

@@ -103,7 +103,7 @@ def _upper_median(values: pd.Series) -> float:
 
 
 def path_row(path: PathRun) -> Row:
-    """What a path costs, and down to where and how well it is certified."""
+    """What a path costs, and how far down and how well it is certified."""
     price, verified = path.price, path.verified
     return {
         "variant": price.variant,
@@ -122,7 +122,7 @@ def path_row(path: PathRun) -> Row:
 def winners(table: Sequence[Row]) -> dict[tuple[str, float, str], tuple[str, float]]:
     """(lambda, tolerance, measure) to the cheapest variant and how many times as much the next one costs.
 
-    Infinite if no other one comes there; nothing where none does.
+    Infinitely many if no other variant reaches the tolerance; no entry if none does.
     """
     found = {}
     for lam, tolerance in dict.fromkeys((row["lambda"], row["tolerance"]) for row in table):
@@ -163,13 +163,13 @@ def solve_lines(table: Sequence[Row]) -> list[str]:
 
 
 def lambda_name(row: Row) -> str:
-    """As the sweep names it, and its value where that is not the same."""
+    """λ as the sweep names it, with its value where that says more."""
     lam, value = row["lambda"] or f"{row['value']:g}", f"{row['value']:.3g}"
     return f"λ = {lam} = {value}" if "/" in lam else f"λ = {lam}"
 
 
 def cost_cell(row: Row, name: str) -> str:
-    """Median and range of one measure; how much was spent where the tolerance was not reached."""
+    """Median and range of one measure, or what was spent without reaching the tolerance."""
     if not np.isfinite(row[name]):
         if name not in ("passes", "seconds"):
             return "–"
