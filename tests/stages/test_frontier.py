@@ -18,7 +18,9 @@ from stages.reports.prices import Price, cost_cell, price_table, solve_lines, wi
 from stages.reports.sweep_figures import compare
 from stages.reports.tables import markdown
 from stages.solve import solve
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
+from stages.solver.path.descend import stepwise_model
 from stages.verify import verify
 from storage.results import without_weights
 
@@ -103,7 +105,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     problem, places = multiclass(n=8, width=12, classes=3), {}
     for rule in RULES:
         places[rule] = tmp_path_factory.mktemp(rule)
-        options = SolverOptions(cache=CacheOptions(kind="gap"))
+        options = method_options(cache=CacheOptions(kind="gap"))
         solve(problem, options, PathOptions(rule=rule, eps=0.1, kappa=0.0), places[rule], key="k", seed=0)
         verify(problem, places[rule], samples=60)
     return places
@@ -167,7 +169,8 @@ def test_whole_axis__tends_to_the_gap_of_nothing_at_the_top(paths: dict[str, Pat
 def test_whole_axis__mixes_the_gaps_of_the_first_lambda_and_of_nothing_for_paper() -> None:
     values = {"lambda": 0.5, "lambda_low": 0.4, "gap": 0.04, "hinge": 0.6, "loss_dual": 0.9, "norm2": 0.7}
     attrs = {"rule": "paper", "lam_top": 0.5, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
-    at, bound = whole_axis({name: np.array([value]) for name, value in values.items()}, attrs, 1.0, 0.4)
+    arrays = {name: np.array([value]) for name, value in values.items()}
+    at, bound = whole_axis({**arrays, **stepwise_model(arrays, [])}, attrs, 1.0, 0.4)
     first = np.flatnonzero(at == 0.5)[0]
     assert (at[0], at[first], at[-1]) == (pytest.approx(1.0), 0.5, pytest.approx(0.4))
     assert (bound[0], bound[first]) == (pytest.approx(0.5 * 0.04 + 0.5 * 0.1), pytest.approx(0.04))

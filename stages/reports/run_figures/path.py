@@ -32,6 +32,8 @@ def paint(figure: Figure, run: StoredRun) -> None:
     upper.axhline(eps, color=GREY, ls="--", lw=1)
     upper.annotate(f"{'ε' if is_path else 'tolerance'} = {eps:g}", (1, eps), xycoords=("axes fraction", "data"),
                    xytext=(-2, 3), textcoords="offset points", ha="right", color=GREY)  # fmt: skip
+    if not np.isfinite(gap).any():
+        upper.text(0.5, 0.5, "the method certifies no gap", transform=upper.transAxes, ha="center", color=GREY)
     top = max(eps, float(np.max(gap)))
     if float(np.min(gap)) > 0.02 * top or np.min(gap) <= 0:
         upper.set_ylim(min(0.0, float(np.min(gap))), 1.15 * top)
