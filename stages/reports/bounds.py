@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.solver.path.rule import path_rule
+from stages.solver.path.rules import path_rule
 
 TAIL = 0.3
 """How far a cell that reaches down to 0 is drawn: to this share of its upper end."""
