@@ -1,9 +1,9 @@
 """A sweep: many ordinary runs over a bounded number of worker processes, a table, and figures over all of them.
 
-The runs are those of a Hydra multirun, or the variants × lambdas × tolerances × seeds of an experiment (`plan`).
-Each lies in its own run directory and resumes singly: a sweep that was interrupted or killed, issued again, skips what is
-complete and goes on with what is not. A run that fails, or whose worker dies twice, does not stop the others. Where a sweep
-lies, `<run.root>/sweeps/<experiment>-<key>`, depends on the science of its runs only.
+The runs are those of a Hydra multirun, or the variants × lambdas × tolerances × seeds of an experiment (`plan`). Each
+has its own run directory and resumes on its own: the same command skips the runs that are complete and continues the
+others. A run that fails, or whose worker dies twice, does not stop the rest. The directory of a sweep,
+`<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of its runs.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from storage.places import ObjectPlace, place
 
 FORMAT_VERSION = 2
 SAY_SECONDS = 30.0
-"""Between two looks at the runs that go on."""
+"""Between two reports on the runs in progress."""
 
 
 @dataclass
 class Sweep:
-    """What is to be run, what is known of each run (`sweep_table.row`), and where the sweep lies."""
+    """The runs, what is known of each (`table.row`), and the sweep's directory."""
 
     experiment: str | None
     jobs: list[Planned]
@@ -54,13 +54,13 @@ class Sweep:
         self.folder = root / "sweeps" / f"{name}-{self.key[:8]}"
 
     def far(self, todo: Mapping[int, Planned]) -> ComputeOptions | None:
-        """The workers of other machines that are to do the runs, one run each, if that was asked for."""
+        """Options of the remote workers that take the runs, one each; None if the runs stay on this machine."""
         options = [job.settings.compute for job in todo.values() if job.settings is not None]
         return options[0] if options and options[0].kind in REMOTE else None
 
 
 def sweep(cfg: DictConfig) -> int:
-    """All runs of the experiment that `cfg` describes; the exit code: 0, or 1 if any failed, 2 for a bad configuration."""
+    """Run the sweep that `cfg` describes; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
     from stages.datasets import DataError
 
     experiment = experiment_name() or "sweep"
@@ -85,7 +85,7 @@ def sweep(cfg: DictConfig) -> int:
 
 
 def multirun(asked: Sequence[Asked]) -> int:
-    """All runs of a Hydra multirun; the exit code: the largest of 0, 1 if any failed, 2 if any was refused."""
+    """Run the jobs of a Hydra multirun; returns the exit code: 0, 1 if any failed, 2 if any was refused."""
     with Stop() as stop:
         jobs, workers, tracking = plan_multirun(asked, _source)
         for job in jobs:
@@ -100,7 +100,8 @@ def multirun(asked: Sequence[Asked]) -> int:
 
 def _guarded(whole: Sweep, stop: Stop) -> int:
     if isinstance(whole.folder, ObjectPlace) and whole.folder.protocol == "memory":
-        return _refuse(ConfigError("run.root: memory:// belongs to one process; a sweep has many"), BAD_CONFIGURATION)
+        text = "run.root: memory:// belongs to one process, and a sweep has many; use a directory or s3://"
+        return _refuse(ConfigError(text), BAD_CONFIGURATION)
     try:
         with locked(whole.folder / "lock"):
             return _sweep(whole, stop)
@@ -111,6 +112,8 @@ def _guarded(whole: Sweep, stop: Stop) -> int:
 
 
 def _sweep(whole: Sweep, stop: Stop) -> int:
+    from stages.reports.tables import write_csv
+
     started, rows = time.monotonic(), whole.rows
     todo = _todo(whole)
     far = whole.far(todo)
@@ -132,7 +135,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         except (ValueError, OSError, KeyError) as error:
             wrong = bool(_refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", found)
-    table.write_csv(whole.folder / "runs.csv", rows)
+    write_csv(whole.folder / "runs.csv", rows)
     rule = "─" * 88
     text = [rule, *table.lines(rows, time.monotonic() - started), rule, *found.get("text", ())]
     print("\n".join(text), flush=True)
@@ -146,7 +149,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
 
 
 def _todo(whole: Sweep) -> dict[int, Planned]:
-    """The runs still to be done, by their numbers. A run asked for twice, by names that mean the same, is done once."""
+    """The runs still to be done, by number; one that is asked for twice, under two names, is done once."""
     todo: dict[str, int] = {}
     for number, (job, row) in enumerate(zip(whole.jobs, whole.rows, strict=True)):
         if job.settings is None:
@@ -159,12 +162,12 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
 
 
 def _only_shown(job: Planned) -> bool:
-    """Whether nothing is to be run, but what is there to be shown (again) in MLflow."""
+    """Whether the job only shows in MLflow what its run directory holds."""
     return job.settings is not None and job.settings.run.stage == "sync"
 
 
 def _is_complete(directory: RunDir, settings: Settings) -> bool:
-    """Whether the last stage that is wanted is done."""
+    """Whether the last stage asked for is done."""
     try:
         if settings.run.stage in (None, "sync") and settings.run.until is None:
             return complete(directory, settings) is not None
@@ -177,7 +180,7 @@ def _is_complete(directory: RunDir, settings: Settings) -> bool:
 def _reporting(
     rows: list[table.Row], tracker: SweepTracker
 ) -> tuple[Callable[[int, dict[str, Any]], None], Callable[[list[int]], None]]:
-    """What is said, noted and shown when a run ends, and now and then of those that go on."""
+    """Two callbacks for `run_tasks`: one notes, prints and tracks the end of a run, one reports on those in progress."""
     said = time.monotonic()
 
     def say(line: str) -> None:
@@ -207,7 +210,7 @@ def _reporting(
 
 
 def _prepare(jobs: Sequence[Planned], stop: Stop) -> None:
-    """Features that several runs share, made once by all cores; what goes wrong is the runs' to tell."""
+    """Make the features that runs share, once, on all cores. Each run reports its own errors, so none are raised here."""
     made = set()
     for job in jobs:
         assert job.settings is not None
@@ -249,7 +252,7 @@ def _compose(overrides: list[str]) -> DictConfig:
 
 
 def _compare(whole: Sweep) -> dict[str, Any]:
-    from stages.reports.comparison import compare
+    from stages.reports.sweep_figures import compare
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
     runs = [(row["variant"], row["lambda"], row["seed"], place(row["run"])) for row in good]
@@ -257,7 +260,7 @@ def _compare(whole: Sweep) -> dict[str, Any]:
 
 
 def _summary(whole: Sweep) -> dict[str, Any]:
-    """summary.json, and what MLflow shows of the sweep."""
+    """The content of summary.json, which MLflow shows too."""
     statuses = table.statuses(whole.rows)
     return {
         "format_version": FORMAT_VERSION,
@@ -280,7 +283,7 @@ def _exit_code(rows: Sequence[table.Row]) -> int:
 
 
 def _interrupted(stop: Stop) -> int:
-    print("interrupted: the same command goes on from what its runs have committed", file=sys.stderr)
+    print("interrupted: the same command continues from what its runs have committed", file=sys.stderr)
     return INTERRUPTED + stop.signal
 
 

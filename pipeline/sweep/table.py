@@ -1,9 +1,8 @@
-"""What a sweep says of its runs: a row each for programs (runs.csv, summary.json), a line each for people."""
+"""The table of a sweep's runs: a row each for programs (runs.csv, summary.json), a line each for the terminal."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 from pipeline.result import breakpoints
 from pipeline.rundir import RunDir, read_json
 from pipeline.sweep.plan import Planned
-from storage.files import aside, publish
 from storage.places import Place, listed
 
 Row = dict[str, Any]
@@ -24,11 +22,11 @@ COLUMNS = (
 )
 """Heading, name in the row, format."""
 WORST = ("failed", "refused", "interrupted", "waiting")
-"""Statuses of a run that is not there; beside them there are complete (before) and done (now)."""
+"""Statuses of an unfinished run; a finished one is `complete` (before this sweep) or `done` (by it)."""
 
 
 def row(job: Planned, directory: RunDir | None) -> Row:
-    """A run of which nothing is known yet; a job that cannot be run has no directory."""
+    """The row of a run that has not begun; a job that cannot be run has no directory."""
     return {
         "name": job.name, "variant": job.variant, "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
         "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
@@ -38,7 +36,7 @@ def row(job: Planned, directory: RunDir | None) -> Row:
 
 
 def facts(directory: Place) -> Row:
-    """What a run that is there has to tell; less, if it was not wanted to its end."""
+    """Columns read from a finished run; fewer if it stopped at an earlier stage, as asked."""
     found: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")
@@ -53,7 +51,7 @@ def facts(directory: Place) -> Row:
 
 
 def last_line(directory: Place) -> str:
-    """What a run that goes on has said last, without date and level."""
+    """The last line a run in progress has logged, without date and level."""
     logs = listed(directory, "attempts/*/pipeline.log")
     said = logs[-1].read_text(encoding="utf-8", errors="replace").splitlines() if logs else []
     told = [line.split(" INFO ", 1)[1] for line in said if " INFO " in line]
@@ -66,7 +64,7 @@ def statuses(rows: Sequence[Row]) -> dict[str, int]:
 
 
 def lines(rows: Sequence[Row], seconds: float) -> list[str]:
-    """The table of all runs that were begun, the errors under it, and a sum."""
+    """The table of all runs that have begun, the errors below it, and a line that counts them."""
     wide = max(len(row["name"]) for row in rows)
     out = [f"{'run':<{wide}}  {'status':<11}" + "".join(f"{head:>10}" for head, _, _ in COLUMNS) + "  directory"]
     for row in (row for row in rows if row["status"] != "waiting"):
@@ -83,17 +81,8 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
     return out
 
 
-def write_csv(path: Place, rows: Sequence[Row]) -> None:
-    """All rows, written aside and renamed."""
-    with aside(path).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    publish(path)
-
-
 def common(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What all of them say alike."""
+    """The items that all mappings share."""
     first = dict(dicts[0]) if dicts else {}
     return {key: value for key, value in first.items() if all(key in d and d[key] == value for d in dicts[1:])}
 

@@ -1,8 +1,8 @@
-"""The worker processes of a sweep: ordinary runs, one a process at a time, on a dask cluster of this machine or of more.
+"""The worker processes of a sweep: ordinary runs, one a process at a time, on a dask cluster of one machine or several.
 
-A run is given to a worker that is free and to no other, so that the death of a worker (out of memory, say) is the death of
-one run: it is tried once more, on a fresh worker, from what it had committed. A stop reaches the workers as a message, and
-each of their runs commits before it ends. Workers of a main process that was killed end at once: they watch a pipe of its.
+A run goes only to a worker that is free, so that the death of a worker (out of memory, say) ends one run, which is tried
+once more, on a fresh worker, from its last commit. A stop reaches the workers as a message, and each run commits before it
+ends. Workers end at once when the main process is killed, because they watch a pipe to it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from storage.files import working
 from storage.places import Place
 
 TRIES = 2
-"""Workers a run may have before it counts as failed."""
+"""Workers a run may lose before it counts as failed."""
 POLL_SECONDS = 0.1
 START_SECONDS = 120.0
-"""Patience with workers that do not come up."""
+"""How long to wait while there is no worker."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ def run_tasks(
     waiting_for: Callable[[list[int]], None] = lambda numbers: None,
     compute: ComputeOptions | None = None,
 ) -> None:
-    """Every task on one of `workers` processes.
+    """Run all tasks, each on one of `workers` processes.
 
     Parameters
     ----------
     compute : ComputeOptions, optional
-        Where the processes are, if not on this machine: `cluster` or `slurm`.
+        Options of `cluster` or `slurm`; None: processes of this machine.
     folder : Path or ObjectPlace
-        For what dask writes.
+        For dask's own files.
     stop : Stop
-        Once asked for, no more runs are begun, and those that go on commit and end.
+        Once it is asked for, no run begins, and those in progress commit and end.
     ended : callable
-        Given a task's number and its status (done, failed or interrupted), seconds and error.
+        Called with a task's number and its status (done, failed or interrupted), seconds and error.
     waiting_for : callable
-        Given the numbers of the runs that go on, many times a second.
+        Called several times a second with the numbers of the runs in progress.
     """
     with _crew(workers, working(folder), compute) as crew:
         client = crew.client
@@ -102,20 +102,21 @@ def run_tasks(
 
 @dataclass(frozen=True)
 class _Crew:
-    """Worker processes and how to speak to them."""
+    """Worker processes and how to reach them."""
 
     client: Any
     size: Callable[[], int]
     busy: Callable[[Iterable[Any]], list[str] | None]
-    """Addresses of those that do these futures; None: there are no others"""
+    """Addresses of the workers that compute given futures; None: all of them"""
     patience: float
-    """Seconds without any of them"""
+    """Seconds to wait while there is no worker"""
     hint: str
+    """What to do when none comes"""
 
 
 @contextlib.contextmanager
 def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterator[_Crew]:
-    """The workers of `compute`, or so many of this machine's own."""
+    """The workers of `compute`, or `workers` processes of this machine."""
     if compute is not None:
         from pipeline.compute.cluster import Cluster
 
@@ -130,20 +131,20 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
             yield _Crew(far.client, far.present, busy, compute.wait_seconds, hint)
         return
     with _cluster(workers, folder) as (cluster, client):
-        hint = f"what dask says is in {folder}"
+        hint = f"dask's own files are in {folder}"
         yield _Crew(client, lambda: len(cluster.scheduler.workers), lambda futures: None, START_SECONDS, hint)
 
 
 @contextlib.contextmanager
 def _cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
-    """A dask cluster of this machine and its client; nothing of it is left afterwards: who does not end is killed."""
+    """A dask cluster of this machine and its client. Afterwards no process is left: those that do not end are killed."""
     import dask
     from distributed import Client, LocalCluster
 
-    pin_threads()  # workers inherit it, and numba and BLAS look when they are loaded; dask's own settings give way to it
+    pin_threads()  # before the workers start: they inherit it, and numba and BLAS read it when they are loaded
     settings = {
-        "distributed.scheduler.allowed-failures": 0,  # who is to blame for a death is known here
-        "distributed.scheduler.worker-ttl": None,  # long calls of compiled code are no death
+        "distributed.scheduler.allowed-failures": 0,  # a worker has one task, so we know whose death it was
+        "distributed.scheduler.worker-ttl": None,  # a worker may be silent for long in compiled code
         "distributed.worker.daemon": True,
         "distributed.admin.tick.limit": "10m",
         "distributed.comm.timeouts.tcp": "300s",
@@ -171,22 +172,22 @@ def _outcome(future: Any) -> dict[str, Any]:
 
 
 def dask_setup(worker: Any) -> None:
-    """dask calls this in each worker's main thread before the worker is there for anybody.
+    """Set up signals; dask calls this in each worker's main thread before the worker takes tasks.
 
-    Ctrl-C reaches the whole process group and is the main process's business; SIGTERM to a worker alone ends its run
-    where that can be committed.
+    Ctrl-C reaches the whole process group, and the main process answers it. SIGTERM to one worker ends its run at the
+    next commit.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda number, frame: stop_runs(number))
 
 
 def stop_runs(number: int) -> None:
-    """The run of this worker, or the next one, is to stop as by signal `number`."""
+    """Stop the run of this worker, or its next one, as signal `number` would."""
     Stop.everywhere = number
 
 
 def one_run(task: Task) -> dict[str, Any]:
-    """One run in a worker process: its status, seconds and, in a line, what went wrong."""
+    """Run one task in this worker process; returns status, seconds and a one-line error."""
     started = time.monotonic()
     said = io.StringIO()
     try:
@@ -203,7 +204,7 @@ def one_run(task: Task) -> dict[str, Any]:
 
 
 def last_error(said: str) -> str:
-    """Of what a run said on stderr the last error, or the last line."""
+    """The last error in a run's stderr, or its last line."""
     lines = [line for line in said.splitlines() if line.strip() and not line.startswith("log: ")]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
     return (errors or lines or [""])[-1]

@@ -1,8 +1,8 @@
-"""What MLflow is shown: a run directory, or the summary of a sweep, as parameters, series, children and artifacts.
+"""The view in MLflow of a run directory, or of a sweep: parameters, series of metrics, child runs and artifacts.
 
-Each is found again by its tag, so that projecting twice makes nothing twice: `gapwise.key` of a run, `gapwise.sweep` of a
-sweep. Times come from the stored trace: MLflow drops a metric of equal key, step, timestamp and value. A run's
-breakpoints are its children, a sweep's runs those of the sweep that asked for them last.
+A run is found again by its tag `gapwise.key`, a sweep by `gapwise.sweep`, so that showing one twice adds nothing. Times
+come from the stored trace, because MLflow drops a metric of equal key, step, timestamp and value. Breakpoints are child
+runs of their run, and runs are children of the sweep that asked for them last.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from storage.places import Place, listed
 
 CHILDREN = 30
 LOCK_SECONDS = 5.0
-"""Patience with a database that a stranger holds."""
+"""How long to wait for a database that another program holds."""
 TURN_SECONDS = 60.0
-"""Patience with other runs of ours that write there."""
+"""How long to wait for other runs that write there."""
 BATCH = 1000
-"""Metrics MLflow takes at a time."""
+"""Most metrics that MLflow takes in one call."""
 
 
 def project(
     uri: str, run_dir: Place, trace: Mapping[str, Any], status: str, sweep: Mapping[str, str] | None = None
 ) -> str:
-    """Show `run_dir` in the store at `uri` as it stands; returns its run id. Errors of MLflow come through.
+    """Show `run_dir` as it stands in the store at `uri`; returns its MLflow run id. MLflow's errors are not caught.
 
     Parameters
     ----------
     trace : mapping of str to array, each (rows,)
         One row an exact gap pass: breakpoint, lambda, passes, oracle_calls, seconds, timestamp_ms, gap, dual, primal.
     status : str
-        RUNNING, FINISHED, KILLED or FAILED. Breakpoints, children and artifacts are shown of a finished run.
+        RUNNING, FINISHED, KILLED or FAILED. Only a finished run has breakpoints, children and artifacts.
     sweep : mapping, optional
         Tags that make the run the child of a sweep.
     """
@@ -67,7 +67,7 @@ def project(
 
 
 def project_sweep(uri: str, folder: Place, found: Mapping[str, Any], status: str) -> str:
-    """Show a sweep as the parent of its runs; returns its run id.
+    """Show a sweep as the parent of its runs; returns its MLflow run id.
 
     Parameters
     ----------
@@ -95,10 +95,10 @@ def project_sweep(uri: str, folder: Place, found: Mapping[str, Any], status: str
 
 @contextlib.contextmanager
 def _store(uri: str) -> Iterator[Any]:
-    """A client of the store at `uri`, for this process alone as long as it lasts.
+    """A client of the store at `uri`; a local database is this process's alone until the block ends.
 
-    Runs that end at the same moment take turns by a lock file beside a local database, the first of them to make it.
-    sqlite3.Error if a stranger holds it: MLflow itself would try for minutes.
+    Runs that end at the same moment take turns with a lock file beside the database; the first one makes it. Raises
+    sqlite3.Error if another program holds the database, where MLflow would retry for minutes.
     """
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
@@ -120,7 +120,7 @@ def _store(uri: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _turn(database: Path) -> Iterator[None]:
-    """Wait for other runs that write to `database`, within reason."""
+    """Wait for other runs that write to `database`; LockedError after TURN_SECONDS."""
     waited = 0.0
 
     def waiting(holder: str) -> None:
@@ -144,7 +144,7 @@ def _experiment(client: Any, uri: str, name: str) -> str:
 
 
 def _found_or_made(client: Any, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str) -> str:
-    """The run whose tags `by` and `gapwise.kind` are those of `tags`; it has all of `tags` then."""
+    """Id of the run whose tags `by` and `gapwise.kind` equal those of `tags`, with all of `tags` set on it."""
     where = " and ".join(f"tags.`{tag}` = '{tags[tag]}'" for tag in (by, "gapwise.kind"))
     there = client.search_runs([experiment], where)
     if not there:
@@ -166,7 +166,7 @@ def _children(
     client: Any, experiment: str, parent: str, run_dir: Place, manifest: Mapping[str, Any],
     path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any], stamps: list[int],
 ) -> None:  # fmt: skip
-    """A run of its own for each chosen breakpoint, with the parent's parameters and its part of the trace."""
+    """Make a run for each chosen breakpoint, with the parent's parameters and its part of the trace."""
     found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
     there = {run.data.tags.get("gapwise.breakpoint"): run for run in found}
     losses = _losses(run_dir)
@@ -191,12 +191,12 @@ def _artifacts(client: Any, run_id: str, run_dir: Place) -> None:
         client.log_artifact(run_id, str(fetched(figure)), "figures")
     configs = listed(run_dir / "attempts", "*/.hydra/config.yaml")
     for file in (*configs[-1:], run_dir / "manifest.json", run_dir / "result.json"):
-        if file.is_file():  # no result of a run that was not wanted to its end
+        if file.is_file():  # a run that stops at an earlier stage has no result
             client.log_artifact(run_id, str(fetched(file)), "run")
 
 
 def _log(client: Any, run_id: str, series: Iterable[tuple[str, float, int, int]], params: Mapping[str, str]) -> None:
-    """(name, value, timestamp in ms, step) in batches; values that are not finite are left out."""
+    """Log (name, value, timestamp in ms, step) in batches; values that are not finite are left out."""
     from mlflow.entities import Metric, Param
 
     metrics = [Metric(name, value, stamp, step) for name, value, stamp, step in series if math.isfinite(value)]
@@ -206,7 +206,7 @@ def _log(client: Any, run_id: str, series: Iterable[tuple[str, float, int, int]]
 
 
 def _trace_series(trace: Mapping[str, Any], stamps: list[int]) -> Iterator[tuple[str, float, int, int]]:
-    """The solve as it went: the step is the number of the exact gap pass."""
+    """Series along the solve; the step is the number of the exact gap pass."""
     for name in ("passes", "oracle_calls", "seconds", "dual", "primal"):
         for step, (value, stamp) in enumerate(zip(trace.get(name, ()), stamps, strict=False)):
             yield f"trace/{name}", float(value), stamp, step
@@ -218,7 +218,7 @@ def _trace_series(trace: Mapping[str, Any], stamps: list[int]) -> Iterator[tuple
 def _path_series(
     path: list[dict[str, Any]], at: list[int], losses: Mapping[str, Any]
 ) -> Iterator[tuple[str, float, int, int]]:
-    """The path as it came out: the step is the number of the breakpoint."""
+    """Series along the path; the step is the number of the breakpoint."""
     for j, (record, stamp) in enumerate(zip(path, at, strict=True)):
         for name in ("gap", "lambda"):
             yield f"log10_{name}", _log10(record[name]), stamp, j
@@ -247,7 +247,7 @@ def _losses(run_dir: Place) -> dict[str, Any]:
 
 
 def _last_stamps(trace: Mapping[str, Any], stamps: list[int], count: int, default: int) -> list[int]:
-    """When each breakpoint was done: the time of its last exact pass."""
+    """When each breakpoint was solved: the time of its last exact pass, or `default`."""
     at = [default] * count
     for b, stamp in zip(trace.get("breakpoint", ()), stamps, strict=False):
         if int(b) < count:

@@ -1,7 +1,7 @@
-"""Gap trace: the duality gap along a solve, computed afterwards from its snapshots (DESIGN 2.1).
+"""Gap trace: the duality gap along a solve, computed afterwards from its snapshots.
 
-Each snapshot's P(w) takes one exact pass at its w, for its hinges; with the dual value of the same
-moment the gap is P - D, whatever block gaps the solver believed in. `stale_gap` is what it believed.
+P(w) of a snapshot takes one exact pass at its w. With the dual value of the same moment the true gap is P - D, whatever
+block gaps the solver knew then; `stale_gap` is the sum of those.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def gap_trace(
     Returns
     -------
     int
-        Rows of the trace; 0, and nothing is written, for a solve without snapshots.
+        Rows of the trace; 0 for a solve without snapshots, for which nothing is written.
     """
     source = run_dir / "snapshots.zarr"
     if not source.is_dir():
@@ -56,5 +56,5 @@ def gap_trace(
 def read_gap_trace(run_dir: Place) -> dict[str, np.ndarray]:
     """The gap trace by column; FileNotFoundError if there is none."""
     if not (run_dir / "gap_trace.zarr").is_dir():
-        raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots.every_passes=1, say")
+        raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots (snapshots.every_passes=1)")
     return read_group(run_dir / "gap_trace.zarr")[0]

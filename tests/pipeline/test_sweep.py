@@ -1,4 +1,4 @@
-"""A sweep from outside: its runs resume singly, one that fails stops no other, and figures come of the rest."""
+"""A sweep from the command line: its runs resume one by one, a failed one stops no other, the rest make figures."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from configs import composed
 
 from pipeline.config.run_options import ConfigError
 from pipeline.config.settings import CONF
 from pipeline.sweep.plan import SweepOptions, plan, sweep_options
-from stages.reports.comparison import band, compare, first_at
+from stages.reports.comparison import costs, first_at, lines
+from stages.reports.curves import band
+from stages.reports.sweep_figures import compare
+from stages.reports.tables import write_csv
 
 ROOT = CONF.parent
 SWEEPS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml") if "\nsweep:" in path.read_text())
@@ -35,8 +39,8 @@ def command(folder: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "pipeline", *SMALL, *words]
 
 
-def sweep(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(folder / "runs")}
+def sweep(folder: Path, *words: str, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": path, "GAPWISE_RUNS": str(folder / "runs")}
     return subprocess.run(command(folder, *words), cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 
@@ -170,6 +174,7 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ({"figure": "bars"}, "sweep.figure: expected one of frontier, methods, regimes, staleness, work, got 'bars'"),
         ({"tolerances": [0.1, 0.0]}, "sweep.tolerances: expected numbers > 0, got 0.0"),
         ({"paths": {"a": []}}, "sweep.paths: there is a variant named 'a' too"),
         ({"only": ["q"], "paths": {"p": []}}, "sweep.only: no variant 'q'; there are: a, p"),
@@ -187,8 +192,6 @@ def test_plan__refuses_the_same_run_twice() -> None:
 
 
 def test_band__is_the_median_between_the_extremes() -> None:
-    import numpy as np
-
     x = np.arange(5.0)
     traces = [{"passes": x, "gap": scale * 10.0**-x} for scale in (1.0, 4.0, 2.0)]
     at, middle, least, most = band(traces, "passes")
@@ -197,6 +200,78 @@ def test_band__is_the_median_between_the_extremes() -> None:
     np.testing.assert_allclose(most, 4.0 * 10.0**-at)
     assert first_at(traces[0], "passes", 0.01) == 2.0
     assert first_at(traces[0], "passes", 1e-9) == np.inf
+
+
+def test_costs__are_medians_over_seeds_relative_to_the_best_primal_of_their_lambda() -> None:
+    def trace(best: float, gaps: list[float]) -> dict[str, np.ndarray]:
+        gap = np.array(gaps)
+        passes = np.arange(1.0, gap.size + 1)
+        return {"lambda": 0 * gap + 0.25, "passes": passes, "seconds": 0.1 * passes, "primal": best + gap, "gap": gap}
+
+    seeds = [trace(2.0, [1.0, 0.1, 0.03]), trace(2.0, [1.0, 1.0, 0.5]), trace(2.0, [0.15, 0.01, 0.001])]
+    found = costs({("a", "1/n"): seeds, ("b", "1/n"): [trace(1.999, [0.1, 0.001])], ("a", "0.1"): [trace(8.0, [1.0])]})
+    assert [(row["variant"], row["lambda"], row["seeds"], row["value"]) for row in found] == [
+        ("a", "1/n", 3, 0.25), ("b", "1/n", 1, 0.25), ("a", "0.1", 1, 0.25),
+    ]  # fmt: skip
+    assert [row["passes_to_0.1"] for row in found] == [2.0, 1.0, np.inf]  # a gap of 0.2, and of 0.9
+    assert [row["passes_to_0.01"] for row in found] == [np.inf, 2.0, np.inf]  # one seed of three gets to 0.02
+    assert found[0]["seconds_to_0.1"] == pytest.approx(0.2)
+    assert [row["relative_gap"] for row in found] == pytest.approx([0.03 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
+    text = lines(found)
+    assert [line.split()[0] for line in text] == ["λ", "0.1", "a", "b", "λ", "0.1", "a"]
+    assert text[2].split()[1:5] == ["2", "/", "0.20", "-"]
+
+
+def test_write_csv__keeps_numbers_as_they_are(tmp_path: Path) -> None:
+    rows = [{"a": 3, "b": 0.1, "c": "x,y", "d": True}, {"a": None, "b": 1e-17, "c": "", "d": False, "e": float("inf")}]
+    write_csv(tmp_path / "t.csv", rows)
+    text = (tmp_path / "t.csv").read_bytes().decode()
+    assert text == 'a,b,c,d,e\r\n3,0.1,"x,y",True,\r\n,1e-17,,False,inf\r\n'
+
+
+TOY_RUN_FIGURE = """
+SIZE = (3.0, 2.0)
+
+def applies(run):
+    return run.attrs["kind"] == "single"
+
+def paint(figure, run):
+    figure.subplots().plot(run.arrays["lambda"], run.arrays["gap"], "o")
+"""
+TOY_SWEEP_FIGURE = """
+from stages.reports.curves import read_curves
+from stages.reports.paint import figure_in
+
+def make(runs, folder):
+    curves = read_curves(runs)
+    with figure_in(folder / "figures" / "toy.png", (3.0, 2.0)) as figure:
+        for trace in curves["bcfw", "0.1"]:
+            figure.subplots().plot(trace["passes"], trace["gap"])
+    return {"figures": ["toy.png"], "table": [{"runs": len(runs)}], "text": [f"{len(runs)} toy run"]}
+"""
+
+
+def test_sweep__draws_figures_of_a_folder_on_the_path(tmp_path: Path) -> None:
+    reports = tmp_path / "mine" / "stages" / "reports"
+    for folder, text in (("run_figures", TOY_RUN_FIGURE), ("sweep_figures", TOY_SWEEP_FIGURE)):
+        (reports / folder).mkdir(parents=True)
+        (reports / folder / "toy.py").write_text(text)
+    words = ("sweep.figure=toy", "sweep.only=[bcfw]", "sweep.lambdas=[0.1]", "sweep.seeds=[0]", "run.until=null")
+    done = sweep(tmp_path, *words, path=f"{tmp_path / 'mine'}{os.pathsep}{ROOT}")
+    assert done.returncode == 0, done.stderr
+    place = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
+    found = summary(tmp_path)
+    assert (found["figures"], found["table"]) == (["toy.png"], [{"runs": 1}])
+    assert "1 toy run" in done.stdout
+    (run,) = (Path(job["run"]) for job in found["jobs"])
+    assert sorted(path.name for path in (run / "figures").iterdir()) == [
+        "losses.png",
+        "path.png",
+        "toy.png",
+        "work.png",
+    ]
+    for picture in (run / "figures" / "toy.png", place / "figures" / "toy.png"):
+        assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_compare__says_which_run_has_no_gaps(tmp_path: Path) -> None:

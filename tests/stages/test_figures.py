@@ -1,4 +1,4 @@
-"""Figures: drawn from what a run and its features hold, and from nothing else."""
+"""Figures of one run: drawn from what the run and its features hold, and from nothing else."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ import pytest
 import zarr
 from PIL import Image
 
-from stages.reports.run_figures import certified_gap, draw, gap_of_cells
+from stages.reports.bounds import between
+from stages.reports.run_figures import draw
+from stages.solver.path.descend import stepwise_model
 from storage.features import FeatureWriter, open_features
 
+ZERO = {"lam_top": 1.0, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
+"""Attributes of a path that are about w = 0."""
 PICTURES = ["losses.png", "path.png", "segmentations.png", "work.png"]
 
 
 def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
     """A path.zarr of `count` breakpoints, each certified down to the next one, and the last down to 0."""
     lam = 0.5 * 0.6 ** np.arange(count)
-    columns = {
+    columns: dict[str, np.ndarray] = {
         "lambda": lam, "lambda_low": np.append(lam[1:], 0.0), "gap": np.full(count, 0.08), "hinge": 0.5 * lam**0.5,
-        "norm2": 0.02 / lam, "effective_passes": np.full(count, 3.0), "seconds": np.full(count, 0.2),
-        "train_loss": 0.4 * lam**0.3, "test_loss": 0.2 + 0.1 * np.abs(np.arange(count) - count // 2),
+        "norm2": 0.02 / lam, "loss_dual": np.full(count, 0.6), "effective_passes": np.full(count, 3.0),
+        "seconds": np.full(count, 0.2), "train_loss": 0.4 * lam**0.3,
+        "test_loss": 0.2 + 0.1 * np.abs(np.arange(count) - count // 2),
     }  # fmt: skip
+    if kind != "single":
+        columns |= stepwise_model(columns, [])
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, column in columns.items():
         group.create_array(name, data=column)
-    group.attrs.update({"kind": kind, "rule": "one_sided", "eps": 0.1, "certified": True})
+    group.attrs.update({**ZERO, "kind": kind, "rule": "one_sided", "eps": 0.1, "certified": True})
 
 
 def write_features(target: Path, pictures: int) -> None:
@@ -63,19 +70,46 @@ def test_draw__leaves_out_segmentations_without_pictures(tmp_path: Path) -> None
     assert sorted(path.name for path in made) == ["losses.png", "path.png", "work.png"]
 
 
-def test_certified_gap__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None:
+def test_draw__leaves_out_losses_before_evaluation(tmp_path: Path) -> None:
+    write_run(tmp_path, 3)
+    for name in ("train_loss", "test_loss"):
+        del zarr.open_group(tmp_path / "path.zarr")[name]
+    write_features(tmp_path / "features", pictures=0)
+    assert sorted(path.name for path in draw(tmp_path, open_features(tmp_path / "features"))) == [
+        "path.png",
+        "work.png",
+    ]
+
+
+def test_draw__shows_a_path_of_a_method_without_certificates(tmp_path: Path) -> None:
+    write_run(tmp_path, 3, "grid")
+    zarr.open_group(tmp_path / "path.zarr")["gap"][:] = np.nan
+    write_features(tmp_path / "features", pictures=0)
+    draw(tmp_path, open_features(tmp_path / "features"))
+    with Image.open(tmp_path / "figures" / "path.png") as picture:
+        assert np.asarray(picture.convert("L")).std() > 5
+
+
+def test_draw__says_that_there_is_no_path(tmp_path: Path) -> None:
+    write_features(tmp_path / "features", pictures=0)
+    with pytest.raises(FileNotFoundError, match="no solved path here; run the solve stage first"):
+        draw(tmp_path, open_features(tmp_path / "features"))
+
+
+def test_between__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None:
     arrays = {
         "lambda": np.array([0.4]), "lambda_low": np.array([0.2]), "gap": np.array([0.05]), "hinge": np.array([0.3]),
-        "norm2": np.array([1.5]),
+        "norm2": np.array([1.5]), "loss_dual": np.array([0.6]),
     }  # fmt: skip
+    arrays |= stepwise_model(arrays, [])
     for rule, end in (("one_sided", 0.05 + 1.5 * 0.2**2 / (2 * 0.2)), ("paper", 0.05 + 0.5 * 0.25)):
-        at, bound = certified_gap(arrays, rule)
+        at, bound = between(arrays, {**ZERO, "rule": rule})
         assert np.all(np.diff(at) < 0)
         assert bound[0] == pytest.approx(0.05)
         assert bound[-1] == pytest.approx(end)
 
 
-def test_gap_of_cells__is_the_convex_bound_within_each_cell() -> None:
+def test_between__is_the_convex_bound_within_each_cell() -> None:
     """One cell of both points, and what the last point certifies down to 0."""
     arrays = {
         "lambda": np.array([0.4, 0.2]), "gap": np.array([0.01, 0.02]), "hinge": np.array([0.3, 0.05]),
@@ -84,7 +118,8 @@ def test_gap_of_cells__is_the_convex_bound_within_each_cell() -> None:
         "cell_primal": np.array([[0, 1], [0.5, 0.5], [1, 0]]), "cell_dual": np.array([[0, 1], [0.25, 0.75], [1, 0]]),
         "cell_inner": np.array([0.0, 0.9, 0.0]), "cell_dual_inner": np.array([0.0, 0.072, 0.0]),
     }  # fmt: skip
-    at, bound = gap_of_cells(arrays, {"hinge_at_zero": 0.9, "relative": False})
+    attrs = {"rule": "two_sided", "hinge_at_zero": 0.9, "psi_norm2": 0.2, "relative": False}
+    at, bound = between(arrays, attrs)
     assert np.all(np.diff(at) <= 0)
     A = 0.25 * (0.5 + 2 * 0.9 + 1.8)
     B = 0.0625 * 0.16 * 0.5 + 2 * 0.25 * 0.75 * 0.072 + 0.5625 * 0.04 * 1.8
@@ -94,5 +129,5 @@ def test_gap_of_cells__is_the_convex_bound_within_each_cell() -> None:
     assert bound[-1] == pytest.approx(
         0.06 * 0.9 + 0.05 - (0.4 - 0.072 / 0.12 if 0.4 * 0.06 >= 0.072 else 0.06 * 0.16 / 0.144)
     )
-    relative = gap_of_cells(arrays, {"hinge_at_zero": 0.9, "relative": True})[1]
+    relative = between(arrays, {**attrs, "relative": True})[1]
     assert relative[0] == pytest.approx(bound[0] / (0.4 * A / 2 + 0.175))

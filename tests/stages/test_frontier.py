@@ -13,12 +13,14 @@ import zarr
 from PIL import Image
 from tiny import multiclass
 
-from stages.reports.comparison import compare
-from stages.reports.frontier import Price, cost_cell, markdown, price_table, solve_lines, winners
-from stages.reports.frontier_figures import above_first, whole_axis
+from stages.reports.bounds import whole_axis
+from stages.reports.prices import Price, cost_cell, price_table, solve_lines, winners
+from stages.reports.sweep_figures import compare
+from stages.reports.tables import markdown
 from stages.solve import solve
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions
+from stages.solver.path.descend import stepwise_model
 from stages.verify import verify
 from storage.results import without_weights
 
@@ -164,9 +166,11 @@ def test_whole_axis__tends_to_the_gap_of_nothing_at_the_top(paths: dict[str, Pat
         assert bound[0] == pytest.approx(far, abs=1e-7)
 
 
-def test_above_first__mixes_the_gaps_of_the_first_lambda_and_of_nothing_for_paper() -> None:
-    values = {"lambda": 0.5, "gap": 0.04, "hinge": 0.6, "loss_dual": 0.9, "norm2": 0.7}
+def test_whole_axis__mixes_the_gaps_of_the_first_lambda_and_of_nothing_for_paper() -> None:
+    values = {"lambda": 0.5, "lambda_low": 0.4, "gap": 0.04, "hinge": 0.6, "loss_dual": 0.9, "norm2": 0.7}
     attrs = {"rule": "paper", "lam_top": 0.5, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
-    at, bound = above_first({name: np.array([value]) for name, value in values.items()}, attrs, 1.0)
-    assert (at[0], at[-1]) == (pytest.approx(1.0), pytest.approx(0.5))
-    assert (bound[0], bound[-1]) == (pytest.approx(0.5 * 0.04 + 0.5 * 0.1), pytest.approx(0.04))
+    arrays = {name: np.array([value]) for name, value in values.items()}
+    at, bound = whole_axis({**arrays, **stepwise_model(arrays, [])}, attrs, 1.0, 0.4)
+    first = np.flatnonzero(at == 0.5)[0]
+    assert (at[0], at[first], at[-1]) == (pytest.approx(1.0), 0.5, pytest.approx(0.4))
+    assert (bound[0], bound[first]) == (pytest.approx(0.5 * 0.04 + 0.5 * 0.1), pytest.approx(0.04))

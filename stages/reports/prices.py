@@ -1,39 +1,39 @@
-"""Frontier: what certified solutions cost, solver by solver, and what a certified path costs, rule by rule.
+"""Prices: what a certified solution costs, solver by solver, and what a certified path costs, rule by rule.
 
-A solution is a run of its own at one lambda to one relative gap (P - D) / D <= tolerance, and its cost is that of the
-whole run: oracle calls of steps and of exact passes, up to the exact pass that certifies it. Nothing is read off a trace
-on the way to a smaller gap, where some schedules make no certificate. With an oracle slower by c seconds a solution costs
-seconds + calls * c: arithmetic, for oracles called one after another; nothing is measured with a slowed oracle.
+Each solution is a run of its own at one lambda, to one relative gap (P - D) / D <= tolerance. Its cost is that of the
+whole run: all oracle calls of steps and of exact passes, up to the exact pass that certifies it. No cost is read off the
+trace of a run to a smaller gap, because some methods make no certificate on the way. With an oracle slower by c seconds
+a solution costs seconds + calls * c: computed, not measured, and true of oracles called one after another.
 """
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from storage.files import aside, publish, read_json
-from storage.layout import open_group
+from stages.reports.stored import read_numbers
+from stages.reports.tables import markdown
+from storage.files import read_json
 from storage.places import Place
-from storage.results import read_path
 
 SLOWER = {"1 ms": 1e-3, "20 ms": 20e-3}
-"""Seconds that an oracle call takes longer."""
+"""How many seconds longer an oracle call takes."""
 MEASURES = ("passes", "seconds", *SLOWER)
 HEADS = {"passes": "exact passes", "seconds": "seconds", **{name: f"oracle + {name}" for name in SLOWER}}
 Row = dict[str, Any]
 
 
 class Price(NamedTuple):
-    """What a run has cost: a solve at one lambda, or a whole path."""
+    """What one run cost: a solve at one lambda, or a whole path."""
 
     variant: str
     lam: str
     """As the sweep names it; empty for a path."""
     value: float
-    """Of that lambda; of a path the last one."""
+    """That lambda; of a path the last one."""
     tolerance: float
     """On (P - D) / D; of a path eps."""
     reached: bool
@@ -49,7 +49,7 @@ class Price(NamedTuple):
 
 
 class PathRun(NamedTuple):
-    """A path with what its certificates are drawn from."""
+    """A path, with what its certificates are drawn from."""
 
     price: Price
     arrays: Mapping[str, np.ndarray]
@@ -58,39 +58,17 @@ class PathRun(NamedTuple):
     """verify.json"""
 
 
-def frontier(runs: Iterable[tuple[str, str, int, Place]], folder: Place) -> dict[str, Any]:
-    """Read the runs, write `frontier.csv`, `frontier.md` and the figures into `folder`.
-
-    Returns
-    -------
-    dict
-        figures: names of the files; table: a row for each variant, lambda and tolerance; paths: a row a path; text: the
-        tables as lines of Markdown.
-    """
-    from stages.reports.frontier_figures import paint_certified, paint_prices
-
+def read_prices(runs: Iterable[tuple[str, str, int, Place]]) -> tuple[list[Price], list[PathRun]]:
+    """The prices of all solves at one lambda, and the paths."""
     solves, paths = [], []
     for variant, lam, _, place in runs:
-        arrays, attrs = _without_vectors(place)
+        arrays, attrs = read_numbers(place)
         price = _price(variant, lam, arrays, attrs)
         if attrs["kind"] == "single":
             solves.append(price)
         else:
             paths.append(PathRun(price, arrays, attrs, read_json(place / "verify.json")))
-    table, of_paths = price_table(solves), [path_row(path) for path in paths]
-    text = [*solve_lines(table), *path_lines(of_paths)]
-    _write(folder / "frontier.md", lambda file: file.write("\n".join(text).strip() + "\n"))
-    _write(folder / "frontier.csv", lambda file: _csv(file, [*table, *of_paths]))
-    drawn = [*([paint_prices(table, folder)] if table else []), *([paint_certified(paths, folder)] if paths else [])]
-    return {"figures": [path.name for path in drawn], "table": table, "paths": of_paths, "text": text}
-
-
-def _without_vectors(place: Place) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Of a path.zarr what has one number a breakpoint, and the cells."""
-    target = place / "path.zarr"
-    large = ("weights", "block_gap", "support_", "label_offset")
-    names = tuple(name for name, _ in open_group(target).arrays() if not name.startswith(large))
-    return read_path(target, names)
+    return solves, paths
 
 
 def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Price:
@@ -103,29 +81,29 @@ def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Mapp
 def price_table(prices: Sequence[Price]) -> list[Row]:
     """A row for each variant, lambda and tolerance: of every measure the median, the least and the most over seeds.
 
-    Infinite where the tolerance was not reached; `spent_passes` and `spent_seconds` are medians of what was spent anyhow.
+    Of two medians the upper one counts. Costs are infinite where a run did not reach the tolerance, so the median is
+    infinite where half of the seeds did not; `spent_passes` and `spent_seconds` are medians of what all runs spent.
     """
-    table = []
-    for lam, tolerance, variant in dict.fromkeys((p.lam, p.tolerance, p.variant) for p in prices):
-        group = [p for p in prices if (p.lam, p.tolerance, p.variant) == (lam, tolerance, variant)]
-        row: Row = {"variant": variant, "lambda": lam, "value": group[0].value, "tolerance": tolerance}
-        row |= {"seeds": len(group), "reached": sum(p.reached for p in group)}
-        for name in MEASURES:
-            costs = [p.cost(name) if p.reached else np.inf for p in group]
-            row |= {name: _median(costs), f"{name} least": min(costs), f"{name} most": max(costs)}
-        row["spent_passes"] = _median([p.passes for p in group])
-        row["spent_seconds"] = _median([p.seconds for p in group])
-        table.append(row)
-    return table
+    if not prices:
+        return []
+    runs = pd.DataFrame(prices).rename(columns={"lam": "lambda", "passes": "spent_passes", "seconds": "spent_seconds"})
+    for name in MEASURES:
+        runs[name] = [price.cost(name) if price.reached else np.inf for price in prices]
+    columns: dict[str, tuple[str, Any]] = {"value": ("value", "first"), "seeds": ("value", "size")}
+    columns["reached"] = ("reached", "sum")
+    for name in MEASURES:
+        columns |= {name: (name, _upper_median), f"{name} least": (name, "min"), f"{name} most": (name, "max")}
+    columns |= {name: (name, _upper_median) for name in ("spent_passes", "spent_seconds")}
+    table = runs.groupby(["lambda", "tolerance", "variant"], sort=False).agg(**columns).reset_index()
+    return table[["variant", "lambda", "value", "tolerance", *list(columns)[1:]]].to_dict("records")
 
 
-def _median(values: Sequence[float]) -> float:
-    """The middle one; the upper of two, so that it is infinite where half of the seeds did not come there."""
-    return float(sorted(values)[len(values) // 2])
+def _upper_median(values: pd.Series) -> float:
+    return float(values.quantile(interpolation="higher"))
 
 
 def path_row(path: PathRun) -> Row:
-    """What a path costs, and down to where and how well it is certified."""
+    """What a path costs, and how far down and how well it is certified."""
     price, verified = path.price, path.verified
     return {
         "variant": price.variant,
@@ -144,7 +122,7 @@ def path_row(path: PathRun) -> Row:
 def winners(table: Sequence[Row]) -> dict[tuple[str, float, str], tuple[str, float]]:
     """(lambda, tolerance, measure) to the cheapest variant and how many times as much the next one costs.
 
-    Infinite if no other one comes there; nothing where none does.
+    Infinitely many if no other variant reaches the tolerance; no entry if none does.
     """
     found = {}
     for lam, tolerance in dict.fromkeys((row["lambda"], row["tolerance"]) for row in table):
@@ -185,13 +163,13 @@ def solve_lines(table: Sequence[Row]) -> list[str]:
 
 
 def lambda_name(row: Row) -> str:
-    """As the sweep names it, and its value where that is not the same."""
+    """λ as the sweep names it, with its value where that says more."""
     lam, value = row["lambda"] or f"{row['value']:g}", f"{row['value']:.3g}"
     return f"λ = {lam} = {value}" if "/" in lam else f"λ = {lam}"
 
 
 def cost_cell(row: Row, name: str) -> str:
-    """Median and range of one measure; how much was spent where the tolerance was not reached."""
+    """Median and range of one measure, or what was spent without reaching the tolerance."""
     if not np.isfinite(row[name]):
         if name not in ("passes", "seconds"):
             return "–"
@@ -205,52 +183,17 @@ def path_lines(rows: Sequence[Row]) -> list[str]:
     """The table of paths in Markdown."""
     if not rows:
         return []
-    heads = (
-        "path",
-        "ε",
-        "breakpoints",
-        *(HEADS[name] for name in MEASURES),
-        "certified from λ",
-        "largest gap",
-        "sampled",
-    )
-    cells = [list(heads)]
+    cells = [
+        ["path", "ε", "breakpoints", *(HEADS[name] for name in MEASURES), "certified from λ", "largest gap", "sampled"]
+    ]
     for row in rows:
         costs = [_short(row[name]) for name in MEASURES]
         low = "not certified" if not row["certified"] else f"{row['lambda_low']:.3g}" if row["lambda_low"] else "0"
         sampled = "–" if row["sampled gap"] is None else f"{row['sampled gap']:.3g}"
-        cells.append(
-            [
-                row["variant"],
-                f"{row['eps']:g}",
-                f"{row['breakpoints']}",
-                *costs,
-                low,
-                f"{row['certified gap']:.3g}",
-                sampled,
-            ]
-        )
+        largest = f"{row['certified gap']:.3g}"
+        cells.append([row["variant"], f"{row['eps']:g}", f"{row['breakpoints']}", *costs, low, largest, sampled])
     return ["", "Paths certified for every λ:", "", *markdown(cells)]
 
 
 def _short(value: float) -> str:
     return "∞" if not np.isfinite(value) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
-
-
-def markdown(cells: Sequence[Sequence[str]]) -> list[str]:
-    """A table, first row its head, padded so that it can be read as it is."""
-    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) + " |" for row in cells]
-    return [rows[0], "|" + "|".join("-" * (w + 2) for w in wide) + "|", *rows[1:]]
-
-
-def _write(path: Place, fill: Callable[[Any], Any]) -> None:
-    with aside(path).open("w", newline="", encoding="utf-8") as file:
-        fill(file)
-    publish(path)
-
-
-def _csv(file: Any, rows: Sequence[Row]) -> None:
-    writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)))
-    writer.writeheader()
-    writer.writerows(rows)

@@ -1,0 +1,55 @@
+"""Bounds: the certified gap at every lambda of a path, as curves for figures; each rule's own `bound` gives the values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stages.solver.path.rules import path_rule
+
+TAIL = 0.3
+"""How far a cell that reaches down to 0 is drawn: to this share of its upper end."""
+Arrays = Mapping[str, np.ndarray]
+Attrs = Mapping[str, Any]
+Curve = tuple[np.ndarray, np.ndarray]
+"""(lambda, bound on the gap), lambda falling; the bound is on gap / primal for a path with `relative`."""
+
+
+def whole_axis(arrays: Arrays, attrs: Attrs, first: float, last: float) -> Curve:
+    """From `first`, above the first breakpoint, down to `last`, or to where the path ends.
+
+    Parameters
+    ----------
+    arrays, attrs : mapping
+        Those of a path.zarr.
+    """
+    top = _just_above_first(arrays)
+    below = _below_first(arrays, last / float(arrays["lambda"][-1]))
+    return _curve(arrays, attrs, np.append(np.geomspace(max(first, top), top, 200), below))
+
+
+def between(arrays: Arrays, attrs: Attrs, end: float = TAIL) -> Curve:
+    """From the first breakpoint down; a cell that reaches down to 0 is followed to `end` times its upper end."""
+    return _curve(arrays, attrs, _below_first(arrays, end))
+
+
+def _curve(arrays: Arrays, attrs: Attrs, lam: np.ndarray) -> Curve:
+    return lam, path_rule(str(attrs["rule"])).bound(arrays, attrs, lam)
+
+
+def _below_first(arrays: Arrays, end: float) -> np.ndarray:
+    """30 lambdas in each cell [low, high) from the first breakpoint down; the bound may jump between two cells."""
+    below = arrays["cell_interval"] >= 1
+    highs = np.minimum(arrays["cell_high"][below], _just_above_first(arrays))
+    lams = []
+    for low, high in zip(arrays["cell_low"][below], highs, strict=True):
+        inside = max(float(np.nextafter(high, 0.0)), low)
+        lams.append(np.geomspace(inside, low if low > 0.0 else end * high, 30))
+    return np.concatenate(lams)
+
+
+def _just_above_first(arrays: Arrays) -> float:
+    return float(np.nextafter(arrays["lambda"][0], math.inf))

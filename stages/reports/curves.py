@@ -1,0 +1,100 @@
+"""Curves: the gap of a sweep's runs over effective passes and over seconds, as medians within bands over seeds.
+
+A run's curve is its gap trace (`gap_trace`). Runs of one variant and lambda that differ in their seed make a median and
+a band from the least to the most (O16 Fig. 3, 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from stages.reports.gap_trace import read_gap_trace
+from storage.places import Place
+
+AXES = {"passes": "effective passes", "seconds": "seconds"}
+"""What a gap is drawn over, and the label of that axis."""
+SMALLEST = 1e-16
+"""Gaps are drawn on a logarithmic axis; those that rounding makes less than this are drawn here."""
+
+Runs = Sequence[tuple[str, str, int, Place]]
+"""(variant, lambda as the sweep names it, seed, run directory)"""
+Trace = Mapping[str, np.ndarray]
+"""A gap trace, columns of `storage.layout.GAP_TRACE`"""
+Curves = dict[tuple[str, str], list[Trace]]
+"""(variant, lambda) to the gap traces of its seeds"""
+
+
+def read_curves(runs: Runs) -> Curves:
+    """The gap traces of all runs, in the order of the sweep."""
+    curves: Curves = {}
+    for variant, lam, _, place in runs:
+        curves.setdefault((variant, lam), []).append(read_gap_trace(place))
+    return curves
+
+
+def by_lambda(curves: Curves) -> dict[str, dict[str, list[Trace]]]:
+    """lambda to variant to traces."""
+    out: dict[str, dict[str, list[Trace]]] = {}
+    for (variant, lam), traces in curves.items():
+        out.setdefault(lam, {})[variant] = traces
+    return out
+
+
+def lambda_title(lam: str, variants: Mapping[str, Sequence[Trace]]) -> str:
+    """λ as the sweep names it, with its value where that says more."""
+    value = f"{float(next(iter(variants.values()))[0]['lambda'][0]):.3g}"
+    return f"λ = {lam} = {value}" if "/" in lam else f"λ = {value}"
+
+
+def band(traces: Sequence[Trace], over: str, what: str = "gap") -> np.ndarray:
+    """Median, least and most of `what` on a common axis, (4, points): x, median, min, max.
+
+    Interpolated logarithmically between snapshots, over the range that all runs cover. The axis of seconds is
+    logarithmic too.
+    """
+    xs = [np.asarray(trace[over], float) for trace in traces]
+    ys = [np.log(np.maximum(column(trace, what), SMALLEST)) for trace in traces]
+    known = [np.isfinite(y) & ((x > 0) if over == "seconds" else True) for x, y in zip(xs, ys, strict=True)]
+    xs, ys = [x[k] for x, k in zip(xs, known, strict=True)], [y[k] for y, k in zip(ys, known, strict=True)]
+    if min(x.size for x in xs) == 0:
+        return np.empty((4, 0))
+    first, last = max(x[0] for x in xs), min(x[-1] for x in xs)
+    grid = np.geomspace(first, last, 300) if over == "seconds" else np.linspace(first, last, 300)
+    values = np.exp([np.interp(grid, x, y) for x, y in zip(xs, ys, strict=True)])
+    return np.stack([grid, np.median(values, axis=0), values.min(axis=0), values.max(axis=0)])
+
+
+def column(trace: Trace, what: str) -> np.ndarray:
+    """A column of a gap trace, or `stale_ratio`: the gap that the solver believes in over the true one."""
+    if what == "stale_ratio":
+        return np.asarray(trace["stale_gap"] / np.maximum(trace["gap"], SMALLEST))
+    return np.asarray(trace[what])
+
+
+def value_at(traces: Sequence[Trace], over: str, x: float) -> float:
+    """Median gap at `x` passes or seconds."""
+    logs = [np.interp(x, trace[over], np.log(np.maximum(trace["gap"], SMALLEST))) for trace in traces]
+    return float(np.exp(np.median(logs)))
+
+
+def draw_bands(
+    axes: Axes,
+    variants: Mapping[str, Sequence[Trace]],
+    over: str,
+    what: str,
+    style: Callable[[str, int], dict[str, Any]],
+) -> None:
+    """A line and a band for each variant; `style(variant, number)` gives colour and dash."""
+    for number, (variant, traces) in enumerate(variants.items()):
+        x, middle, least, most = band(traces, over, what)
+        axes.plot(x, middle, label=variant.replace("_", " "), lw=1.5, **style(variant, number))
+        if len(traces) > 1:
+            axes.fill_between(x, least, most, color=style(variant, number)["color"], alpha=0.12, lw=0)
+    axes.set_yscale("log")
+    axes.set_xlabel(AXES[over])
+    if over == "seconds":
+        axes.set_xscale("log")

@@ -1,0 +1,87 @@
+"""Paint: the palette of all figures, the axes they share, and the one place that saves a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from storage.files import aside, publish
+from storage.places import Place
+
+BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
+SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
+"""Colours of lines whose names say nothing."""
+METHODS = {
+    "bcfw": BLUE, "bcfw cache": "#4fd1c5", "bcpfw": "#c53030", "bcpfw cache": "#f6ad55", "bcafw": "#805ad5",
+    "bcbfw": GREEN, "accelerated": "#000000", "multiplane": GREY,
+}  # fmt: skip
+"""Colours of methods, by the first word of their name and whether they have a cache."""
+LOOK: Any = {
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e2e8f0",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 4,
+}
+
+
+@contextmanager
+def figure_in(target: Place, size: tuple[float, float], dpi: int = 130) -> Iterator[Figure]:
+    """A figure of `size` inches that is saved as the PNG file `target`, atomically, when the block ends without an error.
+
+    Files of equal figures are equal bytes.
+    """
+    with rc_context(LOOK):
+        figure = Figure(figsize=size, layout="constrained")
+        FigureCanvasAgg(figure)
+        yield figure
+        target.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(aside(target), dpi=dpi, format="png", metadata={"Software": None})
+        publish(target)
+
+
+def method_style(name: str, number: int) -> dict[str, Any]:
+    """Colour and dash of the method `name` (`bcpfw_gap_cache`), or those of line `number` if the name is none we know.
+
+    The colour tells step and cache, the dash how blocks are sampled.
+    """
+    words = name.split("_")
+    base = f"{words[0]} cache" if "cache" in words else words[0]
+    colour = METHODS.get(base, SPARE[number % len(SPARE)])
+    solid = "gap" in words or words[0] in ("accelerated", "multiplane")
+    dash = "-" if solid else (":" if "permutation" in words else "--")
+    return {"color": colour, "ls": dash if words[0] in METHODS else "-"}
+
+
+def lambda_axis(axes: Axes, lam: np.ndarray) -> None:
+    """Make the x axis that of lambda: logarithmic, falling from left to right as a path does."""
+    low, high = float(np.min(lam)), float(np.max(lam))
+    room = max((high / low) ** 0.04, 1.05) if high > 2 * low else 3.0
+    axes.set_xscale("log")
+    axes.set_xlim(high * room, low / room)
+    if high / low > 1e3:
+        axes.xaxis.set_major_locator(LogLocator(numticks=8))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("λ")
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis with plain numbers at 1, 2 and 5 of each decade."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,49 @@
+"""Figures of one run: a file each, found by discovery. A file in this package is drawn as `figures/<its name>.png`."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from pkgutil import extend_path
+from typing import Any, Protocol
+
+from matplotlib.figure import Figure
+
+from stages.reports.paint import figure_in
+from stages.reports.stored import StoredRun
+from storage.features import Features
+from storage.places import Place
+
+__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+
+
+class RunFigure(Protocol):
+    """What a file of this package holds."""
+
+    SIZE: tuple[float, float]
+    """Width and height in inches."""
+
+    def applies(self, run: StoredRun) -> bool:
+        """Whether the run has what the figure shows."""
+
+    def paint(self, figure: Figure, run: StoredRun) -> None:
+        """Draw `run` into the empty `figure`."""
+
+
+def draw(run_dir: Place, features: Features) -> list[Place]:
+    """Draw all figures that apply to the run in `run_dir` with its `features`.
+
+    Returns
+    -------
+    list of Path or ObjectPlace
+        The files in ``run_dir/figures``, each replaced atomically.
+    """
+    run, made = StoredRun(run_dir, features), []
+    for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        part: Any = import_module(f"{__name__}.{name}")
+        kind: RunFigure = part
+        if kind.applies(run):
+            made.append(run_dir / "figures" / f"{name}.png")
+            with figure_in(made[-1], kind.SIZE, dpi=150) as figure:
+                kind.paint(figure, run)
+    return made

@@ -1,0 +1,51 @@
+"""The path: above, the gap at every breakpoint and the bound between them; below, the number of breakpoints so far."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from stages.reports.bounds import between
+from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
+from stages.reports.stored import StoredRun
+
+SIZE = (7.0, 4.6)
+
+
+def applies(run: StoredRun) -> bool:
+    return True
+
+
+def paint(figure: Figure, run: StoredRun) -> None:
+    arrays, attrs = run.arrays, run.attrs
+    lam, gap, eps = arrays["lambda"], arrays["gap"], float(attrs["eps"])
+    relative = bool(attrs.get("relative")) and attrs["kind"] == "regpath"
+    if relative:
+        gap = gap / arrays["primal"]
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
+    is_path = attrs["kind"] in ("regpath", "heuristic")
+    if is_path and attrs["certified"]:
+        upper.plot(*between(arrays, attrs), color=BLUE, lw=1, label="certified between breakpoints")
+    many = lam.size > 200
+    upper.plot(lam, gap, ls="", marker="." if many else "o", ms=2 if many else 4, color=ORANGE, label="at a breakpoint")
+    upper.axhline(eps, color=GREY, ls="--", lw=1)
+    upper.annotate(f"{'ε' if is_path else 'tolerance'} = {eps:g}", (1, eps), xycoords=("axes fraction", "data"),
+                   xytext=(-2, 3), textcoords="offset points", ha="right", color=GREY)  # fmt: skip
+    if not np.isfinite(gap).any():
+        upper.text(0.5, 0.5, "the method certifies no gap", transform=upper.transAxes, ha="center", color=GREY)
+    top = max(eps, float(np.max(gap)))
+    if float(np.min(gap)) > 0.02 * top or np.min(gap) <= 0:
+        upper.set_ylim(min(0.0, float(np.min(gap))), 1.15 * top)
+    else:
+        upper.set_yscale("log")
+    upper.set_ylabel("duality gap / primal" if relative else "duality gap")
+    upper.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+    lower.step(lam, np.arange(1, lam.size + 1), where="post", color=GREEN)
+    lower.plot(lam[-1:], [lam.size], "o", color=GREEN)
+    lower.annotate(f"{lam.size}", (lam[-1], lam.size), xytext=(0, 5), textcoords="offset points", ha="center",
+                   color=GREEN)  # fmt: skip
+    lower.set_ylim(0, 1.3 * lam.size)
+    lower.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    lower.set_ylabel("breakpoints")
+    lambda_axis(lower, lam)

@@ -1,0 +1,65 @@
+"""What figures read of a run."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from storage.features import Features
+from storage.layout import open_group
+from storage.places import Place
+from storage.results import read_path
+
+LARGE = ("weights", "block_gap", "support_", "label_offset")
+"""How names of arrays of a path.zarr begin that grow with features, blocks or atoms."""
+
+
+def read_numbers(run_dir: Place) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """(arrays, attributes) of a path.zarr: the arrays with one number a breakpoint or evaluated lambda, and the cells."""
+    target = run_dir / "path.zarr"
+    if not target.is_dir():
+        return read_path(target)  # says what is missing
+    return read_path(target, tuple(name for name, _ in open_group(target).arrays() if not name.startswith(LARGE)))
+
+
+class StoredRun:
+    """A finished run and its features, each part read when a figure first asks for it.
+
+    Attributes
+    ----------
+    place : Path or ObjectPlace
+        The run directory.
+    """
+
+    def __init__(self, place: Place, features: Features):
+        self.place, self.features = place, features
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """One number a breakpoint and more, see `read_numbers`."""
+        return self._numbers[0]
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of the path."""
+        return self._numbers[1]
+
+    @cached_property
+    def _numbers(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        return read_numbers(self.place)
+
+    @cached_property
+    def test_blocks(self) -> dict[str, np.ndarray]:
+        """Arrays of the test split's features."""
+        return dict(self.features.arrays("test"))
+
+    @cached_property
+    def predictions(self) -> dict[str, np.ndarray]:
+        """Predicted labels of the test split, flat, and `label_ptr`, where each block's begin; empty if there are none."""
+        file = self.place / "predictions.npz"
+        if not file.is_file():
+            return {}
+        with file.open("rb") as stream, np.load(stream) as found:
+            return dict(found)

@@ -1,0 +1,52 @@
+"""Figures over all runs of a sweep: a file each, found by discovery; `sweep.figure` names the file.
+
+Importing this package loads neither numpy nor matplotlib, so that a configuration is checked at once.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from pkgutil import extend_path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from storage.places import Place
+
+if TYPE_CHECKING:
+    from stages.reports.curves import Runs
+
+__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+
+
+class SweepFigure(Protocol):
+    """What a file of this package holds."""
+
+    def make(self, runs: Runs, folder: Place) -> dict[str, Any]:
+        """Draw the runs into ``folder/figures`` and say what they cost, see `compare`."""
+
+
+def names() -> list[str]:
+    """What `sweep.figure` can be."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def compare(name: str, runs: Runs, folder: Place) -> dict[str, Any]:
+    """Draw the figure `name` of the runs into ``folder/figures``.
+
+    Parameters
+    ----------
+    runs : sequence of (variant, lambda as the sweep names it, seed, run directory)
+        Those that are complete, in the order of the sweep.
+    folder : Path or ObjectPlace
+        The sweep's own directory.
+
+    Returns
+    -------
+    dict
+        figures: names of the files; table: JSON-able rows, one a variant and lambda; text: the table as lines. More goes
+        into summary.json as it is.
+    """
+    part: Any = import_module(f"{__name__}.{name}")
+    kind: SweepFigure = part
+    (folder / "figures").mkdir(parents=True, exist_ok=True)
+    return kind.make(runs, folder)

@@ -1,0 +1,98 @@
+"""The frontier of accuracy and price (tables: `stages.reports.prices`).
+
+`frontier.png`: certified relative gap against exact passes and against seconds; `certified.png`: the certified gap of
+whole paths over the whole axis of lambda. `frontier.md` and `frontier.csv` hold the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from stages.reports.bounds import whole_axis
+from stages.reports.curves import AXES, Runs
+from stages.reports.paint import BLUE, GREY, ORANGE, figure_in, method_style, plain_ticks
+from stages.reports.prices import PathRun, Row, lambda_name, path_lines, path_row, price_table, read_prices, solve_lines
+from stages.reports.tables import write_csv
+from storage.files import aside, publish
+from storage.places import Place
+
+
+def make(runs: Runs, folder: Place) -> dict[str, Any]:
+    """Beside figures, table and text: paths, a row a path."""
+    solves, paths = read_prices(runs)
+    table, of_paths = price_table(solves), [path_row(path) for path in paths]
+    text = [*solve_lines(table), *path_lines(of_paths)]
+    aside(folder / "frontier.md").write_text("\n".join(text).strip() + "\n", encoding="utf-8")
+    publish(folder / "frontier.md")
+    write_csv(folder / "frontier.csv", [*table, *of_paths])
+    figures = []
+    if table:
+        figures.append("frontier.png")
+        _paint_prices(table, folder / "figures" / figures[-1])
+    if paths:
+        figures.append("certified.png")
+        _paint_certified(paths, folder / "figures" / figures[-1])
+    return {"figures": figures, "table": table, "paths": of_paths, "text": text}
+
+
+def _paint_prices(table: Sequence[Row], target: Place) -> None:
+    """A column a lambda; against exact passes above, against seconds below.
+
+    Lines are medians, bands reach from the least to the most over seeds; an open triangle is where a limit came first.
+    """
+    lams = list(dict.fromkeys(row["lambda"] for row in table))
+    names = list(dict.fromkeys(row["variant"] for row in table))
+    with figure_in(target, (4.2 * len(lams) + 1.8, 7.6)) as figure:
+        grid = figure.subplots(2, len(lams), squeeze=False, sharex="row", sharey=True)
+        for j, lam in enumerate(lams):
+            for i, over in enumerate(AXES):
+                for number, name in enumerate(names):
+                    rows = [row for row in table if (row["variant"], row["lambda"]) == (name, lam)]
+                    _price_line(grid[i, j], rows, over, name, method_style(name, number))
+                grid[i, j].set(xscale="log", yscale="log", xlabel="exact passes" if over == "passes" else over)
+                plain_ticks(grid[i, j].xaxis)
+            grid[0, j].set_title(lambda_name(next(row for row in table if row["lambda"] == lam)))
+        for axes in grid[:, 0]:
+            axes.set_ylabel("certified (P − D) / D")
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+
+
+def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Mapping[str, Any]) -> None:
+    there = sorted((row for row in rows if np.isfinite(row[over])), key=lambda row: -row["tolerance"])
+    at = [row["tolerance"] for row in there]
+    axes.plot([row[over] for row in there], at, marker="o", ms=3.5, lw=1.5, label=name.replace("_", " "), **style)
+    if any(row["seeds"] > 1 for row in there):
+        most = [row[f"{over} most"] if np.isfinite(row[f"{over} most"]) else row[over] for row in there]
+        axes.fill_betweenx(at, [row[f"{over} least"] for row in there], most, color=style["color"], alpha=0.12, lw=0)
+    missed = [row for row in rows if not np.isfinite(row[over])]
+    spent = [row[f"spent_{over}"] for row in missed]
+    axes.plot(spent, [row["tolerance"] for row in missed], ls="", marker=">", mfc="none", color=style["color"])
+
+
+def _paint_certified(paths: Sequence[PathRun], target: Place) -> None:
+    """A panel a path; exact gaps at sampled lambdas as dots."""
+    first = 1.2 * max(max(float(path.attrs["lam_top"]), float(path.arrays["lambda"][0])) for path in paths)
+    last = 0.1 * min(float(path.arrays["lambda"][-1]) for path in paths)
+    with figure_in(target, (8.6, 2.1 * len(paths) + 0.7)) as figure:
+        panels = figure.subplots(len(paths), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, path in zip(panels, paths, strict=True):
+            eps, price, solved = float(path.attrs["eps"]), path.price, path.arrays["lambda"]
+            axes.plot(*whole_axis(path.arrays, path.attrs, first, last), color=BLUE, lw=1.2, label="certified")
+            axes.plot(solved, np.zeros(solved.size), "|", color=GREY, ms=7, label="solved")
+            samples = path.verified["samples"]
+            at, gaps = [s["lambda"] for s in samples], [s["gap"] for s in samples]
+            axes.plot(at, gaps, "o", ms=4, color=ORANGE, label="exact, at sampled λ's")
+            axes.axhline(eps, color=GREY, ls="--", lw=1)
+            count, name = solved.size, price.variant.replace("_", " ")
+            axes.set_title(f"{name}: {count} λ{'s' * (count > 1)} solved, {price.passes:.0f} exact passes")
+            goal = "gap / primal" if path.attrs["relative"] else "duality gap"
+            axes.set(ylim=(-0.04 * eps, 1.12 * eps), ylabel=goal)
+        panels[-1].set(xscale="log", xlabel="λ")
+        panels[-1].set_xlim(first, last)
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside upper center", ncols=3)

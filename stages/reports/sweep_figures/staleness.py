@@ -1,0 +1,37 @@
+"""Staleness of block gaps (O16 Fig. 1). `staleness.png`: a row a lambda; the gap over passes, and stale gap / true gap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib import colormaps
+
+from stages.reports.comparison import summary
+from stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves
+from stages.reports.paint import figure_in
+from storage.places import Place
+
+
+def make(runs: Runs, folder: Place) -> dict[str, Any]:
+    curves = read_curves(runs)
+    rows = by_lambda(curves)
+    with figure_in(folder / "figures" / "staleness.png", (10.5, 3.9 * len(rows))) as figure:
+        grid = figure.subplots(len(rows), 2, squeeze=False)
+        for row, (lam, variants) in zip(grid, rows.items(), strict=True):
+            draw_bands(row[0], variants, "passes", "gap", _style)
+            draw_bands(row[1], variants, "passes", "stale_ratio", _style)
+            row[1].axhline(1.0, color="black", lw=0.8)
+            row[0].set_ylabel("duality gap")
+            row[1].set_ylabel("ratio")
+            row[0].set_title(lambda_title(lam, variants))
+            row[1].set_yscale("linear")
+            row[1].set_title("sum of last known block gaps / true gap, at each snapshot")
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper")
+    return {"figures": ["staleness.png"], **summary(curves)}
+
+
+def _style(variant: str, number: int) -> dict[str, Any]:
+    if variant.startswith("uniform"):
+        return {"color": "black", "ls": "--"}
+    return {"color": colormaps["viridis"](min(0.18 * number, 0.95)), "ls": "-"}

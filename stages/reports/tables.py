@@ -1,0 +1,28 @@
+"""Tables as files: CSV and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from storage.files import aside, publish
+from storage.places import Place
+
+
+def write_csv(path: Place, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write all rows, atomically; a column is empty where a row has no such name, or None."""
+    frame = pd.DataFrame(rows, dtype=object)  # numbers stay as they are: a column of int and None would become float
+    frame.to_csv(aside(path), index=False, lineterminator="\r\n")
+    publish(path)
+
+
+def markdown(cells: Sequence[Sequence[str]]) -> list[str]:
+    """A table, first row its head, padded so that it reads well as it stands.
+
+    pandas' own needs the package tabulate, which is more than these lines.
+    """
+    wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) + " |" for row in cells]
+    return [rows[0], "|" + "|".join("-" * (w + 2) for w in wide) + "|", *rows[1:]]
