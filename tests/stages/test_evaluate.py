@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from spreads import backwards
 from tiny import all_labels
 
 from stages.evaluate import evaluate, predict
@@ -14,7 +15,8 @@ from stages.featurize import open_problem
 from stages.parallel import Spread
 from stages.problems import structure
 from stages.solve import solve
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
 from storage.features import FeatureWriter
 from storage.paths import open_path
 from storage.results import read_path
@@ -64,7 +66,7 @@ def run(request, tmp_path: Path) -> tuple[Path, Path]:
     """(features, run directory) of a solved grid."""
     features = store_of(tmp_path, request.param)
     path = PathOptions(kind="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)
-    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=500.0)
+    options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
     solve(open_problem(features, "train"), options, path, tmp_path / "run", key="k", seed=0)
     return features, tmp_path / "run"
 
@@ -149,10 +151,6 @@ def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple
     assert sorted(seen) == [(k, 4) for k in range(1, 5)]
     before = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
 
-    def backwards(fn, ranges):
-        results = {part: fn(*part) for part in reversed(ranges)}
-        return [results[part] for part in ranges]
-
     assert evaluate(features, folder, spread=Spread(backwards)) == first
     after = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
     assert after == before
@@ -162,7 +160,7 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_pat
     features = store_of(tmp_path, "multiclass")
     path = PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)
     solve(
-        open_problem(features, "train"), SolverOptions(cache=CacheOptions(kind="gap")), path, tmp_path, key="k", seed=0
+        open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path, tmp_path, key="k", seed=0
     )
     found = evaluate(features, tmp_path)
     arrays, _ = read_path(tmp_path / "path.zarr")

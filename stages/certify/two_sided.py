@@ -1,51 +1,59 @@
-"""The certificates of a two-sided path, recomputed (the guarantee and its proof: `stages.solver.path.cells`).
+"""The twin of `two_sided`: the certificate of every cell, recomputed (guarantee and proof: `stages/solver/path/cells.py`).
 
-Nothing here is the solver's: each cell's bound is put together anew from what `rebuild` made of the supports. The
-shares t and tau are taken as stored, for any that are >= 0 and sum up to at most 1 give a valid bound.
+Each cell's bound is put together anew from what `recompute` made of the supports. The shares t and tau are taken as stored,
+for any that are >= 0 and sum up to at most 1 give a valid bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from stages.certify.audit import TOLERANCE, Audit
 from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
 from stages.parallel import HERE, Spread
-from stages.problems.protocol import Problem
 
 ROUNDING = 1e-12
 """Allowed in sums of shares, and in a hinge that is zero."""
 
 
-class Cells:
-    """All cells of a path over the rebuilt breakpoints; `broken` says what does not hold, each with its lambda.
+class TwoSided:
+    """All cells of a path over the rebuilt breakpoints."""
 
-    Parameters
-    ----------
-    tolerance : float
-        Relative difference allowed between stored and recomputed numbers.
-    """
+    last_may_be_unfinished = False
 
-    def __init__(
-        self,
-        problem: Problem,
-        arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        rebuilt: Sequence[Rebuilt],
-        zero: Zero,
-        tolerance: float,
-        spread: Spread = HERE,
-    ) -> None:
-        self.spread = spread
-        self.problem, self.arrays, self.attrs, self.tolerance = problem, arrays, attrs, tolerance
-        self.low, self.high = arrays["cell_low"], arrays["cell_high"]
-        self.rebuilt, self.zero = rebuilt, zero
-        self.broken: list[str] = []
-        count = int(np.max(arrays["cell_interval"], initial=-1)) + 1
-        self.inner = [self._inner(k) for k in range(min(count, len(rebuilt)))]
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+        self.problem, self.arrays, self.attrs = audit.problem, audit.arrays, audit.attrs
+        self.broken, self.spread, self.tolerance = audit.broken, audit.spread, TOLERANCE
+        self.low, self.high = audit.arrays["cell_low"], audit.arrays["cell_high"]
+        self.inner: list[tuple[float, float]] = []
+
+    @property
+    def rebuilt(self) -> list[Rebuilt]:
+        """The recomputed breakpoints."""
+        return self.audit.rebuilt
+
+    @property
+    def zero(self) -> Zero:
+        """The recomputed dual point of w = 0."""
+        return self.audit.zero
+
+    def claims(self, b: int) -> bool:
+        """Whether breakpoint b is said to be solved to its tolerance: a limit may have left one that is not."""
+        return float(self.arrays["gap"][b]) <= self.audit.allowed(b)
+
+    def closed(self) -> np.ndarray:
+        """Down to which lambdas cells are certified."""
+        return np.asarray(self.low)
+
+    def intervals(self) -> list[float]:
+        """The worst gap (or gap / primal, for the relative goal) of every cell; adds to `broken`."""
+        self.audit.top()
+        count = int(np.max(self.arrays["cell_interval"], initial=-1)) + 1
+        self.inner = [self._inner(k) for k in range(min(count, len(self.rebuilt)))]
+        return self.check()
 
     def _vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(w, q) of breakpoint k (d,); of w = 0 where k is -1."""
@@ -90,7 +98,7 @@ class Cells:
             return
         for c in range(self.low.size):
             if not 0.0 <= self.low[c] <= self.high[c]:
-                self.broken.append(f"{self._where(c)}: its ends are no interval")
+                self.broken.append(f"{self._where(c)}: expected 0 <= low <= high")
             if c and not self.high[c] >= self.low[c - 1]:
                 self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: no cell covers this interval")
         end = float(self.attrs["lambda_min"])
@@ -102,7 +110,7 @@ class Cells:
         k, low, high = int(self.arrays["cell_interval"][c]), float(self.low[c]), float(self.high[c])
         t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c]
         if not -1 <= k <= len(self.rebuilt):
-            self.broken.append(f"{self._where(c)}: there is no such interval")
+            self.broken.append(f"{self._where(c)}: no such interval; the path has {len(self.rebuilt)} breakpoints")
             return math.inf
         inner, dual_inner = self.inner[k] if 0 <= k < len(self.inner) else (0.0, 0.0)
         for name, stored, value in (
@@ -111,11 +119,15 @@ class Cells:
         ):
             if not abs(stored - value) <= self.tolerance * (1.0 + abs(value)):
                 self.broken.append(f"{self._where(c)}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
+        if not self.arrays["cell_scale"][c] == math.inf:
+            self.broken.append(f"{self._where(c)}: expected a model that is not scaled")
         if low == 0.0:
             return self._to_zero(c, k - 1, high)
         for name, share in (("t", t), ("tau", tau)):
             if not (min(share) >= 0.0 and sum(share) <= 1.0 + ROUNDING):
-                self.broken.append(f"{self._where(c)}: the shares {name} = {share.tolist()} are none")
+                self.broken.append(
+                    f"{self._where(c)}: the shares {name} = {share.tolist()} are not >= 0 with a sum <= 1"
+                )
         (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self._numbers(k - 1), self._numbers(k)
         A = t[0] ** 2 * Na + t[1] ** 2 * Nb + 2.0 * t[0] * t[1] * inner
         B = tau[0] ** 2 * ca + tau[1] ** 2 * cb + 2.0 * tau[0] * tau[1] * dual_inner
@@ -135,7 +147,9 @@ class Cells:
         """The worst gap over (0, high] of s w_b with tau alpha_b, tau the best at each lambda: at an end."""
         scale = float(self.arrays["cell_primal"][c][0])
         if not 0 <= b < len(self.rebuilt) or not scale >= 1.0 or self.arrays["cell_primal"][c][1] != 0.0:
-            self.broken.append(f"{self._where(c)}: down to 0 there is nothing but a breakpoint's w, or more of it")
+            self.broken.append(
+                f"{self._where(c)}: expected the model down to 0 to be a multiple >= 1 of a breakpoint's w"
+            )
             return math.inf
         hinge, ell, norm2, dual_norm2 = self._numbers(b)
         if scale > 1.0:
@@ -173,3 +187,6 @@ class Cells:
                 share *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
             w, psi, ell = w + t[side] * own_w, psi + share * own_psi, ell + share * own_ell
         return self._miss(primal_at(P, w, lam, spread), dual_at(P, ell, psi / lam, lam))
+
+
+TWIN = TwoSided
