@@ -53,8 +53,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def found_table(found: dict[str, list[str]]) -> str:
-    """The README's rows with a column of what a session found: how many tests held."""
-    lines = ["| what happens | what comes of it | found |", "|---|---|---|"]
+    """The rows of storage/README.md, with a column for what this session found: how many tests held."""
+    lines = ["| what happens | outcome | found |", "|---|---|---|"]
     for name, (what, outcome) in FAULTS.items():
         results = found.get(name, [])
         counts = [f"{results.count(result)} {result}" for result in dict.fromkeys(results)]
