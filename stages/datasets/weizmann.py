@@ -7,7 +7,9 @@ the .npz holds: masks set the size, photographs are reduced by Lanczos, masks by
 The split is fixed: names in sorted order are permuted by `numpy.random.default_rng(2004).permutation`;
 photographs that are byte-identical (horse006 = horse018, horse240 = horse274) are
 drawn together, at the place of the first of them; the first 147 train, the other 181 test. A pair that would straddle
-the border goes to test, and the next single photograph takes its place. `dataset.seed` does not change the split."""
+the border goes to test, and the next single photograph takes its place. `dataset.seed` does not change the split.
+
+New input for `encoder`: pictures whose longer side is about 160 pixels, as `vision.pictures.PictureEncoder` describes."""
 
 from __future__ import annotations
 
@@ -20,10 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.vision.pictures import FEATURES_VERSION, FeatureOptions, Load, Picture, featurize_pictures
+from stages.datasets.vision.pictures import (
+    FEATURES_VERSION,
+    FeatureOptions,
+    Load,
+    Picture,
+    featurize_pictures,
+    picture_encoder,
+)
 
 SPLIT_SEED = 2004
 TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
@@ -66,6 +74,9 @@ class Weizmann:
         items = {part: [stored.get(name, name) for name in chosen] for part, chosen in images.items()}
         meta = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report)
         return meta | {"images": images}
+
+
+encoder = picture_encoder
 
 
 def open(options: Mapping[str, Any]) -> Weizmann:
@@ -158,6 +169,8 @@ def _names(found: Path) -> list[str]:
 
 def _load_original(name: str, source: str) -> Picture:
     """One image of the publisher's layout, reduced to a longer side of 160 pixels."""
+    from PIL import Image, UnidentifiedImageError
+
     found = Path(source)
     folders = ("rgb", "figure_ground", "gray")
     if found.is_dir():

@@ -121,7 +121,9 @@ def test_hdseg__u8_is_off_by_at_most_half_a_code(release, u8_store):
 def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
     """Opened as written: neither copied nor scanned, and of one mind about what the codes stand for."""
     mapped = open_features(u8_store)
-    monkeypatch.setattr("stages.problems.segmentation.check_features", lambda *_: pytest.fail("read the features"))
+    monkeypatch.setattr(
+        "stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
+    )
     monkeypatch.setattr("stages.featurize.open_features", lambda _: mapped)
     arrays = mapped.arrays("train")
     monkeypatch.setattr(mapped, "arrays", lambda split: arrays)
@@ -194,7 +196,7 @@ def test_hdseg__names_file_and_field_of_what_is_wrong(release, field, value, mes
 def test_hdseg__names_a_superpixel_map_that_is_missing_or_does_not_fit(release):
     path = release / hdseg.MAPS["train"] / "000002.png"
     save(path, np.zeros((12, 16), np.uint8))
-    with pytest.raises(DataError, match=r"000002\.png: ids 0\.\.0; expected every one of 0\.\.5"):
+    with pytest.raises(DataError, match=r"000002\.png: ids 0\.\.0; expected a map .* every one of 0\.\.5"):
         read(reader(release))
     path.unlink()
     with pytest.raises(DataError, match=r"000002\.png: missing \(superpixel map"):

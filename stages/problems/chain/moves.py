@@ -1,4 +1,5 @@
-"""Compiled kernels of chains for moves between two labellings and for few labellings (`pairs`); layouts as in `chain`."""
+"""Compiled kernels of chains for moves between two labellings and for few labellings; see
+`stages.problems.moves`, and `chain` for layouts."""
 
 from __future__ import annotations
 
