@@ -7,6 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
@@ -108,6 +109,26 @@ def u8_store(release, tmp_path) -> Path:
     options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": "u8"}
     featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda done, total, what: None)
     return tmp_path / "store"
+
+
+@pytest.mark.parametrize("precision", ["f32", "u8"])
+def test_hdseg__new_images_are_encoded_as_featurized(release, tmp_path, precision):
+    options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": precision}
+    feature_map, stored = made(options, tmp_path)
+    with h5py.File(release / hdseg.FILES["test"]) as file:
+        images = [
+            (np.array(file[f"features_{k:06d}"]), np.array(file[f"edge_structure_{k:06d}"]), np.array(Image.open(path)))
+            for k, path in enumerate(sorted((release / hdseg.MAPS["test"]).glob("*.png")))
+        ]
+    check_same_bits(feature_map.encode(images), stored, pictures=True)
+    features, edges, regions = images[0]
+    for image, message in (
+        ((features[:, :9], edges, regions), r"features has shape \(6, 9\)"),
+        ((features, edges + 1, regions), "edges: expected pairs of different ids in 0..5"),
+        ((features, edges, regions[:6]), "superpixel_map: ids 0..2; expected a map"),
+    ):
+        with pytest.raises(DataError, match=f"^input: image 0: {message}"):
+            feature_map.encode([image])
 
 
 def test_hdseg__u8_is_off_by_at_most_half_a_code(release, u8_store):
