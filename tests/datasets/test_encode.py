@@ -9,11 +9,14 @@ import pytest
 from leaves_home import check_same_bits, made
 
 from stages.datasets import DataError, FeatureMap
+from stages.datasets.text.vocabulary import read_vocabulary
 from stages.datasets.vision.horse_scenes import compose
 
 TRAIN = "The DT B\ncat NN I\nsat VB V\n\nthe DT B\nCat NN I\nran VB V\n\ncats NNS B\n"
-TEST = "the DT B\nÉlan NN I\n\n_B-1 DT Q\n\nsat VB V\nthe DT B\ncat NN I\nran VB V\n"
-TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\nU:%x[-1,0]\nU:%x[1,0]\nU03:%x[2,1]/%x[-3,0]\nB\n"
+TEST = "THE DT B\nÉlan NN I\n\n_B-1 DT Q\n\nsat VB V\nthe DT B\ncat NN I\nran VB V\n"
+TEMPLATE = (
+    "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\nU:%x[-1,0]\nU:%x[1,0]\nU:%x[-2,0]\nU03:%x[2,1]/%x[-3,0]\nB\n"
+)
 SLASHES = "a/b c P\na b/c P\n\na/b c Q\na b/c Q\n_B-1 x P\n"
 LINES = "P\tw=a\tlen:0.5\nQ\tw=b\ta\\:b:2\n\nP\tw=a\tw=a\n"
 NEW_LINES = "P\tw=b\tqq:3\tlen:0.25\n\nQ\ta\\:b\nP\n"
@@ -40,6 +43,15 @@ def test_columns__of_a_template_are_encoded_as_featurized(tmp_path, train, test,
     feature_map, stored = made(sequences(tmp_path, train, test, TEMPLATE, min_count=min_count), tmp_path)
     for raw in (test, rows(test), rows(test, drop=1)):
         check_same_bits(feature_map.encode(raw), stored)
+
+
+def test_vocabulary__has_the_names_of_attributes_in_order_of_their_ids(tmp_path):
+    template = "U0:%x[-2,0]/%x[1,1]\nB\n"
+    train = "a x P\nb y P\nc z P\n\na x P\n\na x P\n"
+    feature_map, _ = made(sequences(tmp_path, train, "a x P\n", template), tmp_path)
+    names = [name.split("\t") for name in read_vocabulary(feature_map.shared)]
+    assert names[0] == ["U0:%x/%x", " _B-2", " _B+1"]
+    assert sorted(name[1:] for name in names[1:]) == [[" _B-1", "z"], [" _B-2", "y"], ["a", " _B+1"]]
 
 
 @pytest.mark.parametrize("test", [NEW_LINES, LINES])
