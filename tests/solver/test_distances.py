@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
+from stages.solver.stepping import flags_of
 from tiny import TINY, feature_matrix, local
 
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
@@ -16,7 +17,6 @@ from stages.solver.objective import dual_value
 from stages.solver.options import Status
 from stages.solver.sampling import PERMUTATION
 from stages.solver.state import derive
-from stages.solver.stepping import flags_of
 from stages.solver.supports import pack, unpack
 
 

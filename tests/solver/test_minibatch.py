@@ -12,6 +12,8 @@ from dense import best, primal_value
 from python_task import Pairs
 from single import LAM, never, solver_of
 from spreads import backwards, elsewhere, on_threads
+from stages.solver.fixed_lambda import Solver
+from stages.solver.methods.minibatch import run_batches
 from tiny import TINY, instance, multiclass, python_oracle
 
 from stages.parallel import HERE, Spread
@@ -19,9 +21,7 @@ from stages.problems import build
 from stages.solver import stepping
 from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
-from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
-from stages.solver.methods.minibatch import run_batches
 from stages.solver.options import SAMPLERS, STEPS, Status
 from stages.solver.state import derive
 from stages.solver.supports import pack

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from stages.solver.fixed_lambda import Solver
+
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
-from stages.solver.fixed_lambda import Solver
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.path.walk import begin
 
