@@ -140,7 +140,7 @@ def test_hdseg__u8_is_off_by_at_most_half_a_code(release, u8_store):
 
 
 def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
-    """Opened as written: neither copied nor scanned, and of one mind about what the codes stand for."""
+    """Opened as written, neither copied nor scanned; derived arrays and kernels agree on the scale of the codes."""
     mapped = open_features(u8_store)
     monkeypatch.setattr(
         "stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")

@@ -1,4 +1,4 @@
-"""A structure and a data set of one's own: new files in a folder on PYTHONPATH, none of the repository's touched."""
+"""A structure and a data set as new files in a folder on PYTHONPATH; no file of the repository changes."""
 
 from __future__ import annotations
 

@@ -36,18 +36,18 @@ Load = Callable[[Any], Picture]
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    """Sizes of what is computed from a picture (the options `superpixels`, `colour_words`, `sift_words`)."""
+    """How pictures become features: options that all picture readers have."""
 
     superpixels: int = 147
-    """Superpixels wanted an image."""
+    """Superpixels per image, about."""
     colour_words: int = 128
     sift_words: int = 512
     colour_samples: int = 300
-    """Pixels a training image gives to the colour vocabulary."""
+    """Pixels of each training image that the colour vocabulary is learned from."""
     sift_samples: int = 250
-    """Descriptors a training image gives to the SIFT vocabulary."""
+    """Descriptors of each training image that the SIFT vocabulary is learned from."""
     pairwise: bool = True
-    """False: no edges reach the model, for comparison with one of unary features alone (which are the same)."""
+    """False: no edges, a model of the same unary features alone, for comparison."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.pairwise, bool):
@@ -61,7 +61,7 @@ class FeatureOptions:
     @classmethod
     def taken_from(cls, options: Mapping[str, Any], also: Sequence[str]) -> dict[str, Any]:
         """Keyword arguments of a reader: its own options (those named in `also`) and `features`. Options that are
-        None keep their default; unknown ones are a ValueError that lists those there are."""
+        None keep their default; unknown ones are a ValueError that lists the known."""
         own = [f.name for f in fields(cls)]
         unknown = sorted(set(options) - {*own, *also, "name"})
         if unknown:
