@@ -12,7 +12,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from pipeline.compute.local import pin_threads
 from pipeline.config.settings import CONF, explain
-from pipeline.run import INTERRUPTED, run
+from pipeline.errors import INTERRUPTED
+from pipeline.run import run
 from pipeline.sweep.plan import Asked, has_variants, job_of_multirun
 from pipeline.sweep.run import multirun, sweep
 

@@ -1,4 +1,4 @@
-"""How far a stage is: a bar when stderr is a terminal, else a line every few seconds (DESIGN 4), and a log file.
+"""Progress of a stage: a bar when stderr is a terminal, otherwise a line every few seconds; and a log file.
 
 λ 12/≈40 2.1e-3 · pass 14 · gap 1.2e-3 (tol 9e-2) · 48k oracle calls · 00:42
 """
@@ -26,15 +26,15 @@ class Progress:
 
     Parameters
     ----------
-    path : Path
-        The attempt's log file: everything the screen gets, with times, and tracebacks.
+    path : Path or None
+        The attempt's log file: everything that the screen shows, with times, and tracebacks. None: no file.
     every : float
         Seconds between two lines.
     stream : TextIO, optional
         Default stderr.
     """
 
-    def __init__(self, path: Path, every: float = 5.0, stream: TextIO | None = None) -> None:
+    def __init__(self, path: Path | None, every: float = 5.0, stream: TextIO | None = None) -> None:
         self.path = path
         self._every = every
         self._stream = stream or sys.stderr
@@ -46,9 +46,11 @@ class Progress:
         self._handlers: list[logging.Handler] = []
 
     def __enter__(self) -> Progress:
-        file = _LogFile(self.path, encoding="utf-8")
-        file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        file.setLevel(logging.DEBUG)
+        if self.path is not None:
+            file = _LogFile(self.path, encoding="utf-8")
+            file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+            file.setLevel(logging.DEBUG)
+            self._handlers.append(file)
         screen: logging.Handler = logging.StreamHandler(self._stream)
         screen.setLevel(logging.INFO)
         if self._stream.isatty():
@@ -67,7 +69,7 @@ class Progress:
             )
             self._bar = Bar(*columns, console=console, transient=True, refresh_per_second=4)
             self._bar.start()
-        self._handlers = [file, screen]
+        self._handlers.append(screen)
         for handler in self._handlers:
             log.addHandler(handler)
         log.setLevel(logging.DEBUG)

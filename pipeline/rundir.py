@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.run_options import STAGES
 from pipeline.config.settings import KEY_FORMAT, Settings
+from pipeline.stage_graph import after, stages
 from storage import files
 from storage.files import DamagedError, aside, make_directory, publish, put_away, send, tree_checksum, working
 from storage.integrity import sealed, unsealed
@@ -28,10 +28,6 @@ from storage.locks import locked as locked
 from storage.places import ObjectPlace, Place
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
-
-
-OUTPUTS = {"solve": ("path.zarr", "trace.zarr"), "verify": ("verify.json",), "evaluate": ("metrics.json",)}
-"""What the next stages and result.json are made from; the manifest keeps their checksums."""
 log = logging.getLogger("gapwise")
 
 
@@ -116,7 +112,7 @@ class RunDir:
     def record(self, stage: str, **facts: Any) -> None:
         """Note that `stage` is done, and what is to be known of it."""
         self.forget(stage)
-        outputs = {name: self._checksum(name) for name in OUTPUTS.get(stage, ()) if (self.path / name).exists()}
+        outputs = {name: self._checksum(name) for name in stages()[stage].outputs if (self.path / name).exists()}
         self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
 
@@ -138,9 +134,9 @@ class RunDir:
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
     def forget(self, stage: str) -> None:
-        """`stage` and what follows it are to be done again."""
-        later = STAGES[STAGES.index(stage) :]
-        self.manifest["stages"] = {name: e for name, e in self.manifest["stages"].items() if name not in later}
+        """`stage` and all that need it are to be done again."""
+        again = {stage, *after(stage)}
+        self.manifest["stages"] = {name: facts for name, facts in self.manifest["stages"].items() if name not in again}
         self.save()
 
     @contextlib.contextmanager

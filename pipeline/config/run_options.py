@@ -8,13 +8,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from pipeline.errors import ConfigError
+from pipeline.stage_graph import flow, stages
 from storage.places import place
-
-STAGES = ("featurize", "init_path", "solve", "verify", "evaluate", "figures")
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be run: one line that names the key and what was expected. Exit code 2."""
 
 
 @dataclass
@@ -109,9 +105,9 @@ class RunOptions:
         except ValueError as error:
             raise ConfigError(f"run.root: {error}") from None
         if self.stage is not None:
-            one_of("run.stage", self.stage, (*STAGES, "sync"))
+            one_of("run.stage", self.stage, tuple(stages()))
         if self.until is not None:
-            one_of("run.until", self.until, STAGES[:-1])
+            one_of("run.until", self.until, tuple(flow()))
             expect("run.until", self.until, self.stage is None, "null beside run.stage")
 
 
