@@ -12,12 +12,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline.config import CONF as CONF
 from pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
@@ -34,7 +34,6 @@ from storage.staging import cache_root
 
 KEY_FORMAT = 2
 """Part of every key: raise it when what a stage writes changes its meaning."""
-CONF = Path(__file__).resolve().parents[2] / "conf"
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {
     int: "an integer",

@@ -125,7 +125,7 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
     )
 
 
-def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> str:
+def solve(problem: Any, solver_options: Any, path: Any, run_dir: Path, **ways: Any) -> str:
     note(run_dir, "solve")
     if ways["seed"] == 13:
         raise ValueError("segmentation: block 7: unary is not finite")
@@ -187,13 +187,13 @@ def modules() -> dict[str, types.ModuleType]:
         "stages.featurize": {"featurize": featurize, "open_problem": open_problem, "damaged": damaged},
         "stages.init_path": {"init_path": init_path},
         "stages.solve": {"solve": solve},
-        "stages.solver.fixed_lambda": {"TRACE": tuple(trace())},
+        "stages.solver.counts": {"TRACE": tuple(trace())},
         "stages.verify": {"verify": verify, "CertificateError": CertificateError},
         "stages.evaluate": {"evaluate": evaluate},
         "stages.reports.run_figures": {"draw": draw},
         "stages.datasets.horses_sample": {"open": lambda options: FakeReader()},
         "storage.features": {"open_features": Features, "Features": Features},
-        "storage.results": {"read_trace": lambda run_dir: trace()},
+        "storage.results": {"read_trace": lambda run: trace()},
     }
     made = {}
     for name, content in parts.items():
