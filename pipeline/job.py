@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pipeline.tracking.mlflow import Tracker
     from stages.parallel import Spread
     from stages.problems.protocol import Problem
-    from stages.solver.path.walk import PathStart
+    from stages.solver.path.rule import PathStart
     from storage.places import Place
 
 

@@ -14,10 +14,8 @@ if TYPE_CHECKING:
 def run(job: Job) -> dict[str, Any]:
     from stages.init_path import init_path
 
-    if not job.settings.path.is_path:
-        return {}
     job.start = init_path(job.train, job.settings.path, job.spread)
-    return {"lambda": float(job.start.lam)}
+    return {} if job.start is None else {"lambda": float(job.start.lam)}
 
 
 def export(to: Export) -> None:

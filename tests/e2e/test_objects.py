@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
-from solved import assert_same_results as assert_same_path
+from configs import composed
+from equality import assert_same_path
 
 from pipeline.config.settings import CONF
 from pipeline.run import run
@@ -48,9 +48,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(data: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> Place:
     """Run in this process; the run's place."""
     monkeypatch.chdir(data)
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", [*WORDS, f"run.root={root}"])
-    assert run(cfg) == 0
+    assert run(composed(*WORDS, f"run.root={root}")) == 0
     return the_run(place(root))
 
 

@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from dense import optimum, primal_value
+from single import never
 from tiny import TINY, multiclass
 
 from stages.init_path import init_path
@@ -19,10 +20,6 @@ from stages.solver.path.warm_start import keep_dual, keep_primal
 
 EPS = 0.1
 LOWEST = 0.02
-
-
-def never(solver):
-    return None
 
 
 def walked(problem, cache="gap", **choices):

@@ -125,7 +125,7 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
     )
 
 
-def solve(problem: Any, solver_options: Any, path: Any, run_dir: Path, **ways: Any) -> str:
+def solve(problem: Any, options: Any, path: Any, run_dir: Path, **ways: Any) -> str:
     note(run_dir, "solve")
     if ways["seed"] == 13:
         raise ValueError("segmentation: block 7: unary is not finite")
