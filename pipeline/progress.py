@@ -84,7 +84,7 @@ class Progress:
         log.propagate = True
 
     def stage(self, name: str) -> None:
-        """The next stage begins; its clock starts."""
+        """Begin the next stage and restart the clock."""
         self._stage, self._start, self._last = name, time.monotonic(), -self._every
         if self._bar is not None:
             if self._task is not None:
@@ -93,7 +93,7 @@ class Progress:
         log.debug("stage %s", name)
 
     def report(self, done: int, total: int, what: str) -> None:
-        """Where the stage is: `done` of about `total` (0: unknown), in words `what`; cheap to call often."""
+        """Show that `done` of about `total` (0: unknown) are done, in words `what`; cheap to call often."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total or None, description=describe(done, total, what))
         now = time.monotonic()
@@ -104,14 +104,14 @@ class Progress:
             log.log(logging.DEBUG if self._bar is not None else logging.INFO, "%s", line)
 
     def close(self) -> None:
-        """Take the bar away, so that what is printed next stands alone."""
+        """Remove the bar before other output is printed."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
 class _LogFile(logging.FileHandler):
-    """A log that a full disk cuts short, and nothing else: the run has errors of its own to tell."""
+    """A log file whose write errors are ignored: a full disk must not hide the error of the run."""
 
     def handleError(self, record: logging.LogRecord) -> None: ...
 
@@ -121,16 +121,16 @@ class _LogFile(logging.FileHandler):
 
 
 def describe(done: int, total: int, what: str) -> str:
-    """`what` with its count in front; a solver's line (it begins with λ) has its own."""
+    """`what` after its count; a solver's line, which begins with λ, has its own."""
     if what.startswith("λ") or not (done or total):
         return what
     return f"{done:,}/{total:,} {what}" if total else f"{done:,} {what}"
 
 
 def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
-    """A solver's report in words; `total` values of lambda, 0 where the path finds them itself."""
+    """A solver's report in words; `total` is the number of lambdas, 0 where a rule finds them."""
     count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
-    known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # not before every block was visited
+    known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # unknown until every block was visited
     gap = f"gap {known} (tol {at['tolerance']:.0e})"
     return (
         f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"

@@ -73,8 +73,8 @@ def test_names__reach_their_fields() -> None:
     assert settings.solver.cache.nu == 0.5
 
 
-def test_key__knows_of_batches_and_is_what_it_was_without_them() -> None:
-    assert "batch_size" not in read(composed()).science["solver"]
+def test_key__knows_of_batches() -> None:
+    assert read(composed()).science["solver"]["batch_size"] == 1
     assert read(composed("solver.batch_size=4")).science["solver"]["batch_size"] == 4
 
 
