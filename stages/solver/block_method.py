@@ -21,16 +21,16 @@ from stages.problems.protocol import Problem
 from stages.solver.codes import AVERAGED, CACHE_FIRST, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, TRACE, BlockCounts
-from stages.solver.gaps import ExactGaps, exact_gaps
+from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
 from stages.solver.loop import Flags, State, steps_driver
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import STEPS, Status
 from stages.solver.oracles import load_exact
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
-from stages.solver.state import derive, new_state, restored_state
+from stages.solver.state import derive, new_state, restored_state, truth_pool
 from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
-from stages.solver.warm_start import WARM_STARTS
+from stages.solver.warm_start import truth_driver
 
 SPECS: tuple[ArraySpec, ...] = (
     ("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),
@@ -63,11 +63,11 @@ class BlockMethod(ABC):
     spread: Spread = HERE
     """Where oracles of exact passes are called; decides no bit."""
     fresh: bool = False
-    """Just restored: the state is at a rebase point already."""
+    """True right after a restore: the state is at a rebase point already."""
     own_primal: bool = True
-    """Whether a certified w may differ from the w of its dual point: not on a path of breakpoints."""
+    """Whether the certified w may differ from w(alpha); False on paths, whose rules need w(alpha)."""
     untouched: bool = False
-    """An exact pass is under way and has changed nothing: should it fail, the rebase point before it can be committed."""
+    """True while an exact pass runs: it changes no state until it succeeds, so the rebase point before can be committed."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the primal point of the last certificate."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -174,7 +174,7 @@ class BlockMethod(ABC):
         return self.dual_and_excess()[0]
 
     def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
-        """The certificate of `point`; without `hinge` it follows from the gap (cone bounds only)."""
+        """The certificate of `point`; a missing `hinge` is computed from the gap, which is valid for cone bounds only."""
         lam = self.at.lam
         ell, norm2 = float(self.state.z_ell[1]), squared_norm(self.point)
         if hinge is None:
@@ -234,8 +234,24 @@ class BlockMethod(ABC):
         self.state.z_ell[0] = 0.0
 
     def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
-        """Begin another lambda by one of `warm_start.WARM_STARTS`."""
-        WARM_STARTS[warm_start](self, lam, breakpoint)
+        """Begin another lambda; `warm_start` says what is taken along: keep_primal, keep_dual or none."""
+        at, P = self.at, self.problem
+        if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
+            if not lam <= at.lam:
+                raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {at.lam:g}")
+            self.make_room(P.n)
+            truth_driver(P)(P, self.state, lam / at.lam, self.capacity)
+        elif warm_start == "keep_dual":  # the same alpha; gaps from cached labellings, without an oracle call
+            at.lam = lam
+            self.derive()
+            if self.caching:
+                cached_driver(P)(P, self.state.pool, self.state.w, self.state.gap)
+            else:
+                self.state.gap[:] = np.inf
+        else:  # w = 0
+            self.state = self.state._replace(pool=truth_pool(P))
+            self.state.gap[:] = np.inf
+        self.start_lambda(lam, breakpoint)
 
     def after_exact_pass(self) -> None:
         """Count from here to the next exact pass."""
@@ -286,12 +302,12 @@ class BlockMethod(ABC):
         return point
 
     def make_room(self, slots: int) -> None:
-        """See to it that the pool has at least this many free slots."""
+        """Grow the pool until at least `slots` slots are free."""
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
-        """The compiled loop, with a larger pool whenever it asks for one; returns why it came back."""
+        """The compiled loop, with a larger pool whenever that is full; returns one of the codes why it ended."""
         driver = steps_driver(self.problem)
         while True:
             made, why = driver(self.problem, self.state, flags, self.rng, order, steps)
@@ -301,7 +317,7 @@ class BlockMethod(ABC):
             steps, order = steps - made, order[made:]
 
     def warm_up(self) -> None:
-        """Compile or load what a solve calls, so that seconds count solving; changes no bit of what follows."""
+        """Compile or load every function a solve calls, so that seconds exclude compilation; does not change the result."""
         if not self.fresh:
             self.rebase()
         P, S = self.problem, self.state

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from stages.solver.path.rules import path_rule, rules
+
 
 class Status(StrEnum):
     """How a solve ended."""
@@ -196,15 +198,11 @@ class PathOptions:
     max_breakpoints: int = 100_000
 
     def __post_init__(self) -> None:
-        from stages.solver.path.rule import path_rule, rules
-
         if self.kappa == 0.0 and self.rule in rules():
             self.kappa = path_rule(self.rule).kappa
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        from stages.solver.path.rule import path_rule, rules
-
         check_one_of("path.kind", self.kind, KINDS)
         check_one_of("path.rule", self.rule, rules())
         check_one_of("path.warm_start", self.warm_start, WARM_STARTS)
