@@ -12,15 +12,18 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pkgutil import extend_path, iter_modules
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pipeline.config.settings import Settings
-    from pipeline.export import Export
-    from pipeline.job import Job
-    from pipeline.rundir import RunDir
+from typing import Any, TypeAlias
 
 __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+
+Job: TypeAlias = Any
+"""`pipeline.job.Job`; its module, like those of the next three, imports this one."""
+Settings: TypeAlias = Any
+"""`pipeline.config.settings.Settings`"""
+RunDir: TypeAlias = Any
+"""`pipeline.rundir.RunDir`"""
+Export: TypeAlias = Any
+"""`pipeline.export.Export`"""
 
 
 @dataclass(frozen=True)
