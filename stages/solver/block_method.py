@@ -25,10 +25,11 @@ from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
 from stages.solver.loop import Flags, State, steps_driver
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value, squared_norm
-from stages.solver.options import STEPS, Status
+from stages.solver.options import Status
 from stages.solver.oracles import load_exact
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
 from stages.solver.state import derive, new_state, restored_state, truth_pool
+from stages.solver.steps import step_rule
 from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
 from stages.solver.warm_start import truth_driver
 
@@ -200,10 +201,11 @@ class BlockMethod(ABC):
 
     def flags(self, stop_sum: float = -1.0, stop_calls: int = NEVER, **other: Any) -> Flags:
         """The options as the compiled loop reads them; `other` replaces some."""
-        cache = self.options.cache
+        cache, rule = self.options.cache, step_rule(self.options.step)
         flags = Flags(
             sampler=self.sampler,
-            step=STEPS.index(self.options.step),
+            kinds=rule.kinds,
+            by_slope=rule.by_slope,
             cache=self.caching,
             corner=CACHE_FIRST,
             rounds=1,

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from stages.solver.path.rules import path_rule, rules
+from stages.solver.steps import steps
 
 
 class Status(StrEnum):
@@ -25,7 +26,6 @@ class Status(StrEnum):
 
 
 SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
-STEPS = ("fw", "pairwise", "away", "best")
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
 KINDS = ("regpath", "heuristic", "grid", "single")
@@ -94,7 +94,7 @@ class BlockOptions(MethodOptions):
     def check(self) -> None:
         """Raises ValueError naming the key."""
         super().check()
-        check_one_of("solver.step", self.step, STEPS)
+        check_one_of("solver.step", self.step, steps())
         self.cache.check()
         check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
 
