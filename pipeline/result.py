@@ -1,37 +1,55 @@
-"""result.json, the one file a program reads first, and the summary a person reads (DESIGN 3.3)."""
+"""result.json, the one file a program reads first, and the summary a person reads."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
+from pipeline.stage_graph import flow
+from storage.files import DamagedError
 from storage.places import Place
 
 FORMAT_VERSION = 1
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
 VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_simplex_error")
 EVALUATE_FIELDS = ("best_lambda", "train_loss", "test_loss")
+log = logging.getLogger("gapwise")
 
 
 def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
     """result.json's content from what the stages wrote; FileNotFoundError or KeyError names what is missing."""
-    verify = _needed(directory.path / "verify.json")
-    metrics = _needed(directory.path / "metrics.json")
-    path, attrs = breakpoints(directory.path)
-    return {
-        "format_version": FORMAT_VERSION,
-        "key": directory.key,
-        "experiment": directory.manifest["experiment"],
-        "status": directory.manifest["stages"]["solve"]["status"],
-        "rule": attrs["rule"],
-        "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
-        "path": path,
-        "verify": {name: verify[name] for name in VERIFY_FIELDS} | _others(verify, VERIFY_FIELDS),
-        "evaluate": {name: metrics[name] for name in EVALUATE_FIELDS} | _others(metrics, EVALUATE_FIELDS),
+    found = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
+    for stage in flow().values():
+        found |= {} if stage.result is None else stage.result(settings, directory)
+    return found
+
+
+def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
+    """result.json of a run with nothing left to do, otherwise None."""
+    try:
+        found = read_json(directory.path / "result.json")
+        done = (read_json(directory.path / "manifest.json") or {"stages": {}})["stages"]
+    except DamagedError as error:
+        log.warning("%s", error)
+        return None
+    if found is None or found.get("key") != directory.key or found.get("format_version") != FORMAT_VERSION:
+        return None
+    return None if any(stage.has_more(done, settings) for stage in flow().values()) else dict(found)
+
+
+def facts_of(path: Place, fields: tuple[str, ...]) -> dict[str, Any]:
+    """Of a stage's JSON file `fields`, and what else are single numbers and words, such as a structure's metrics."""
+    found = read_json(path)
+    if found is None:
+        raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")
+    others = {
+        k: v for k, v in found.items() if k not in fields and (v is None or isinstance(v, bool | int | float | str))
     }
+    return {name: found[name] for name in fields} | others
 
 
 def breakpoints(run_dir: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -86,18 +104,6 @@ def _reach(found: Mapping[str, Any]) -> str:
     if low == 0.0:
         return ", for every λ > 0"
     return f", for λ ≥ {_number(low)}"
-
-
-def _needed(path: Place) -> dict[str, Any]:
-    found = read_json(path)
-    if found is None:
-        raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")
-    return dict(found)
-
-
-def _others(found: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    """Single numbers and words besides the known ones: metrics of a structure, say."""
-    return {k: v for k, v in found.items() if k not in known and (v is None or isinstance(v, bool | int | float | str))}
 
 
 def _is_number(value: Any) -> bool:

@@ -20,10 +20,13 @@ from omegaconf import DictConfig
 from pipeline.compute.local import REMOTE, Compute
 from pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
 from pipeline.config.settings import Settings, fingerprint, read
+from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
 from pipeline.interrupt import Interrupted, Stop
-from pipeline.run import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, complete, experiment_name, places
+from pipeline.result import complete
+from pipeline.run import experiment_name, places
 from pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
-from pipeline.stage_graph import make_features
+from pipeline.stage_graph import stages
+from pipeline.stage_graph.featurize import make_features
 from pipeline.sweep import table
 from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
 from pipeline.sweep.workers import Task, run_tasks
@@ -61,8 +64,6 @@ class Sweep:
 
 def sweep(cfg: DictConfig) -> int:
     """Run the sweep that `cfg` describes; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
-    from stages.datasets import DataError
-
     experiment = experiment_name() or "sweep"
     with Stop() as stop:
         try:
@@ -73,10 +74,8 @@ def sweep(cfg: DictConfig) -> int:
             source = _source(base)
             _features(base, source, stop)
             jobs = plan(options, _given(), _compose, _blocks(base, source), source, experiment)
-        except (DataError, OSError) as error:
-            return _refuse(error, FAILED)
-        except (ConfigError, ValueError) as error:
-            return _refuse(error, BAD_CONFIGURATION)
+        except (ValueError, OSError) as error:
+            return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):
             return _interrupted(stop)
         return _guarded(
@@ -101,12 +100,12 @@ def multirun(asked: Sequence[Asked]) -> int:
 def _guarded(whole: Sweep, stop: Stop) -> int:
     if isinstance(whole.folder, ObjectPlace) and whole.folder.protocol == "memory":
         text = "run.root: memory:// belongs to one process, and a sweep has many; use a directory or s3://"
-        return _refuse(ConfigError(text), BAD_CONFIGURATION)
+        return refuse(ConfigError(text), BAD_CONFIGURATION)
     try:
         with locked(whole.folder / "lock"):
             return _sweep(whole, stop)
     except (LockedError, OSError, RuntimeError) as error:
-        return _interrupted(stop) if stop() else _refuse(error, FAILED)
+        return _interrupted(stop) if stop() else refuse(error, FAILED)
     except KeyboardInterrupt:
         return _interrupted(stop)
 
@@ -133,7 +132,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         try:
             found |= _compare(whole)
         except (ValueError, OSError, KeyError) as error:
-            wrong = bool(_refuse(error, FAILED, "figures: "))
+            wrong = bool(refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", found)
     write_csv(whole.folder / "runs.csv", rows)
     rule = "─" * 88
@@ -162,14 +161,16 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
 
 
 def _only_shown(job: Planned) -> bool:
-    """Whether the job only shows in MLflow what its run directory holds."""
-    return job.settings is not None and job.settings.run.stage == "sync"
+    """Whether nothing is to be run, and what is there is only shown again."""
+    asked = None if job.settings is None else job.settings.run.stage
+    return asked is not None and not stages()[asked].computes
 
 
 def _is_complete(directory: RunDir, settings: Settings) -> bool:
     """Whether the last stage asked for is done."""
     try:
-        if settings.run.stage in (None, "sync") and settings.run.until is None:
+        shown = settings.run.stage is None or not stages()[settings.run.stage].computes
+        if shown and settings.run.until is None:
             return complete(directory, settings) is not None
         manifest = read_json(directory.path / "manifest.json")
         return settings.run.until is not None and manifest is not None and settings.run.until in manifest["stages"]
@@ -285,8 +286,3 @@ def _exit_code(rows: Sequence[table.Row]) -> int:
 def _interrupted(stop: Stop) -> int:
     print("interrupted: the same command continues from what its runs have committed", file=sys.stderr)
     return INTERRUPTED + stop.signal
-
-
-def _refuse(error: Exception, code: int, where: str = "") -> int:
-    print(f"error: {where}{' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
-    return code

@@ -1,4 +1,4 @@
-"""Segmentation on threads, killed at any moment and issued again: the same bits as if nothing had happened (DESIGN 3.2).
+"""Segmentation on threads, killed at any moment and issued again: the same bits as if nothing had happened.
 
 Three random kills of one run: while it makes features, solves, and thereafter. GAPWISE_KILLS=10 for more of them
 in the solve.

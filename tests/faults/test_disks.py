@@ -269,7 +269,7 @@ def test_path__damaged_before_verify_is_made_again(
 ) -> None:
     place = copy(solved)
     HARMS[harm](largest(place.run / "path.zarr"))
-    goes_on(place, calm, "not what stage solve left there; it is done again")
+    goes_on(place, calm, "changed since stage solve wrote it; the stage runs again")
 
 
 @pytest.mark.fault("result")
