@@ -1,4 +1,4 @@
-"""Committed generations of a solve's state: nothing that was committed is ever lost (DESIGN 3.2).
+"""Committed generations of a solve's state: nothing that was committed is ever lost.
 
 ``state/`` holds generations ``g000045.zarr`` with a sidecar ``g000045.json`` (checksum, key, format version, segments)
 and ``HEAD.json``, a copy of the newest sidecar. Breakpoints that are done go into segments ``s000007.zarr``, written

@@ -1,4 +1,4 @@
-"""``path.zarr`` and ``trace.zarr``: what a solve leaves for verify, evaluate, people and programs (DESIGN 3.3)."""
+"""``path.zarr`` and ``trace.zarr``: what a solve leaves for verify, evaluate, people and programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snapshots of a running solve in append-only parts, joined into ``snapshots.zarr`` at its end (DESIGN 3.2).
+"""Snapshots of a running solve in append-only parts, joined into ``snapshots.zarr`` at its end.
 
 A part is written before the commit that lists it and never touched again, so a resumed solve keeps exactly the parts of
 the generation it goes on from, and takes again, to the same bits, whatever a killed process had taken after it.

@@ -8,15 +8,23 @@ import numpy as np
 from records import breakpoint_record
 
 from storage.commits import Commit, CommitStore
-from storage.layout import STATE, open_group
+from storage.layout import ArraySpec, open_group
 from storage.places import Place
 from storage.results import stack
+
+STATE = (
+    ArraySpec("support_offset", ("block_edge",), "i8", "atoms of a block"),
+    ArraySpec("support_label", ("label",), "label", "labels of all atoms"),
+    ArraySpec("block_gap", ("block",), "f8", "block gaps"),
+    ArraySpec("trace", ("row", "column"), "f8", "a table"),
+)
+"""Of a made-up method."""
 
 IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
 
 
 def state(number: int) -> dict[str, np.ndarray]:
-    """Any state of the layout, another one for each number; with the floats that text and rounding would spoil."""
+    """A state for each number, with the floats that text and rounding would spoil."""
     rng = np.random.default_rng(number)
     arrays = {}
     for spec in STATE:
@@ -34,7 +42,7 @@ def attributes(number: int) -> dict[str, Any]:
 
 def commit(store: CommitStore, number: int, segment: bool = True) -> None:
     arrays = stack([breakpoint_record(number)]) if segment else None
-    store.commit(state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
+    store.commit(STATE, state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
 
 
 def assert_is(found: Commit | None, number: int) -> None:
