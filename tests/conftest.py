@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes import CheckedPatch
 from s3_server import serving
 
 from storage.places import ObjectPlace
@@ -23,6 +24,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """The table of faults is made by one process, which has seen them all."""
     if config.getoption("--faults-table"):
         config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
+
+
+@pytest.fixture
+def monkeypatch() -> Iterator[pytest.MonkeyPatch]:
+    """pytest's, but a fake function refuses what the real one would refuse."""
+    patch = CheckedPatch()
+    yield patch
+    patch.undo()
 
 
 @pytest.fixture(scope="session")

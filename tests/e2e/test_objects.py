@@ -20,6 +20,8 @@ from storage.files import read_json
 from storage.places import ObjectPlace, Place, place
 from storage.results import read_path
 
+pytestmark = pytest.mark.slow
+
 WORDS = [
     *("dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt", "tracking=none"),
     *(

@@ -22,11 +22,6 @@ from real_runs import Bench, Calm, Place, ended, wait_for
 _found: dict[str, list[str]] = {}
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "fault(name): the row of tests/support/faults_table.py that a test stands for")
-    config.addinivalue_line("markers", "long: only with --faults=full")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without --faults=full, leave out what only that tries."""
     if config.getoption("--faults") != "full":

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, long
 
+pytestmark = pytest.mark.slow
+
 FLIPS = {"short": 2, "full": 40}
 SMALL = 3000
 """Bytes to which a file may grow under the quota: less than a feature array, more than a line of the log."""

@@ -14,6 +14,8 @@ from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results,
 
 from pipeline.stage_graph import flow
 
+pytestmark = pytest.mark.slow
+
 KILLS = {"short": 6, "full": 85}
 KILLS_IN_COMMITS = {"short": 3, "full": 15}
 LIFE = 8

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, long, wait_for
 
+pytestmark = pytest.mark.slow
+
 PICTURES = [
     *("dataset=horses_sample", "dataset.n_train=6", "dataset.n_test=2", "dataset.superpixels=30"),
     *("dataset.colour_words=8", "dataset.sift_words=8", "dataset.colour_samples=30", "dataset.sift_samples=30"),

@@ -24,6 +24,8 @@ from stages.parallel import Spread
 from stages.problems.protocol import Problem
 from stages.solver.gaps import ExactGaps, exact_gaps
 
+pytestmark = pytest.mark.slow
+
 N = 90
 CALLS = {"n": N, "delay": 0.01}
 
