@@ -20,8 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from storage.backend import ChangedError, Location
 from storage.files import (
     aside,
+    listed,
     make_directory,
     once,
     publish,
@@ -33,8 +35,7 @@ from storage.files import (
 )
 from storage.integrity import sealed, unsealed
 from storage.layout import FORMAT_VERSION, PATH, STATE, read_group, write_group
-from storage.places import Place, listed
-from storage.pointer import ChangedError, Pointer
+from storage.pointer import Pointer
 
 log = logging.getLogger("gapwise.storage")
 
@@ -49,7 +50,7 @@ class Commit:
 
     arrays: dict[str, np.ndarray]
     attrs: dict[str, Any]
-    segments: list[Place]
+    segments: list[Location]
 
 
 class CommitStore:
@@ -57,13 +58,13 @@ class CommitStore:
 
     Parameters
     ----------
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         Made if absent.
     identity : mapping
         The resolved science configuration, flat; a state with another one is an error that lists the differing keys.
     """
 
-    def __init__(self, folder: Place, identity: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Location, identity: Mapping[str, Any]) -> None:
         self.folder = folder
         self.identity = {str(k): _plain(v) for k, v in identity.items()}
         self.generation = 0
@@ -142,7 +143,7 @@ class CommitStore:
         self._prune(keep_from=number - 1)
 
     # -- parts --------------------------------------------------------------------------------------------------------
-    def _path(self, sidecar: Mapping[str, Any]) -> Place:
+    def _path(self, sidecar: Mapping[str, Any]) -> Location:
         return self.folder / sidecar.get("name", f"g{sidecar['generation']:06d}.zarr")
 
     def _candidates(self) -> list[dict[str, Any]]:

@@ -17,11 +17,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from storage.cache import keep_and_send, local_copy, mended_copy
-from storage.files import aside, make_directory, publish, read_json, write_json
+from storage.backend import Location, backend
+from storage.files import aside, make_directory, read_json, write_json
 from storage.integrity import changed, checksums, sealed, unsealed
 from storage.layout import FORMAT_VERSION
-from storage.places import ObjectPlace, Place
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""
@@ -58,7 +57,7 @@ class _Growing:
 class FeatureWriter:
     """Writes a feature store aside; leaving the ``with`` block without an error gives it its name."""
 
-    def __init__(self, target: Place) -> None:
+    def __init__(self, target: Location) -> None:
         self.target = target
         self.folder = aside(target)
         self._growing: dict[tuple[str, str], _Growing] = {}
@@ -123,16 +122,13 @@ class FeatureWriter:
             self.put(split, f"{name}_ptr", np.array(offsets, np.int64))
         meta = {"format_version": FORMAT_VERSION, **(self.meta or {}), "files": checksums(self.folder)}
         write_json(self.folder / "meta.json", sealed(meta))
-        if isinstance(self.target, ObjectPlace):
-            keep_and_send(self.target, self.folder)
-        else:
-            publish(self.target)
+        backend(self.target).publish_mapped(self.target)
 
 
 class Features:
     """An open feature store."""
 
-    def __init__(self, path: Place) -> None:
+    def __init__(self, path: Location) -> None:
         self.path = path
         self.meta = unsealed(read_json(path / "meta.json"), path / "meta.json")
         if self.meta.get("format_version") != FORMAT_VERSION:
@@ -144,7 +140,7 @@ class Features:
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
         """Read-only memory-mapped arrays of a split and the shared ones, by name."""
         found = {}
-        root = local_copy(self.path) if isinstance(self.path, ObjectPlace) else self.path
+        root = backend(self.path).mapped_folder(self.path)
         for folder in ("shared", split):
             for file in sorted((root / folder).glob("*.npy")):
                 found[file.stem] = np.load(file, mmap_mode="r", allow_pickle=False)
@@ -152,16 +148,16 @@ class Features:
 
     def damage(self) -> str | None:
         """What is not as it was written, or None; reads the whole store once, as one gap pass does."""
-        root = mended_copy(self.path) if isinstance(self.path, ObjectPlace) else self.path
+        root = backend(self.path).mapped_folder(self.path, check=True)
         return changed(root, self.meta.get("files", {}))
 
 
-def is_complete(path: Place) -> bool:
+def is_complete(path: Location) -> bool:
     """Whether a feature store is there."""
     return (path / "meta.json").is_file()
 
 
-def open_features(path: Place) -> Features:
+def open_features(path: Location) -> Features:
     """Open a feature store; FileNotFoundError if featurize has not made it."""
     if not is_complete(path):
         raise FileNotFoundError(f"{path}: no features here; run the featurize stage first")

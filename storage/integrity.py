@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from storage.files import DamagedError
+from storage.backend.base import DamagedError
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:

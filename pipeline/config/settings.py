@@ -29,8 +29,7 @@ from pipeline.config.run_options import (
     expect,
 )
 from stages.solver.options import PathOptions, SolverOptions
-from storage.places import ObjectPlace, place
-from storage.staging import cache_root
+from storage.backend import backend, location
 
 KEY_FORMAT = 2
 """Part of every key: raise it when what a stage writes changes its meaning."""
@@ -49,7 +48,9 @@ ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 def on_this_machine(root: str) -> str:
     """`root`, or for a URL a directory that Hydra can write to; a resolver of conf/config.yaml."""
-    return str(cache_root()) if isinstance(place(root), ObjectPlace) else root
+    where = location(root)
+    here = backend(where).local_directory(where)
+    return root if here == where else str(here)
 
 
 OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)

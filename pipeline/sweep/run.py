@@ -28,7 +28,8 @@ from pipeline.sweep import table
 from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
 from pipeline.sweep.workers import Task, run_tasks
 from pipeline.tracking.mlflow import SweepTracker
-from storage.places import ObjectPlace, place
+from storage.backend import backend
+from storage.places import place
 
 FORMAT_VERSION = 2
 SAY_SECONDS = 30.0
@@ -99,7 +100,7 @@ def multirun(asked: Sequence[Asked]) -> int:
 
 
 def _guarded(whole: Sweep, stop: Stop) -> int:
-    if isinstance(whole.folder, ObjectPlace) and whole.folder.protocol == "memory":
+    if not backend(whole.folder).is_shared(whole.folder):
         return _refuse(ConfigError("run.root: memory:// belongs to one process; a sweep has many"), BAD_CONFIGURATION)
     try:
         with locked(whole.folder / "lock"):

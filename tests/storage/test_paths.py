@@ -9,9 +9,9 @@ import pytest
 import xarray
 from records import FEATURES, breakpoint_record
 
+from storage.backend import Location, location
 from storage.layout import CELLS
 from storage.paths import open_path
-from storage.places import Place, place
 from storage.results import stack, write_path
 
 LAMS = [0.8, 0.2, 0.4]  # as they were solved
@@ -26,7 +26,7 @@ CELL_VALUES = {
 }
 
 
-def written(folder: Place, rule: str, **attrs) -> list[np.ndarray]:
+def written(folder: Location, rule: str, **attrs) -> list[np.ndarray]:
     """A path over LAMS; their weights by falling lambda."""
     records = [breakpoint_record(k) | {"lambda": lam, "lambda_low": lam / 2} for k, lam in enumerate(LAMS)]
     if rule != "two_sided":
@@ -55,7 +55,7 @@ def test_two_sided__mixes_the_weights_of_both_ends(tmp_path: Path) -> None:
 
 
 def test_open_path__takes_a_url() -> None:
-    _, second, third = written(place("memory://paths/run"), "two_sided")
+    _, second, third = written(location("memory://paths/run"), "two_sided")
     np.testing.assert_allclose(open_path("memory://paths/run").weights_at(0.3).values, 0.5 * second + 0.5 * third)
 
 

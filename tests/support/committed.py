@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from records import breakpoint_record
 
+from storage.backend import Location
 from storage.commits import Commit, CommitStore
 from storage.layout import STATE, open_group
-from storage.places import Place
 from storage.results import stack
 
 IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
@@ -51,5 +51,5 @@ def assert_is(found: Commit | None, number: int) -> None:
         assert open_group(path)["lambda"][0] == breakpoint_record(k)["lambda"]
 
 
-def opened(folder: Place, **changes: Any) -> CommitStore:
+def opened(folder: Location, **changes: Any) -> CommitStore:
     return CommitStore(folder, {**IDENTITY, **changes})
