@@ -18,7 +18,7 @@ from storage.places import Place
 if TYPE_CHECKING:
     from stages.parallel import Spread
     from stages.problems.protocol import Problem
-    from stages.solver.path.walk import PathStart
+    from stages.solver.path.rule import PathStart
 
 
 @dataclass
@@ -79,10 +79,8 @@ def make_features(
 def _init_path(job: Job) -> dict[str, Any]:
     from stages.init_path import init_path
 
-    if not job.settings.path.is_path:
-        return {}
     job.start = init_path(job.train, job.settings.path, job.spread)
-    return {"lambda": float(job.start.lam)}
+    return {} if job.start is None else {"lambda": float(job.start.lam)}
 
 
 def _solve(job: Job) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Evaluate: task loss and the structure's own measures at every lambda, on training and test blocks (DESIGN 3.3)."""
+"""Evaluate: task loss and the structure's own measures at every lambda, on training and test blocks ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from storage.results import add_losses, read_path, weights_of
 
 SPLITS = ("train", "test")
 BETWEEN = 3
-"""Lambdas measured between two breakpoints of a two-sided path, evenly in log lambda."""
+"""Lambdas measured between two breakpoints where the model changes there, evenly in log lambda."""
 
 
 @driver
@@ -70,7 +70,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``.
 
-    On a two-sided path the model changes between breakpoints, too: there BETWEEN lambdas of each interval are measured as
+    Where the model changes between breakpoints, too (a two-sided path), BETWEEN lambdas of each interval are measured as
     well, and all of them together written as evaluated_lambda, evaluated_train_loss, ...
 
     Returns
@@ -128,9 +128,9 @@ def evaluate(
 
 
 def in_between(run_dir: Place, lams: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
-    """(lambda -> its model, the lambdas to measure between `lams`); none unless the path is two-sided."""
+    """(lambda -> its model, the lambdas to measure between `lams`); none unless the model changes there."""
     path = open_path(run_dir)
-    if path.attrs["rule"] != "two_sided":
+    if not path.attrs["between"]:
         return lambda lam: path.weights_at(lam).values, np.empty(0)
     shares = np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
     found = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()

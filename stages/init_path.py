@@ -1,103 +1,19 @@
-"""Where the path begins: the dual point of w = 0 and the largest lambda worth solving (O16 Alg. 6, l. 1-6; DESIGN 2.5)."""
+"""Init path: the largest lambda worth solving, and the dual point of w = 0 (O16 Alg. 6, l. 1-6)."""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import njit
-
 from stages.parallel import HERE, Spread
-from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, Problem, frozen
-from stages.solver.objective import require_cone, squared_norm
+from stages.problems.protocol import Problem
 from stages.solver.options import PathOptions
-from stages.solver.oracles import corners_at
-from stages.solver.path.walk import PathStart
+from stages.solver.path.rule import PathStart, rule_of
 
 
-@driver
-def start_driver(fingerprint: str):
-    """`mean_psi(P, labels, psi)`: psi += (1/n) sum_i B_i (m_i(y_i) - m_i(labels_i)); labels (n, longest)."""
-
-    @njit(cache=True, **JIT)
-    def mean_psi(P, labels, psi):
-        fingerprint  # noqa: B018
-        n = P.label_ptr.size - 1
-        delta_all = np.zeros(P.local_ptr[n])
-        for i in range(n):
-            delta = delta_all[P.local_ptr[i] : P.local_ptr[i + 1]]
-            first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            P.add(i, P.truth[first:last], 1.0, delta)
-            P.add(i, labels[i, : last - first], -1.0, delta)
-            P.push(i, 1.0 / n, delta, psi)
-
-    return mean_psi
-
-
-@driver
-def decode_driver(fingerprint: str):
-    """`excess(P, w, blocks, out)`: out_k <- max_y <theta_i, m_i(y)> - <theta_i, m_i(y_i)>, i = blocks_k."""
-
-    @njit(cache=True, **JIT)
-    def excess(P, w, blocks, out):
-        fingerprint  # noqa: B018
-        scratch = P.scratch()
-        for k in range(blocks.size):
-            i = blocks[k]
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-            P.scores(i, w, theta)
-            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
-            y = np.empty_like(truth)
-            P.decode(i, theta, y, scratch)
-            out[k] = P.value(i, theta, y) - P.value(i, theta, truth)
-
-    return excess
-
-
-def excess(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """float64, (blocks,): max_y -<w, psi_i(y)>; one decoding a block."""
-    out = np.empty(blocks.size)
-    decode_driver(problem)(problem, frozen(w), blocks, out)
-    return out
-
-
-def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart:
-    """The path's start: 2 n oracle calls for `rule=paper`, n for the others, wherever `spread` says.
-
-    - *paper*: lambda_inf = (||psi~||^2 + mean_i max_y <-psi~, psi_i(y)>) / (kappa eps), psi~ clipped to the cone.
-    - *one_sided*, *two_sided*: w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of
-      that. With the relative goal eps stands for eps R_0.
+def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart | None:
+    """The path's start as its rule has it; None where lambdas are given.
 
     Raises
     ------
     ValueError
-        If a bound is neither 0 nor infinite.
+        If a bound on the weights is neither 0 nor infinite.
     """
-    require_cone(problem)
-    n = problem.n
-    found = corners_at(problem, np.zeros(problem.d), range(n), spread)
-    psi, hinge = np.zeros(problem.d), float(np.sum(found.loss)) / n
-    start_driver(problem)(problem, found.corner, psi)
-    if problem.lower.size:
-        psi = np.clip(psi, problem.lower, problem.upper)
-    psi_norm2 = squared_norm(psi)
-    calls = n
-    if path.rule == "paper":
-        over = np.concatenate(spread.blocks(excess, problem, psi, range(n)))
-        calls += n
-        top = lam = (psi_norm2 + float(np.sum(over)) / n) / (path.kappa * path.eps)
-    else:
-        eps = path.eps * (hinge if path.relative else 1.0)
-        top, lam = (psi_norm2 / (2.0 * eps), psi_norm2 / (16.0 * eps)) if eps > 0.0 else (0.0, 0.0)
-    if lam == 0.0:  # the labellings of w = 0 score as the truth does everywhere: any lambda is the first
-        top = lam = 1.0
-    mask = np.arange(found.corner.shape[1]) < np.diff(problem.label_ptr)[:, None]
-    return PathStart(
-        lam=lam,
-        lam_top=top,
-        hinge_at_zero=hinge,
-        psi_norm2=psi_norm2,
-        labels=found.corner[mask],
-        losses=found.loss,
-        psi=psi,
-        oracle_calls=calls,
-    )
+    return rule_of(path).start(problem, path, spread)

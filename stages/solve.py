@@ -1,7 +1,7 @@
-"""Solve: the path or grid from where it was last committed to its end (DESIGN 3.2).
+"""Solve: the path or grid from where it was last committed to its end.
 
-Interrupted at any moment and called again, it goes on from the last committed rebase point and ends with the same bits
-as if nothing had happened: everything that decides about the trajectory is in the commit, and no clock is.
+Interrupted at any moment and called again, it goes on from the last committed point and ends with the same bits as if
+nothing had happened: everything that decides about the trajectory is in the commit, and no clock is.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ import numpy as np
 from stages.init_path import init_path
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
-from stages.records import cell_arrays, record, scalars_of
-from stages.snapshots import Snapshots
-from stages.solver.counts import TRACE, Counts
-from stages.solver.fixed_lambda import Solver
-from stages.solver.options import PathOptions, SolverOptions, Status
-from stages.solver.path.two_sided import TwoSided
-from stages.solver.path.walk import Breakpoint, PathStart, begin, begin_sides, check_choices, lowest, walk
-from stages.solver.state import restored_state
-from stages.solver.supports import Supports, pack
+from stages.solver.counts import TRACE
+from stages.solver.method import Method
+from stages.solver.methods import method
+from stages.solver.options import MethodOptions, PathOptions, Status
+from stages.solver.path.breakpoints import Breakpoint
+from stages.solver.path.descend import lowest
+from stages.solver.path.rule import GIVEN, PathRule, PathStart, rule_of
+from stages.solver.path.walk import begin, check_choices, walk
+from stages.solver.snapshots import Snapshots
 from storage.commits import Commit, CommitStore
 from storage.files import make_directory, remove_leftovers
-from storage.layout import FORMAT_VERSION, read_group
+from storage.layout import FORMAT_VERSION, ArraySpec, read_group
 from storage.places import Place
 from storage.results import read_path, stack, write_path, write_trace
+from storage.snapshots import SnapshotParts
 
 log = logging.getLogger("gapwise.solve")
 
@@ -43,7 +44,7 @@ Report = Callable[[Mapping[str, Any]], None]
 
 def solve(
     problem: Problem,
-    solver_options: SolverOptions,
+    options: MethodOptions,
     path: PathOptions,
     run_dir: Place,
     *,
@@ -70,11 +71,11 @@ def solve(
         Where oracles of exact passes are called. An exact pass that is broken off (all workers gone, a signal) leaves a
         commit of the point where it began.
     stop : callable
-        Asked at every rebase point; True commits and returns `INTERRUPTED`.
+        Asked wherever the state can be committed; True commits and returns `INTERRUPTED`.
     every_seconds : float
-        Least time between commits, in seconds. Which rebase points are written has no influence on the result.
+        Least time between commits, in seconds. Which points are written has no influence on the result.
     snapshot_passes : float
-        Effective passes between snapshots (`stages.snapshots`), left in ``snapshots.zarr``; 0: none.
+        Effective passes between snapshots (`solver.snapshots`), left in ``snapshots.zarr``; 0: none.
     observe : callable
         Given the trace (rows as `TRACE`) after each commit.
 
@@ -83,36 +84,31 @@ def solve(
     Status
         CONVERGED, or why the path ends early; INTERRUPTED when it did not end. After TIME_LIMIT a later call goes on.
     """
-    check_choices(problem, solver_options, path)
-    snapshots = Snapshots(run_dir, snapshot_passes)
-    snapshots.check(solver_options.averaging)
+    check_choices(problem, options, path)
+    parts = SnapshotParts(run_dir / "snapshots")
+    snapshots = Snapshots(parts, snapshot_passes)
+    snapshots.check(getattr(options, "averaging", "none"))
     make_directory(run_dir)
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"
     if target.is_dir():
         status = Status(read_path(target, ())[1]["status"])
         if status is not Status.TIME_LIMIT:
-            snapshots.store.remove()
+            parts.remove()
             return status
     store = CommitStore(run_dir / "state", {"key": key, **(science or {})})
-    attempt = _Attempt(
-        problem, path, store, snapshots, stop, every_seconds, solver_options.max_seconds, report, observe
-    )
     committed = store.load()
     snapshots.resume([] if committed is None else committed.attrs.get("snapshots", []))
     if committed is None:
-        if path.is_path and start is None:
-            start = init_path(problem, path, spread)
-        solver = begin(problem, solver_options, path, start, seed, spread=spread)
+        start = start or init_path(problem, path, spread)
+        solver, rule = begin(problem, options, path, start, seed, spread), rule_of(path).begin(path, start)
     else:
-        solver, start = _restored(problem, solver_options, path, committed, seed)
-        solver.spread = spread
-        attempt.sides = _restored_sides(committed)
+        solver, rule, start = _restored(problem, options, path, committed, seed, spread)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
-    attempt.start, attempt.sides = start, attempt.sides or begin_sides(path, start)
+    attempt = _Attempt(solver, rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe)
     solver.warm_up()
     try:
-        status = walk(solver, path, start, attempt.boundary, attempt.finished.append, attempt.sides)
+        status = walk(solver, path, start, attempt.boundary, attempt.finished.append, rule)
     except Exception:
         if solver.untouched:  # workers that are gone, or a signal, in the middle of an exact pass
             attempt.commit(solver)
@@ -124,31 +120,16 @@ def solve(
     segments = [store.folder / s["name"] for s in store.segments]
     if status is Status.CONVERGED and not path.is_path:
         status = _first_limit(segments, attempt.finished)
-    attrs = {
-        "format_version": FORMAT_VERSION,
-        "key": key,
-        "status": status.value,
-        "status_meanings": [s.value for s in Status],
-        "kind": path.kind,
-        "rule": path.rule if path.is_path else "given",
-        "eps": path.eps if path.is_path else path.tolerance,
-        "relative": path.relative,
-        "kappa": path.kappa,
-        "lambda_min": path.lambda_min if start is None else lowest(path, start),
-        "certified": path.kind != "heuristic",
-        "own_primal": not path.is_path
-        and (solver_options.averaging != "none" or solver_options.schedule == "accelerated"),
-        "n": problem.n,
-        "d": problem.d,
-        **({} if start is None else scalars_of(start)),
-    }
-    snapshots.finish()
+    if snapshot_passes:
+        snapshots.commit()
+        parts.join(run_dir / "snapshots.zarr", {"every_passes": snapshot_passes})
     write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
     if attempt.finished or segments:  # last: it says that the solve is done
-        last = stack([record(b) for b in attempt.finished]) if attempt.finished else None
-        write_path(target, segments, last, attrs, None if attempt.sides is None else cell_arrays(attempt.sides))
+        last = stack([b.record() for b in attempt.finished]) if attempt.finished else None
+        attrs = _attributes(solver, rule, path, start, status, key)
+        write_path(target, segments, last, attrs, rule.model(_solved(segments, last)))
     if status is not Status.TIME_LIMIT:
-        snapshots.store.remove()
+        parts.remove()
     observe(trace_rows(solver))
     return status
 
@@ -157,8 +138,9 @@ def solve(
 class _Attempt:
     """One process's share of a solve: what it finished since the last commit, and when to commit again."""
 
-    problem: Problem
-    path: PathOptions
+    solver: Method
+    rule: PathRule
+    start: PathStart | None
     store: CommitStore
     snapshots: Snapshots
     stop: Callable[[], bool]
@@ -166,13 +148,11 @@ class _Attempt:
     max_seconds: float
     report: Report
     observe: Callable[[np.ndarray], None]
-    start: PathStart | None = None
-    sides: TwoSided | None = None
     finished: list[Breakpoint] = dataclasses.field(default_factory=list)
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
 
-    def boundary(self, solver: Solver) -> Status | None:
-        """At a rebase point: report, perhaps take a snapshot, perhaps commit, perhaps stop."""
+    def boundary(self, solver: Method) -> Status | None:
+        """Where the state can be committed: report, perhaps take a snapshot, perhaps commit, perhaps stop."""
         now = time.monotonic()
         at = solver.at
         self.report(
@@ -180,8 +160,8 @@ class _Attempt:
                 "lambda": at.lam,
                 "breakpoint": at.breakpoint,
                 "passes": solver.passes_here,
-                "gap": float(np.sum(solver.state.gap)),
-                "tolerance": self.path.kappa * self.path.eps if self.path.is_path else self.path.tolerance,
+                "gap": solver.known_gap,
+                "tolerance": self.rule.goal().tolerance,
                 "oracle_calls": solver.oracle_calls,
                 "seconds": at.seconds,
             }
@@ -198,50 +178,77 @@ class _Attempt:
             self.commit(solver)
         return None
 
-    def commit(self, solver: Solver) -> None:
-        """Commit the state; the solver stands at a rebase point."""
-        supports = pack(solver.state.pool, self.problem.label_ptr)
-        arrays = {
-            "support_offset": supports.offset,
-            "support_alpha": supports.alpha,
-            "support_loss": supports.losses,
-            "support_used": supports.used,
-            "support_label": supports.label,
-            "label_offset": supports.label_offset,
-            "block_gap": solver.state.gap,
-            "average": solver.state.z,
-            "average_ell": solver.state.z_ell,
-            "centre": solver.centre,
-            "mean": solver.mean,
-            "counters": solver.state.counters,
-            "trace": trace_rows(solver),
-            "path_points": np.empty((0, 0)),
-            "path_vectors": np.empty((0, 0)),
-            "path_cells": np.empty((0, 0)),
-        }
-        scalars = None
-        if self.sides is not None:
-            kept, scalars = self.sides.packed()
-            arrays |= kept
+    def commit(self, solver: Method) -> None:
+        """Commit the state of the method and of the rule."""
+        arrays, method_attrs = solver.packed()
+        rule_arrays, rule_attrs = self.rule.packed()
         attrs = {
             "format_version": FORMAT_VERSION,
-            "two_sided": scalars,
             "trace_columns": list(TRACE),
-            "counts": dataclasses.asdict(solver.at),
-            "rng": solver.rng.bit_generator.state,
-            "start": None if self.start is None else scalars_of(self.start),
+            "method": {"name": solver.options.method, **method_attrs},
+            "rule": rule_attrs,
+            "start": None if self.start is None else self.start.scalars(),
             "snapshots": self.snapshots.commit(),
         }
         segment = None
         if self.finished:
             segment = {
-                "arrays": stack([record(b) for b in self.finished]),
+                "arrays": stack([b.record() for b in self.finished]),
                 "attrs": {"format_version": FORMAT_VERSION},
             }
-        self.store.commit(arrays, _json_safe(attrs), segment)
+        specs = [ArraySpec(*spec) for spec in (*solver.specs, *self.rule.specs)]
+        self.store.commit(specs, {**arrays, **rule_arrays}, attrs, segment)
         self.finished.clear()
         self.last_commit = time.monotonic()
-        self.observe(arrays["trace"])
+        self.observe(trace_rows(solver))
+
+
+def _restored(
+    problem: Problem, options: MethodOptions, path: PathOptions, commit: Commit, seed: int, spread: Spread
+) -> tuple[Any, PathRule, PathStart | None]:
+    """The method, the rule and the start of a commit."""
+    nothing, attrs = np.empty(0), dict(commit.attrs["method"])
+    start = commit.attrs["start"]
+    start = None if start is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **start)
+    found = method(attrs.pop("name"))
+    own_primal = not path.is_path
+    solver = found.restored(problem, options, seed, commit.arrays, attrs, own_primal=own_primal, spread=spread)
+    return solver, rule_of(path).restored(path, start, commit.arrays, commit.attrs["rule"]), start
+
+
+def _attributes(
+    solver: Method, rule: PathRule, path: PathOptions, start: PathStart | None, status: Status, key: str
+) -> dict[str, Any]:
+    """The attributes of path.zarr."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "key": key,
+        "status": status.value,
+        "status_meanings": [s.value for s in Status],
+        "kind": path.kind,
+        "rule": path.rule if path.is_path else GIVEN,
+        "method": solver.options.method,
+        "eps": path.eps if path.is_path else path.tolerance,
+        "relative": path.relative,
+        "kappa": path.kappa,
+        "lambda_min": path.lambda_min if start is None else lowest(path, start, rule.floor),
+        "certified": path.kind != "heuristic" and solver.certifies,
+        "dual_point": solver.certifies,
+        "between": rule.between,
+        "own_primal": solver.rewrites_w,
+        "n": solver.problem.n,
+        "d": solver.problem.d,
+        **({} if start is None else start.scalars()),
+    }
+
+
+def _solved(segments: Sequence[Place], last: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+    """Numbers of all breakpoints, by falling lambda: what `PathRule.model` is given."""
+    names = ("lambda", "lambda_low", "gap", "hinge", "loss_dual", "norm2")
+    parts = [read_group(segment, names)[0] for segment in segments] + ([] if last is None else [dict(last)])
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    order = np.argsort(-columns["lambda"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}
 
 
 def _first_limit(segments: Sequence[Place], finished: list[Breakpoint]) -> Status:
@@ -251,48 +258,6 @@ def _first_limit(segments: Sequence[Place], finished: list[Breakpoint]) -> Statu
     return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
 
 
-def trace_rows(solver: Solver) -> np.ndarray:
+def trace_rows(solver: Method) -> np.ndarray:
     """The trace as an array, (rows, len(TRACE))."""
     return np.array(solver.trace, dtype=float).reshape(-1, len(TRACE))
-
-
-def _restored(
-    problem: Problem, options: SolverOptions, path: PathOptions, commit: Commit, seed: int
-) -> tuple[Solver, PathStart | None]:
-    """The solver at a committed rebase point."""
-    a, attrs = commit.arrays, commit.attrs
-    supports = Supports(
-        a["support_offset"],
-        a["support_alpha"],
-        a["support_loss"],
-        a["support_used"],
-        a["support_label"],
-        a["label_offset"],
-    )
-    state = restored_state(problem, supports, options.averaging != "none")
-    state.gap[:], state.z[:], state.z_ell[:] = a["block_gap"], a["average"], a["average_ell"]
-    state.counters[:] = a["counters"]
-    rng = np.random.default_rng(0)
-    rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
-    solver = Solver(problem, options, state, rng, seed, fresh=True, own_primal=not path.is_path)
-    solver.at = Counts(**attrs["counts"])
-    solver.centre, solver.mean = a["centre"], a["mean"]
-    solver.trace = [tuple(row) for row in a["trace"].tolist()]
-    start = None
-    if attrs["start"] is not None:
-        nothing = np.empty(0)
-        start = PathStart(labels=nothing, losses=nothing, psi=nothing, **attrs["start"])
-    return solver, start
-
-
-def _restored_sides(commit: Commit) -> TwoSided | None:
-    """What a two-sided path had committed."""
-    scalars = commit.attrs.get("two_sided")
-    return None if scalars is None else TwoSided.unpacked(commit.arrays, scalars)
-
-
-def _json_safe(attrs: dict[str, Any]) -> dict[str, Any]:
-    """PCG64's state is two 128-bit integers, which JSON readers may round: kept as text."""
-    rng = dict(attrs["rng"])
-    rng["state"] = {k: str(v) for k, v in rng["state"].items()}
-    return {**attrs, "rng": rng}

@@ -14,7 +14,7 @@ can therefore commit nothing more.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from storage.files import (
     write_json,
 )
 from storage.integrity import sealed, unsealed
-from storage.layout import FORMAT_VERSION, PATH, STATE, read_group, write_group
+from storage.layout import FORMAT_VERSION, PATH, ArraySpec, read_group, write_group
 from storage.pointer import Pointer
 
 log = logging.getLogger("gapwise.storage")
@@ -99,9 +99,18 @@ class CommitStore:
         )
 
     def commit(
-        self, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], segment: Mapping[str, Any] | None
+        self,
+        specs: Sequence[ArraySpec],
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        segment: Mapping[str, Any] | None,
     ) -> None:
         """Commit a state and, if there are any, the breakpoints that were finished since the last commit.
+
+        Parameters
+        ----------
+        specs : sequence of ArraySpec
+            The arrays of the state; `arrays` has all of them.
 
         Raises
         ------
@@ -119,7 +128,7 @@ class CommitStore:
             segments.append({"name": path.name, "checksum": tree_checksum(aside(path))})
             publish(path)
         path = once(self.folder / f"g{number:06d}.zarr")
-        write_group(aside(path), STATE, arrays, attrs)
+        write_group(aside(path), tuple(specs), arrays, attrs)
         sidecar = sealed(
             {
                 "format_version": FORMAT_VERSION,

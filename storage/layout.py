@@ -14,7 +14,7 @@ import zarr
 
 from storage.backend import Location, backend
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Of everything on disk. A state of another version is an error, never a guess."""
 
 CHUNK_ELEMENTS = 1 << 18
@@ -35,22 +35,6 @@ SUPPORTS = (
     ArraySpec("support_loss", ("atom",), "f8", "task loss of the labelling"),
     ArraySpec("support_label", ("label",), "label", "labels of all atoms, end to end"),
     ArraySpec("label_offset", ("atom_edge",), "i8", "labels of atom a are label_offset[a]:label_offset[a + 1]"),
-)
-
-STATE = (
-    ArraySpec("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),
-    ArraySpec("support_used", ("atom",), "i8", "step at which the labelling was last chosen"),
-    *SUPPORTS,
-    ArraySpec("block_gap", ("block",), "f8", "last known block gaps; inf where never computed"),
-    ArraySpec("average", ("average_feature",), "f8", "running sum of the weighted average (DESIGN 2.4)"),
-    ArraySpec("average_ell", ("two",), "f8", "the same for the mean loss of the dual point"),
-    ArraySpec("centre", ("centre_feature",), "f8", "proximal centre y of an accelerated solve; empty for plain ones"),
-    ArraySpec("mean", ("mean_feature",), "f8", "mean of an accelerated solve's points, which it certifies; or empty"),
-    ArraySpec("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
-    ArraySpec("path_points", ("point", "point_column"), "f8", "solved points a two-sided path still needs; see Point"),
-    ArraySpec("path_vectors", ("point", "point_feature"), "f8", "their w; psi~ for the point w = 0"),
-    ArraySpec("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: the columns of CELLS"),
-    ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),
 )
 
 _BREAKPOINT = ("breakpoint",)
@@ -82,14 +66,21 @@ CELLS = (
     ArraySpec("cell_interval", _CELL, "i8", "k: between breakpoints k - 1 and k; above 0 is w = 0, alone for -1"),
     ArraySpec("cell_low", _CELL, "f8", "least lambda of the cell"),
     ArraySpec("cell_high", _CELL, "f8", "largest lambda of the cell; infinite for the first"),
-    ArraySpec("cell_primal", ("cell", "side"), "f8", "t: w(lambda) = t_0 w above + t_1 w below"),
+    ArraySpec(
+        "cell_primal", ("cell", "side"), "f8", "t: w(lambda) = min(1, scale / lambda) (t_0 w above + t_1 w below)"
+    ),
+    ArraySpec("cell_scale", _CELL, "f8", "scale: infinite where w does not depend on lambda within the cell"),
+)
+"""The model of every lambda of a path, besides PATH; by falling lambda."""
+
+CELL_CERTIFICATES = (
     ArraySpec(
         "cell_dual", ("cell", "side"), "f8", "tau: shares of the dual points above and below, the rest on the truth"
     ),
     ArraySpec("cell_inner", _CELL, "f8", "<w above, w below>"),
     ArraySpec("cell_dual_inner", _CELL, "f8", "<q above, q below>, q = lambda w; psi~ for w = 0"),
 )
-"""Of a two-sided path, besides PATH; by falling lambda."""
+"""What certifies the cells of a two-sided path."""
 
 TRACE = (ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),)
 
@@ -123,7 +114,7 @@ MEASURES = ("train_*", "test_*")
 
 
 EVALUATED = "evaluated_"
-"""Before the names of measures at all lambdas where a two-sided path was evaluated, breakpoints and others, and before
+"""Before the names of measures at all lambdas where a path was evaluated, breakpoints and others, and before
 `lambda`, which says where; dimension evaluated."""
 
 

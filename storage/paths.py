@@ -14,7 +14,7 @@ from storage.backend import Location, backend, location
 class SolvedPath(xr.Dataset):
     """``path.zarr`` as it is stored, with the model between breakpoints.
 
-    Dimensions: breakpoint, feature, block, cell (of a two-sided path), and those of the supports; ``lambda`` is a
+    Dimensions: breakpoint, feature, block, cell (of a path), and those of the supports; ``lambda`` is a
     coordinate of breakpoint. Attributes say rule, eps, status and what else the path was solved with.
     """
 
@@ -56,9 +56,7 @@ class SolvedPath(xr.Dataset):
 
     def _mixture(self) -> Callable[[float], dict[int, float]]:
         """lambda -> {breakpoint: its share in w(lambda)}."""
-        if self.attrs["kind"] not in ("regpath", "heuristic"):
-            return self._solved_only
-        return self._of_cells if self.attrs["rule"] == "two_sided" else self._of_one
+        return self._of_cells if "cell_low" in self else self._solved_only
 
     def _solved_only(self, lam: float) -> dict[int, float]:
         lams = self["lambda"].values
@@ -70,25 +68,13 @@ class SolvedPath(xr.Dataset):
         return {b: 1.0}
 
     def _of_cells(self, lam: float) -> dict[int, float]:
-        """two_sided: t_a w_a + t_b w_b with the cell's t."""
+        """min(1, scale / lambda) (t_0 w_above + t_1 w_below) of the cell that lambda is in."""
         low = self["cell_low"].values
         self._check(lam, float(low[-1]))
         c = int(np.argmax(low <= lam))
         k, t = int(self["cell_interval"][c]), self["cell_primal"].values[c]
-        return {k - 1: float(t[0]), k: float(t[1])}
-
-    def _of_one(self, lam: float) -> dict[int, float]:
-        """one_sided and paper: the breakpoint at or above lambda; above all of them the first, scaled."""
-        lams, low = self["lambda"].values, self["lambda_low"].values
-        self._check(lam, float(low[-1]))
-        if lam <= lams[0]:
-            return {int(np.searchsorted(-lams, -lam, side="right")) - 1: 1.0}
-        if self.attrs["rule"] == "paper":
-            return {0: float(lams[0]) / lam}
-        if lam >= self.attrs["lam_top"]:
-            return {}
-        fall, norm2 = self.attrs["hinge_at_zero"] - float(self["hinge"][0]), float(self["norm2"][0])
-        return {0: min(max(fall / (lam * norm2), 0.0), 1.0) if norm2 > 0.0 else 1.0}
+        size = min(1.0, float(self["cell_scale"][c]) / lam)
+        return {k - 1: size * float(t[0]), k: size * float(t[1])}
 
     def _check(self, lam: float, low: float) -> None:
         if not lam > 0.0 or lam < low:

@@ -11,6 +11,7 @@ import zarr
 from storage.backend import Location
 from storage.files import aside, make_durable, publish
 from storage.layout import (
+    CELL_CERTIFICATES,
     CELLS,
     EVALUATED,
     LOSSES,
@@ -59,8 +60,8 @@ def write_path(
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
     Written aside and renamed. The result does not depend on how the breakpoints were divided into segments. With
-    `cells` (arrays of CELLS), which count breakpoints by falling lambda, breakpoints are put into that order; what they
-    have of atoms and labels stays in the order they were solved.
+    `cells` (arrays of CELLS, and of CELL_CERTIFICATES where there are any), which count breakpoints by falling lambda,
+    breakpoints are put into that order; what they have of atoms and labels stays in the order they were solved.
     """
     shapes = [{name: array.shape for name, array in open_group(s).arrays()} for s in segments]
     dtypes = {}
@@ -78,8 +79,8 @@ def write_path(
         if spec.name == "label_offset":
             rows -= len(shapes) - 1
         target[spec.name] = create_array(group, spec, (rows, *shapes[0][spec.name][1:]), dtypes[spec.name])
-    if cells is not None:
-        for spec in CELLS:
+    for spec in (*CELLS, *CELL_CERTIFICATES):
+        if cells and spec.name in cells:
             create_array(group, spec, cells[spec.name].shape, cells[spec.name].dtype)[...] = cells[spec.name]
     lams = [read_group(s, ("lambda",))[0]["lambda"] for s in segments] + ([] if last is None else [last["lambda"]])
     rank = np.empty(sum(map(len, lams)), np.int64)
@@ -98,7 +99,7 @@ def write_path(
             else:
                 where = slice(breakpoint, breakpoint + rows)
                 values = array + atom if name == "support_offset" else array
-                if cells is None:
+                if not cells:
                     target[name][where] = values
                 else:
                     target[name].oindex[rank[where]] = values

@@ -56,13 +56,13 @@ class SnapshotParts:
                 )
         return read_group(self.folder / self.parts[-1]["name"])[0] if self.parts else {}
 
-    def append(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Write one more part, arrays of `storage.layout.SNAPSHOTS`."""
+    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write one more part: a row a snapshot, under the names of `storage.layout.SNAPSHOTS`."""
+        arrays = {spec.name: np.asarray([row[spec.name] for row in rows], spec.dtype) for spec in SNAPSHOTS}
         make_directory(self.folder)
         path = once(self.folder / f"p{len(self.parts):06d}.zarr")
         write_group(aside(path), SNAPSHOTS, arrays, {})
-        rows = int(arrays["breakpoint"].size)
-        self.parts.append({"name": path.name, "checksum": tree_checksum(aside(path)), "rows": rows})
+        self.parts.append({"name": path.name, "checksum": tree_checksum(aside(path)), "rows": len(rows)})
         publish(path)
 
     def join(self, target: Location, attrs: Mapping[str, Any]) -> None:

@@ -28,11 +28,12 @@ from pipeline.config.run_options import (
     TrackingOptions,
     expect,
 )
-from stages.solver.options import PathOptions, SolverOptions
+from stages.solver.methods import method_options, methods
+from stages.solver.options import MethodOptions, PathOptions, check_one_of
 from storage.backend import backend, location
 
-KEY_FORMAT = 2
-"""Part of every key: raise it when what a stage writes changes its meaning."""
+KEY_FORMAT = 3
+"""Part of every key, equal to `storage.layout.FORMAT_VERSION`: raise both when what a stage writes changes its meaning."""
 CONF = Path(__file__).resolve().parents[2] / "conf"
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {
@@ -61,7 +62,7 @@ class Settings:
     """Everything one run needs to know, checked."""
 
     dataset: dict[str, Any]
-    solver: SolverOptions
+    solver: MethodOptions
     path: PathOptions
     compute: ComputeOptions
     tracking: TrackingOptions
@@ -77,8 +78,6 @@ class Settings:
         """What decides the numbers: data set, solver, path, seed. Not the preset's name, not a time limit."""
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        if self.solver.batch_size == 1:  # the plain loop: runs made before there was a choice keep their keys
-            del solver["batch_size"]
         science = {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
         # they change no number, but a run that left none cannot stand for one that was to
         return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science
@@ -105,7 +104,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
-    solver = typed("solver", cfg.solver, SolverOptions())
+    solver = typed("solver", cfg.solver, _method_options(cfg.solver))
     expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     return Settings(
         dataset=_dataset(cfg.dataset),
@@ -120,6 +119,17 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         experiment=experiment,
         overrides=tuple(overrides),
     )
+
+
+def _method_options(cfg: DictConfig) -> MethodOptions:
+    """The options of the method that `solver.method` names, all at their defaults; ConfigError lists the methods."""
+    name = str(cfg.get("method", "bcfw"))
+    try:
+        check_one_of("solver.method", name, methods())
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    options: MethodOptions = method_options(name)
+    return options
 
 
 def explain(error: Exception) -> str:

@@ -1,7 +1,7 @@
-"""A solved lambda from its labellings and weights alone, for `verify` (DESIGN 2.5, 2.6, 3.3).
+"""A solved lambda from its labellings and weights alone.
 
-Code of its own: it shares the structures with the solver and nothing else. The dual point, w, an exact pass and every
-number that a certificate rests on are computed here once more, in another way and another order of summation.
+The dual point, w, an exact pass and every number that a certificate rests on are computed here once more, in another way and
+another order of summation than the solver's.
 """
 
 from __future__ import annotations
@@ -178,16 +178,25 @@ def rebuild(
     stored: np.ndarray,
     own: bool,
     spread: Spread = HERE,
+    *,
+    dual: bool = True,
 ) -> Rebuilt:
-    """Breakpoint b, whose weights are `stored`; a w of its `own` is no function of its supports, and its gap is P - D."""
+    """Breakpoint b, whose weights are `stored`; a w of its `own` is no function of its supports, and its gap is P - D.
+
+    Without a `dual` point only the primal value is known; the rest is nan.
+    """
+    if not dual:
+        at, norm2 = float(arrays["lambda"][b]), float(np.sum(stored**2))
+        primal = primal_at(problem, stored, at, spread)
+        return Rebuilt(norm2, math.nan, primal - 0.5 * at * norm2, math.nan, 0.0, 0.0, primal, math.nan)
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
     w = stored if own else clip(problem, point.v)
     gap, hinge = exact(problem, w, point.mu, point.ell, spread)
     mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
     primal = 0.5 * lam * norm2 + hinge
-    dual = dual_at(problem, mean_ell, point.v, lam)
+    value = dual_at(problem, mean_ell, point.v, lam)
     error = 0.0 if own else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
-    return Rebuilt(norm2, primal - dual if own else gap, hinge, mean_ell, point.simplex_error, error, primal, dual)
+    return Rebuilt(norm2, primal - value if own else gap, hinge, mean_ell, point.simplex_error, error, primal, value)
 
 
 def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:

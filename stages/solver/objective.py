@@ -1,12 +1,13 @@
-"""Primal and dual objectives, and the certificate of a solved lambda (DESIGN 2.1, 2.5)."""
+"""Primal and dual objectives, and the certificate of a solved lambda."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stages.problems.protocol import Problem
+if TYPE_CHECKING:
+    from stages.problems.protocol import Problem
 
 
 class Certificate(NamedTuple):

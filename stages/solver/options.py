@@ -1,6 +1,7 @@
-"""Named choices of the solver and of the path, as a user writes them; checked here, turned into flags in `loop`.
+"""Options as a user writes them, checked here: those of all methods, of block-coordinate methods, and of the path.
 
-Every choice is independent of the others: "BCPFW + gap sampling + cache" is a YAML preset, not a class.
+Every choice is independent of the others: "BCPFW + gap sampling + cache" is a YAML preset, not a class. What only one method
+or one path rule knows is declared in its own file.
 """
 
 from __future__ import annotations
@@ -24,20 +25,40 @@ class Status(StrEnum):
 SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
 STEPS = ("fw", "pairwise", "away", "best")
 CACHES = ("none", "gap")
-AVERAGES = ("none", "weighted")
-SCHEDULES = ("steps", "accelerated", "multiplane_half")
-PATHS = ("regpath", "heuristic", "grid", "single")
-RULES = ("one_sided", "two_sided", "paper")
+KINDS = ("regpath", "heuristic", "grid", "single")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
 
-def _check(name: str, value: Any, ok: bool, expected: str) -> None:
+def check(name: str, value: Any, ok: bool, expected: str) -> None:
+    """ValueError that names the key unless `ok`."""
     if not ok:
         raise ValueError(f"{name}: expected {expected}, got {value!r}")
 
 
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    _check(name, value, value in choices, "one of " + ", ".join(choices))
+def check_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """ValueError that names the key and lists the choices."""
+    check(name, value, value in choices, "one of " + ", ".join(choices))
+
+
+@dataclass
+class MethodOptions:
+    """What every method has: its name, and when it stops."""
+
+    name: str = "bcpfw_gap_cache"
+    """Name of the preset, for run directories and tables."""
+    method: str = "bcfw"
+    """The file of `stages/solver/methods` that solves."""
+    max_passes: float = math.inf
+    """Effective passes (oracle calls of steps and of gap passes / n) per value of lambda."""
+    max_oracle_calls: float = math.inf
+    """Per value of lambda."""
+    max_seconds: float = math.inf
+    """Seconds of solving of the whole stage, over all attempts."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        for name in ("max_passes", "max_oracle_calls", "max_seconds"):
+            check(f"solver.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0 (or .inf)")
 
 
 @dataclass
@@ -51,86 +72,28 @@ class CacheOptions:
     """Labellings kept per block; those with alpha > 0 are never evicted."""
 
     def check(self) -> None:
-        _one_of("solver.cache.kind", self.kind, CACHES)
-        _check("solver.cache.F", self.F, self.F >= 0, "a number >= 0")
-        _check("solver.cache.nu", self.nu, self.nu >= 0, "a number >= 0")
-        _check("solver.cache.capacity", self.capacity, self.capacity >= 1, "an integer >= 1")
+        """Raises ValueError naming the key."""
+        check_one_of("solver.cache.kind", self.kind, CACHES)
+        check("solver.cache.F", self.F, self.F >= 0, "a number >= 0")
+        check("solver.cache.nu", self.nu, self.nu >= 0, "a number >= 0")
+        check("solver.cache.capacity", self.capacity, self.capacity >= 1, "an integer >= 1")
 
 
 @dataclass
-class AccelerationOptions:
-    """The proximal-point wrapper over cached passes (DESIGN 2.8)."""
+class BlockOptions(MethodOptions):
+    """What block-coordinate methods have in common."""
 
-    c: float = 0.036
-    """kappa = c sqrt(lambda Lambda), Lambda the data's own scale; see `accelerated.kappa_of`."""
-    rounds: int = 2
-    """Moves a visit: between the block's own atoms after the first."""
-    cached_passes: int = 2
-    """Cached passes between two recentrings."""
-    inner_target: float = 0.55
-    """The inner loop ends when its gap is below this share of the exact pass's; a lower one where kappa is large."""
-    skip_share: float = 0.07
-    """A block whose gap is below this share of the mean one sits out three visits."""
-    unused_passes: int = 15
-    """Labellings without weight not chosen for this many exact passes are dropped."""
-
-    def check(self) -> None:
-        for name in ("c", "rounds", "cached_passes", "inner_target", "unused_passes"):
-            _check(f"solver.acceleration.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
-        _check("solver.acceleration.skip_share", self.skip_share, self.skip_share >= 0, "a number >= 0")
-
-
-@dataclass
-class SolverOptions:
-    """One member of the block-coordinate Frank-Wolfe family, and when it stops."""
-
-    name: str = "bcpfw_gap_cache"
-    """Name of the preset, for run directories and tables."""
-    schedule: str = "steps"
-    """`steps`: one block after another as the sampler says, exact passes in between. `accelerated` and
-    `multiplane_half`: exact passes alternate with passes over the cache alone, with and without momentum."""
-    acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
-    sampler: str = "gap"
-    degree: float = 1.0
-    """Gap sampling draws block i with probability proportional to g_i ** degree; greedy is `max_gap`."""
     step: str = "pairwise"
     cache: CacheOptions = field(default_factory=CacheOptions)
-    refresh_every: int = 10
-    """Effective passes between exact gap passes; 0: only to confirm convergence."""
-    batch_size: int = 1
-    """Blocks drawn at a time, whose oracles are called at the same w, side by side (`minibatch`)."""
-    batch_step: bool = False
-    """One batch Frank-Wolfe step over all blocks after each exact gap pass."""
-    averaging: str = "none"
     rebase_steps: int = 0
-    """Steps between rebase points (DESIGN 3.2); 0: ten per block."""
-    max_passes: float = math.inf
-    """Effective passes (oracle calls of steps and of gap passes / n) per value of lambda."""
-    max_oracle_calls: float = math.inf
-    """Per value of lambda."""
-    max_seconds: float = math.inf
-    """Seconds of solving of the whole stage, over all attempts."""
+    """Steps between points where the state can be committed; 0: ten per block."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        _one_of("solver.sampler", self.sampler, SAMPLERS)
-        _one_of("solver.step", self.step, STEPS)
-        _one_of("solver.averaging", self.averaging, AVERAGES)
+        super().check()
+        check_one_of("solver.step", self.step, STEPS)
         self.cache.check()
-        self.acceleration.check()
-        _one_of("solver.schedule", self.schedule, SCHEDULES)
-        _check("solver.batch_size", self.batch_size, self.batch_size >= 1, "an integer >= 1")
-        if self.schedule != "steps":
-            _check("solver.batch_size", self.batch_size, self.batch_size == 1, f"1, for schedule={self.schedule}")
-            _check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for schedule={self.schedule}")
-            _check("solver.averaging", self.averaging, self.averaging == "none", f"none, for schedule={self.schedule}")
-        if self.batch_step:
-            _check("solver.averaging", self.averaging, self.averaging == "none", "none, for batch_step=true")
-        _check("solver.degree", self.degree, self.degree > 0, "a number > 0")
-        _check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
-        _check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
-        for name in ("max_passes", "max_oracle_calls", "max_seconds"):
-            _check(f"solver.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0 (or .inf)")
+        check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
 
 
 @dataclass
@@ -139,12 +102,13 @@ class PathOptions:
 
     kind: str = "regpath"
     rule: str = "one_sided"
+    """The file of `stages/solver/path` that finds the breakpoints of a regpath or heuristic path."""
     eps: float = 0.1
     kappa: float = 0.0
-    """A breakpoint is solved to kappa eps. 0: the rule's own, 0.7 for `two_sided`, 0.9 for the others."""
+    """A breakpoint is solved to kappa eps; 0: the rule's own share."""
     lambda_min: float = 0.0
     """The path may stop here although it is not at its end; the certificate then holds from here up. At 0 a path over
-    data that are not separable ends at 1e-12 of its top."""
+    data that are not separable ends at a small share of its top."""
     lambdas: list[float] = field(default_factory=list)
     """Of a grid, in the order they are solved."""
     lam: float = 0.01
@@ -152,38 +116,37 @@ class PathOptions:
     tolerance: float = 0.1
     """Duality gap at which a grid point or a single solve is done."""
     relative: bool = False
-    """`tolerance` is on gap / dual instead; on a two-sided path `eps` is on gap / primal."""
+    """`tolerance` is on gap / dual instead; on a path whose rule allows it, `eps` is on gap / primal."""
     warm_start: str = "keep_dual"
     max_breakpoints: int = 100_000
 
     def __post_init__(self) -> None:
-        if self.kappa == 0.0:
-            self.kappa = 0.7 if self.rule == "two_sided" else 0.9
+        from stages.solver.path.rule import path_rule, rules
+
+        if self.kappa == 0.0 and self.rule in rules():
+            self.kappa = path_rule(self.rule).kappa
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        _one_of("path.kind", self.kind, PATHS)
-        _one_of("path.rule", self.rule, RULES)
-        _one_of("path.warm_start", self.warm_start, WARM_STARTS)
-        two_sided = self.is_path and self.rule == "two_sided"
-        _check(
-            "path.rule", self.rule, not two_sided or self.kind == "regpath", "one_sided or paper for a heuristic path"
-        )
-        _check(
-            "path.relative", self.relative, not self.relative or two_sided or not self.is_path, "path.rule=two_sided"
-        )
-        _check("path.eps", self.eps, 0 < self.eps < math.inf, "a number > 0")
-        _check("path.kappa", self.kappa, 0 < self.kappa < 1, "a number in (0, 1); 0 for the rule's own")
-        _check("path.lambda_min", self.lambda_min, self.lambda_min >= 0, "a number >= 0")
-        _check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
-        decreasing = all(a >= b for a, b in zip(self.lambdas, self.lambdas[1:], strict=False))
-        if self.kind == "grid" and self.warm_start == "keep_primal":
-            _check("path.lambdas", self.lambdas, decreasing, "decreasing values, for warm_start=keep_primal")
-        _check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
-        _check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
+        from stages.solver.path.rule import path_rule, rules
+
+        check_one_of("path.kind", self.kind, KINDS)
+        check_one_of("path.rule", self.rule, rules())
+        check_one_of("path.warm_start", self.warm_start, WARM_STARTS)
+        check("path.eps", self.eps, 0 < self.eps < math.inf, "a number > 0")
+        check("path.kappa", self.kappa, 0 < self.kappa < 1, "a number in (0, 1); 0 for the rule's own")
+        check("path.lambda_min", self.lambda_min, self.lambda_min >= 0, "a number >= 0")
+        check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
+        check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
+        check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
         if self.kind == "grid":
             ok = len(self.lambdas) > 0 and all(0 < value < math.inf for value in self.lambdas)
-            _check("path.lambdas", self.lambdas, ok, "a list of numbers > 0")
+            check("path.lambdas", self.lambdas, ok, "a list of numbers > 0")
+            decreasing = all(a >= b for a, b in zip(self.lambdas, self.lambdas[1:], strict=False))
+            ok = decreasing or self.warm_start != "keep_primal"
+            check("path.lambdas", self.lambdas, ok, "decreasing values, for warm_start=keep_primal")
+        if self.is_path:
+            path_rule(self.rule).check(self)
 
     @property
     def is_path(self) -> bool:

@@ -1,7 +1,7 @@
-"""The state of a solve: what is committed, and what is derived from it by one function in a fixed order (DESIGN 3.2).
+"""The running state of a block-coordinate method: what is committed, and what is derived from it in a fixed order.
 
 Committed: the pool of labellings, gaps, counters, the averages. Derived: mu, ell, u, w and the sampling tree. At a rebase
-point the running solver replaces its own derived quantities by those that `derive` makes, so that going on, resuming and
+point the running method replaces its own derived quantities by those that `derive` makes, so that going on, resuming and
 never having committed are the same computation to the last bit.
 """
 
@@ -16,7 +16,7 @@ from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length
 from stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from stages.solver.distances import no_distances
-from stages.solver.loop import Batch, State
+from stages.solver.loop import State
 from stages.solver.sampling import tree_size
 from stages.solver.step import clip_into
 from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
@@ -93,7 +93,6 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
         z_ell=np.zeros(2),
         counters=np.zeros(N_COUNTERS, np.int64),
         curvature=np.zeros(2),
-        batch=Batch(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty((0, 0), problem.truth.dtype)),
     )
 
 
@@ -111,7 +110,7 @@ def derive(problem: Problem, state: State, scale: float, centre_share: np.ndarra
     scale : float
         1 / ((lambda + kappa) n).
     centre_share : (d,) array, optional
-        kappa y / (lambda + kappa) of a proximal subproblem (DESIGN 2.8).
+        kappa y / (lambda + kappa) of a proximal subproblem (`methods.accelerated`).
     """
     state.u[:] = 0.0 if centre_share is None else centre_share
     derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u)

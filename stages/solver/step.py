@@ -1,7 +1,10 @@
-"""What happens at a visit of one block: scores, a corner, a direction, a step with exact line search (DESIGN 2.1-2.3, 2.8).
+"""One block-coordinate step: scores, corner, direction, line search, move, bookkeeping (LJ13 Alg. 4; O16 Alg. 2, 3, 5).
 
-`visit` is the general one; `cached_visit` moves weight between labellings that the block has already, without scoring
-any other. Both are compiled into the loop of `loop`, which draws the blocks.
+`step` takes a corner from the max-oracle or the cache and moves the block towards it; `cached_step` moves weight between
+labellings that the block already has, without calling the oracle. `loop` draws the blocks and calls them.
+
+All quantities live in the local coordinates of block i: theta = B_i^T w, h(y) = L_i(y) + <theta, m_i(y)>, and
+base = sum_y alpha_i(y) h(y) = ell_i + <theta, mu_i>, so that the block gap is (max_y h(y) - base) / n.
 """
 
 from __future__ import annotations
@@ -16,10 +19,7 @@ from stages.solver.codes import (
     CACHE_FIRST,
     CACHE_ONLY,
     CACHED_STEPS,
-    COLLECT,
-    MOVE,
     ORACLE_CALLS,
-    RATE,
     SKIPPED_VISITS,
     STEPS,
 )
@@ -38,6 +38,9 @@ from stages.solver.distances import measure
 from stages.solver.sampling import MAX_GAP, tree_set, weight_of
 from stages.solver.supports import drop_inactive, find, insert
 
+PART = {**PLAIN, "inline": "always"}
+"""Options of the parts of a step: numba puts them into the step before it compiles, as if written there."""
+
 
 @njit(**PLAIN)
 def clip_into(u, lower, upper, w):
@@ -47,170 +50,210 @@ def clip_into(u, lower, upper, w):
 
 
 @njit(**PLAIN)
-def visit(P, S, flags, i, k, theta_all, delta_all, y_all, scratch):
-    """One visit of block i: scores, a corner, a direction, a step; `flags.rounds` times. The arrays are workspace.
+def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
+    """One step of block i, or `flags.rounds` of them: the first towards a corner, more between the block's own atoms.
 
-    In a mini-batch this is one phase of the visit, and block i is entry k of `S.batch`, or becomes it if it is set aside.
+    The arrays are workspace.
     """
-    visiting = flags.corner != RATE
-    if visiting:
-        S.counters[STEPS] += 1
-    pool, n = S.pool, S.ell.size
-    boxed = P.lower.size > 0
+    S.counters[STEPS] += 1
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
-    # ell + <theta, mu> is also sum_y alpha(y) h(y) over the atoms, and pairwise moves need no mu
-    by_mu = flags.step != PAIRWISE and S.by_mu[i] == 1
-    length = P.label_ptr[i + 1] - P.label_ptr[i]
-    y = y_all[:length]
+    y = y_all[: P.label_ptr[i + 1] - P.label_ptr[i]]
+    by_mu = reads_mu(S, flags, i)
+
     P.scores(i, S.w, theta)
     for turn in range(flags.rounds):
-        base = S.ell[i] + dot(theta, mu) if by_mu else 0.0
-
-        # the best cached and the worst active corner
-        best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
-        if flags.cache or flags.step != FW or not by_mu:
-            s = pool.head[i]
-            while s >= 0:
-                h = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
-                if h > h_best:
-                    best, h_best = s, h
-                if pool.alpha[s] > 0.0:
-                    active += 1
-                    if not by_mu:
-                        base += pool.alpha[s] * h
-                    if h < h_away:
-                        away, h_away = s, h
-                s = pool.next[s]
-
-        # the corner: from the cache if that improves enough (O16 3.3), else from the max-oracle
-        cached = turn > 0 or flags.corner == CACHE_ONLY
-        choosing = flags.cache and (flags.corner == CACHE_FIRST or flags.corner == COLLECT)
-        if choosing and not cached and best >= 0 and h_best > base:
-            known = S.gap[i]
-            cached = known < np.inf and h_best - base >= max(flags.F * n * known, flags.nu * flags.exact_total)
-        if flags.corner == COLLECT and not cached:
-            S.batch.block[k] = i
-            tree_set(S.tree, flags.sampler == MAX_GAP, i, 0.0)  # not drawn again until its oracle has answered
-            S.counters[STEPS] -= 1
-            return
-        if flags.corner == MOVE:
-            target, h, loss = S.batch.slot[k], -np.inf, 0.0
-            if target >= 0:
-                loss = pool.losses[target]
-                h = loss + P.value(i, theta, pool.labels[target, :length])
-        elif cached:
-            target, h, loss = best, h_best, pool.losses[best]
+        base, best, h_best, away, h_away, active = score_atoms_of(P, S, flags, i, theta, mu, by_mu, y.size)
+        if turn > 0 or flags.corner == CACHE_ONLY:
+            target, h, loss = best, h_best, S.pool.losses[best]
             S.counters[CACHED_STEPS] += 1
-            if flags.corner == CACHE_ONLY and turn == 0:
-                S.gap[i] = max(h - base, 0.0) / n
-                if S.gap[i] < flags.skip_below:
-                    S.skip[i] = SKIPPED_VISITS
+            if turn == 0:
+                note_cached_gap(S, flags, i, h - base)
+        elif flags.corner == CACHE_FIRST and cache_promises_enough(S, flags, i, best, h_best - base):
+            target, h, loss = best, h_best, S.pool.losses[best]
+            S.counters[CACHED_STEPS] += 1
         else:
-            if flags.corner == RATE:
-                loss = S.batch.losses[k]
-                for j in range(length):
-                    y[j] = S.batch.labels[k, j]
-            else:
-                loss = P.max_oracle(i, theta, y, scratch)
-            h = loss + P.value(i, theta, y)
-            S.counters[ORACLE_CALLS] += 1
-            S.gap[i] = max(h - base, 0.0) / n
-            weight = S.gap[i] if flags.sampler < 2 else weight_of(S.gap[i], flags.degree)
-            tree_set(S.tree, flags.sampler == MAX_GAP, i, weight)
-            target = find(pool, i, y, loss)
-            if target < 0 and h > base:
-                target = insert(pool, i, y, loss, flags.capacity)
+            loss = P.max_oracle(i, theta, y, scratch)
+            target, h = note_answer(P, S, flags, i, theta, y, loss, base)
         if target >= 0:
-            pool.used[target] = S.counters[STEPS]
-        if flags.corner == RATE:
-            S.batch.slot[k] = target
-            break
+            S.pool.used[target] = S.counters[STEPS]
 
-        # the direction: a move of one kind, and a step along it
-        kind = flags.step
-        if kind == AWAY:
-            kind = AWAY if active > 1 and base - h_away > h - base else FW
-        gamma, gamma_max, slope_taken, norm2_taken = 0.0, 0.0, 0.0, 0.0
-        if target >= 0 or kind == AWAY:
-            first, last = (FW, AWAY) if kind == BEST else (kind, kind)
-            most = 0.0
-            for candidate in range(first, last + 1):
-                if candidate == AWAY and active < 2:
-                    continue
-                if candidate == FW:
-                    slope = h - base
-                elif candidate == PAIRWISE:
-                    slope = h - h_away
-                else:
-                    slope = base - h_away
-                if slope <= 0.0:
-                    continue
-                y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
-                if candidate == PAIRWISE:
-                    norm2 = pair_norm2(P, i, y_to, y_from, delta)
-                else:
-                    write_direction(P, i, candidate, mu, pool, by_mu, y_to, y_from, delta)
-                    norm2 = P.norm2(i, delta)
-                top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
-                step = line_search(slope, norm2, flags.scale, top)
-                improvement = gain(step, slope, norm2, flags.scale)
-                if improvement > most:
-                    most, kind, gamma, gamma_max = improvement, candidate, step, top
-                    slope_taken, norm2_taken = slope, norm2
-        y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
-        if flags.step == BEST and gamma > 0.0 and kind != AWAY:  # a later candidate has overwritten it
-            if kind == PAIRWISE:
-                pair_norm2(P, i, y_to, y_from, delta)
-            else:
-                write_direction(P, i, kind, mu, pool, by_mu, y_to, y_from, delta)
-
+        kind, gamma, gamma_max, slope, norm2 = best_move(
+            P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, y.size
+        )
         if gamma <= 0.0:
             break
-        if kind == FW:
-            dl = loss - S.ell[i]
-        elif kind == PAIRWISE:
-            dl = loss - pool.losses[away]
-        else:
-            dl = S.ell[i] - pool.losses[away]
-        if by_mu and kind == PAIRWISE:
-            P.add(i, y_to, gamma, mu)
-            P.add(i, y_from, -gamma, mu)
-        elif by_mu:
-            for j in range(mu.size):
-                mu[j] += gamma * delta[j]
-        S.ell[i] += gamma * dl
-        update_weights(pool, i, kind, target, away, gamma, gamma_max)
-        if kind == PAIRWISE:
-            pair_push(P, i, -gamma * flags.scale, y_to, y_from, delta, S.u)
-        else:
-            P.push(i, -gamma * flags.scale, delta, S.u)
-        if boxed:
-            clip_into(S.u, P.lower, P.upper, S.w)
+        move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, y.size)
         if turn + 1 < flags.rounds:
-            if kind == PAIRWISE and not boxed:
-                pair_follow(P, i, -gamma * flags.scale, y_to, y_from, S.w, theta, delta)
+            follow(P, S, flags, i, kind, target, away, gamma, theta, delta, y.size)
+        S.curvature[0] += norm2
+        S.curvature[1] += slope
+    end_step(S, flags, i)
+
+
+@njit(**PART)
+def reads_mu(S, flags, i):
+    """Whether block i reads its stored mu_i; pairwise moves need none, and blocks with few atoms recompute it."""
+    return flags.step != PAIRWISE and S.by_mu[i] == 1
+
+
+@njit(**PART)
+def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
+    """(base, best cached slot, its h, worst active slot, its h, active atoms) of block i; a slot is -1 for none."""
+    pool = S.pool
+    base = S.ell[i] + dot(theta, mu) if by_mu else 0.0
+    best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
+    if flags.cache or flags.step != FW or not by_mu:
+        s = pool.head[i]
+        while s >= 0:
+            h = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
+            if h > h_best:
+                best, h_best = s, h
+            if pool.alpha[s] > 0.0:
+                active += 1
+                if not by_mu:
+                    base += pool.alpha[s] * h
+                if h < h_away:
+                    away, h_away = s, h
+            s = pool.next[s]
+    return base, best, h_best, away, h_away, active
+
+
+@njit(**PART)
+def cache_promises_enough(S, flags, i, best, improvement):
+    """Whether the best cached labelling improves by at least max(F g_i, (nu / n) g), the gaps last known (O16 Alg. 5)."""
+    known, n = S.gap[i], S.ell.size
+    if not flags.cache or best < 0 or improvement <= 0.0:
+        return False
+    return known < np.inf and improvement >= max(flags.F * n * known, flags.nu * flags.exact_total)
+
+
+@njit(**PART)
+def note_cached_gap(S, flags, i, improvement):
+    """Record the gap of block i over its cached labellings; a small one makes cached passes skip the block for a while."""
+    S.gap[i] = max(improvement, 0.0) / S.ell.size
+    if S.gap[i] < flags.skip_below:
+        S.skip[i] = SKIPPED_VISITS
+
+
+@njit(**PART)
+def note_answer(P, S, flags, i, theta, y, loss, base):
+    """Record an oracle's answer y: the block gap, the sampling weight, a slot in the pool. Returns (slot or -1, h(y))."""
+    h = loss + P.value(i, theta, y)
+    S.counters[ORACLE_CALLS] += 1
+    S.gap[i] = max(h - base, 0.0) / S.ell.size
+    tree_set(S.tree, flags.sampler == MAX_GAP, i, weight_of(S.gap[i], flags.degree))
+    target = find(S.pool, i, y, loss)
+    if target < 0 and h > base:
+        target = insert(S.pool, i, y, loss, flags.capacity)
+    return target, h
+
+
+@njit(**PART)
+def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length):
+    """(kind, gamma, gamma_max, slope, ||B_i delta||^2) of the move that improves the dual most; gamma = 0 if none does.
+
+    Of the kinds that `flags.step` allows: towards the corner `target` (FW), from the worst active atom `away` to it
+    (pairwise), or away from that atom. For moves other than pairwise, `delta` holds the direction afterwards.
+    """
+    pool = S.pool
+    kind = flags.step
+    if kind == AWAY:
+        kind = AWAY if active > 1 and base - h_away > h - base else FW
+    gamma, gamma_max, slope_taken, norm2_taken = 0.0, 0.0, 0.0, 0.0
+    y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+    if target >= 0 or kind == AWAY:
+        first, last = (FW, AWAY) if kind == BEST else (kind, kind)
+        most = 0.0
+        for candidate in range(first, last + 1):
+            if candidate == AWAY and active < 2:
+                continue
+            if candidate == FW:
+                slope = h - base
+            elif candidate == PAIRWISE:
+                slope = h - h_away
             else:
-                P.scores(i, S.w, theta)
-        S.curvature[0] += norm2_taken
-        S.curvature[1] += slope_taken
-        S.z_ell[1] += gamma * dl / n
-        if flags.average:
-            t = float(S.counters[AVERAGED] + 1)
-            late = 0.5 * t * (t - 1.0)
-            if kind == PAIRWISE:
-                pair_push(P, i, -gamma * flags.scale * late, y_to, y_from, delta, S.z)
+                slope = base - h_away
+            if slope <= 0.0:
+                continue
+            if candidate == PAIRWISE:
+                norm2 = pair_norm2(P, i, y_to, y_from, delta)
             else:
-                P.push(i, -gamma * flags.scale * late, delta, S.z)
-            S.z_ell[0] += late * gamma * dl / n
-    if visiting:
-        S.counters[AVERAGED] += 1
-        if not flags.cache:
-            drop_inactive(pool, i)
+                write_direction(P, i, candidate, mu, pool, by_mu, y_to, y_from, delta)
+                norm2 = P.norm2(i, delta)
+            top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
+            length_taken = line_search(slope, norm2, flags.scale, top)
+            improvement = gain(length_taken, slope, norm2, flags.scale)
+            if improvement > most:
+                most, kind, gamma, gamma_max = improvement, candidate, length_taken, top
+                slope_taken, norm2_taken = slope, norm2
+    if flags.step == BEST and gamma > 0.0 and kind != AWAY:  # a later candidate has overwritten delta
+        if kind == PAIRWISE:
+            pair_norm2(P, i, y_to, y_from, delta)
+        else:
+            write_direction(P, i, kind, mu, pool, by_mu, y_to, y_from, delta)
+    return kind, gamma, gamma_max, slope_taken, norm2_taken
+
+
+@njit(**PART)
+def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, length):
+    """Move block i by gamma: alpha, mu, ell, u, w, and the running averages (LJ13 3.4)."""
+    pool, n = S.pool, S.ell.size
+    y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
+    if kind == FW:
+        dl = loss - S.ell[i]
+    elif kind == PAIRWISE:
+        dl = loss - pool.losses[away]
+    else:
+        dl = S.ell[i] - pool.losses[away]
+    if by_mu and kind == PAIRWISE:
+        P.add(i, y_to, gamma, mu)
+        P.add(i, y_from, -gamma, mu)
+    elif by_mu:
+        for j in range(mu.size):
+            mu[j] += gamma * delta[j]
+    S.ell[i] += gamma * dl
+    update_weights(pool, i, kind, target, away, gamma, gamma_max)
+    push_move(P, i, kind, -gamma * flags.scale, y_to, y_from, delta, S.u)
+    if P.lower.size > 0:
+        clip_into(S.u, P.lower, P.upper, S.w)
+    S.z_ell[1] += gamma * dl / n
+    if flags.average:
+        t = float(S.counters[AVERAGED] + 1)
+        late = 0.5 * t * (t - 1.0)
+        push_move(P, i, kind, -gamma * flags.scale * late, y_to, y_from, delta, S.z)
+        S.z_ell[0] += late * gamma * dl / n
+
+
+@njit(**PART)
+def push_move(P, i, kind, c, y_to, y_from, delta, u):
+    """u += c B_i delta of a move that `best_move` has just measured."""
+    if kind == PAIRWISE:
+        pair_push(P, i, c, y_to, y_from, delta, u)
+    else:
+        P.push(i, c, delta, u)
+
+
+@njit(**PART)
+def follow(P, S, flags, i, kind, target, away, gamma, theta, delta, length):
+    """theta <- B_i^T w after a move of block i."""
+    if kind == PAIRWISE and P.lower.size == 0:
+        y_to, y_from = S.pool.labels[target, :length], S.pool.labels[away, :length]
+        pair_follow(P, i, -gamma * flags.scale, y_to, y_from, S.w, theta, delta)
+    else:
+        P.scores(i, S.w, theta)
+
+
+@njit(**PART)
+def end_step(S, flags, i):
+    """Count the step in the average; without a cache, forget labellings that have no weight."""
+    S.counters[AVERAGED] += 1
+    if not flags.cache:
+        drop_inactive(S.pool, i)
 
 
 @njit(**PLAIN)
-def cached_visit(P, S, flags, i, theta_all, delta_all, slots_all, places_all, values_all):
+def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, places_all, values_all):
     """Pairwise moves between the labellings of block i's cache, `flags.rounds` of them; no oracle. Workspace as above."""
     S.counters[STEPS] += 1
     pool, n, squared = S.pool, S.ell.size, S.distances.squared

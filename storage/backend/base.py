@@ -23,9 +23,10 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any, ClassVar, Generic, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
 OTHER_SCHEMES = "*"
@@ -308,9 +309,15 @@ def _serving(scheme: str) -> Backend[Any]:
     return known.get(scheme.lower(), known[OTHER_SCHEMES])
 
 
+@cache
+def _local() -> Backend[Any]:
+    """The backend of paths, without importing the others."""
+    return cast(Backend[Any], import_module(f"{__package__}.local").LocalBackend())
+
+
 def backend(where: L) -> Backend[L]:
     """The backend that serves `where`."""
-    return _serving(where.scheme if isinstance(where, UrlPath) else "file")
+    return _serving(where.scheme) if isinstance(where, UrlPath) else _local()
 
 
 def location(where: str | Location) -> Location:

@@ -11,12 +11,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from storage.backend.base import SCHEME, Backend
 from storage.backend.locks import flocked
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class LocalBackend(Backend[Path]):
@@ -115,6 +116,8 @@ class LocalBackend(Backend[Path]):
         return where
 
     def load_array(self, where: Path) -> np.ndarray:
+        import numpy as np  # which a run that is complete does not need
+
         return np.load(where, mmap_mode="r", allow_pickle=False)
 
     def zarr_store(self, where: Path, read_only: bool) -> Any:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
+from configs import composed
+from equality import assert_same_path
 from locations import files_of
-from solved import assert_same_results as assert_same_path
 
 from pipeline.config.settings import CONF
 from pipeline.run import run
@@ -49,9 +49,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(data: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> Location:
     """Run in this process; the run's place."""
     monkeypatch.chdir(data)
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        cfg = compose("config", [*WORDS, f"run.root={root}"])
-    assert run(cfg) == 0
+    assert run(composed(*WORDS, f"run.root={root}")) == 0
     return the_run(location(root))
 
 

@@ -8,19 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
-from omegaconf import DictConfig, OmegaConf
+from configs import composed
+from omegaconf import OmegaConf
 
 from pipeline.config.run_options import ConfigError, RunOptions
 from pipeline.config.settings import CONF, Settings, on_this_machine, read
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent
-
-
-def composed(*overrides: str) -> DictConfig:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        return compose("config", list(overrides))
 
 
 def with_data(*overrides: str) -> Settings:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hydra import compose, initialize_config_dir
+from configs import composed
 from omegaconf import OmegaConf
 
-from pipeline.config.settings import CONF, read
+from pipeline.config.settings import read
 from pipeline.export import EXPORTS
 from pipeline.rundir import locked
 from pipeline.stage_graph import GRAPH
@@ -53,8 +53,7 @@ def test_stages__need_those_before_them() -> None:
 
 
 def test_params__are_the_science_of_a_run() -> None:
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        settings = read(compose("config", ["snapshots.every_passes=1"]))
+    settings = read(composed("snapshots.every_passes=1"))
     stages = dvc_yaml()["stages"]
     tracked = [param for stage in stages.values() for param in stage.get("params", [])]
     assert set(tracked) == set(settings.science)

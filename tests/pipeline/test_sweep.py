@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hydra import compose, initialize_config_dir
+from configs import composed
 
 from pipeline.config.run_options import ConfigError
 from pipeline.config.settings import CONF
@@ -132,13 +132,9 @@ def test_sweep__refuses_what_it_does_not_know(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("experiment", SWEEPS)
 def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
-    def composed(words: list[str]):
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            return compose("config", words)
-
     given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1"]
-    options = sweep_options(composed(given))
-    jobs = plan(options, given, composed, 626, {}, experiment)
+    options = sweep_options(composed(*given))
+    jobs = plan(options, given, lambda words: composed(*words), 626, {}, experiment)
     each = max(len(options.lambdas), 1) * max(len(options.tolerances), 1) * len(options.seeds)
     assert len(jobs) == len(options.variants) * each + len(options.paths)
     assert len({job.settings.run_key({}) for job in jobs}) == len(jobs)
@@ -150,17 +146,13 @@ def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
 
 
 def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
-    def composed(words: list[str]):
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            return compose("config", words)
-
     options = SweepOptions(
         variants={"a": ["solver=bcfw_gap", "path=single"], "b": ["path=single", "path.relative=true"]},
         paths={"p": ["path=regpath", "path.eps=0.2"]}, lambdas=["1/n"], tolerances=[0.1, 1e-3], seeds=[3, 4], passes=7,
     )  # fmt: skip
     options.check()
     given = ["dataset=ocr", "dataset.root=x", "run.until=solve"]
-    *solves, path = plan(options, given, composed, 5, {}, "x")
+    *solves, path = plan(options, given, lambda words: composed(*words), 5, {}, "x")
     assert [(job.variant, job.tolerance, job.seed) for job in solves] == [
         (name, tolerance, seed) for seed in (3, 4) for tolerance in (0.1, 1e-3) for name in ("a", "b")
     ]
@@ -171,7 +163,7 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
     assert solves[2].name == "a λ=1/n tolerance=0.001 seed=3"
     assert (path.name, path.settings.path.kind, path.settings.path.eps, path.seed) == ("p seed=3", "regpath", 0.2, 3)
     assert (path.settings.solver.max_passes, path.settings.run.until) == (float("inf"), "verify")
-    (only,) = plan(dataclasses.replace(options, only=["p"]), given, composed, 5, {}, "x")
+    (only,) = plan(dataclasses.replace(options, only=["p"]), given, lambda words: composed(*words), 5, {}, "x")
     assert only.variant == "p"
 
 
@@ -189,13 +181,9 @@ def test_sweep_options__name_the_key(wrong: dict, message: str) -> None:
 
 
 def test_plan__refuses_the_same_run_twice() -> None:
-    def composed(words: list[str]):
-        with initialize_config_dir(str(CONF), version_base="1.3"):
-            return compose("config", words)
-
     options = SweepOptions(variants={"a": []}, seeds=[1, 1])
     with pytest.raises(ConfigError, match="asked for twice"):
-        plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], composed, 3, {}, "x")
+        plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], lambda words: composed(*words), 3, {}, "x")
 
 
 def test_band__is_the_median_between_the_extremes() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import optimum, primal_value
-from single import LAM, never, solver_of
+from single import ACCELERATED_LAM as LAM
+from single import accelerated_of, never
 from tiny import TINY, multiclass
 
 from stages.solver.methods import accelerated
@@ -20,7 +21,7 @@ SCHEDULES = ("accelerated", "multiplane_half")
 @pytest.mark.parametrize("own_primal", [True, False])
 def test_accelerated__reaches_the_optimum(name, schedule, own_primal):
     problem = TINY[name]()
-    solver = solver_of(problem, schedule, own_primal=own_primal)
+    solver = accelerated_of(problem, schedule, own_primal=own_primal)
     status, point = solver.solve(1e-6, never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
@@ -36,7 +37,7 @@ def test_accelerated__reaches_the_optimum(name, schedule, own_primal):
 def test_accelerated__certificate_of_any_pair_is_exact(name):
     """P(w) - D(alpha) = sum of the exact block gaps at w + the excess, in the middle of a proximal problem."""
     problem = TINY[name]()
-    solver = solver_of(problem)
+    solver = accelerated_of(problem)
     seen = 0
 
     def boundary(solver):
@@ -61,7 +62,7 @@ def test_accelerated__does_not_change_with_the_scale_of_features():
     for s in (1.0, 64.0):
         problem = multiclass()
         scaled = problem._replace(x=problem.x * s, norms2=problem.norms2 * s * s)
-        solver = solver_of(scaled, lam=LAM * s * s)
+        solver = accelerated_of(scaled, lam=LAM * s * s)
         solver.solve(1e-5, never)
         calls.append(solver.oracle_calls)
     assert calls[0] == calls[1]
@@ -71,7 +72,7 @@ def test_accelerated__needs_fewer_exact_passes_than_plain_steps():
     problem = multiclass(n=60, width=12, classes=6)
     passes = {}
     for schedule in ("steps", "accelerated"):
-        solver = solver_of(problem, schedule, lam=1e-2)
+        solver = accelerated_of(problem, schedule, lam=1e-2)
         status, _ = solver.solve(1e-4, never)
         assert status is Status.CONVERGED
         passes[schedule] = solver.oracle_calls / problem.n
@@ -80,7 +81,7 @@ def test_accelerated__needs_fewer_exact_passes_than_plain_steps():
 
 def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
     problem = TINY["multiclass_cone"]()
-    solver = solver_of(problem)
+    solver = accelerated_of(problem)
 
     def boundary(solver):
         assert (solver.state.w >= problem.lower).all()
@@ -92,7 +93,7 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
 
 def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypatch):
     """Cached passes end as soon as their gap is below the share that `inner_target` and kappa allow."""
-    solver = solver_of(multiclass(n=60), lam=0.005)
+    solver = accelerated_of(multiclass(n=60), lam=0.005)
     assert inner_share(solver) == solver.options.acceleration.inner_target
     solver.options.acceleration.c = 3.0
     visit, cached_passes, left, seen = solver.visit, accelerated.cached_passes, [], []
@@ -126,7 +127,7 @@ def test_accelerated__solves_random_boxes(seed, schedule):
     lower, upper = np.where(np.isin(kind, (0, 1)), -np.inf, low), np.where(np.isin(kind, (0, 2)), np.inf, high)
     upper = np.where(kind == 3, lower, upper)
     problem = multiclass(seed, lower=lower, upper=upper)
-    solver = solver_of(problem, schedule)
+    solver = accelerated_of(problem, schedule)
     status, point = solver.solve(1e-6, never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from single import LAM, solver_of
+from single import ACCELERATED_LAM as LAM
+from single import accelerated_of
+from stages.solver.stepping import flags_of
 from tiny import TINY, feature_matrix, local
 
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
@@ -15,7 +17,6 @@ from stages.solver.objective import dual_value
 from stages.solver.options import Status
 from stages.solver.sampling import PERMUTATION
 from stages.solver.state import derive
-from stages.solver.stepping import flags_of
 from stages.solver.supports import pack, unpack
 
 
@@ -30,7 +31,7 @@ def slots_of(pool, i):
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_distances__are_those_of_the_joint_features(name):
     problem = TINY[name]()
-    solver = solver_of(problem)
+    solver = accelerated_of(problem)
     seen = 0
 
     def boundary(solver):
@@ -72,7 +73,7 @@ def test_room__keeps_what_is_known():
 def test_rounds__of_one_visit_solve_the_block(name):
     """Many moves between the labellings of a block, scores following by distances: then fresh scores agree."""
     problem = TINY[name]()
-    solver = solver_of(problem)
+    solver = accelerated_of(problem)
     solver.rebase()
     for _ in range(4):
         solver.make_room(problem.n)
@@ -94,7 +95,7 @@ def test_rounds__of_one_visit_solve_the_block(name):
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
     problem = TINY[name]()
-    solver = solver_of(problem, "multiplane_half")
+    solver = accelerated_of(problem, "multiplane_half")
     solver.rebase()
     S = solver.state
     values = []
@@ -118,7 +119,7 @@ def test_distances__do_not_depend_on_when_they_are_measured(name):
     """A pool that is packed and loaded again has forgotten all places."""
     problem, ends = TINY[name](), []
     for forgetful in (False, True):
-        solver = solver_of(problem)
+        solver = accelerated_of(problem)
 
         def boundary(solver, forgetful=forgetful):
             if forgetful:

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 
 import numpy as np
 import pytest
-from dense import optimum, primal_value
-from tiny import TINY
+from dense import best, primal_value
+from single import LAM, never, solver_of
+from tiny import TINY, instance
 
-from stages.solver.fixed_lambda import Solver
 from stages.solver.objective import squared_norm
-from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path.walk import begin
+from stages.solver.options import SAMPLERS, STEPS, SolverOptions, Status
 from stages.solver.state import derive
-
-LAM = 0.3
-
-
-@functools.cache
-def tiny(name):
-    return TINY[name]()
-
-
-@functools.cache
-def best(name):
-    return optimum(tiny(name), LAM)
-
-
-def solver_of(problem, lam=LAM, seed=0, **choices) -> Solver:
-    cache = CacheOptions(kind=choices.pop("cache", "none"), capacity=choices.pop("capacity", 50))
-    options = SolverOptions(cache=cache, **choices)
-    options.check()
-    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed)
-
-
-def never(solver):
-    return None
-
 
 MEMBERS = list(itertools.product(SAMPLERS, STEPS, ("none", "gap")))
 
@@ -46,7 +20,7 @@ MEMBERS = list(itertools.product(SAMPLERS, STEPS, ("none", "gap")))
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
 def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, step, cache):
-    problem = tiny(name)
+    problem = instance(name)
     # plain Frank-Wolfe is sublinear: it gets a tolerance that it can reach
     tolerance = 2e-3 if step == "fw" else 1e-6
     solver = solver_of(problem, sampler=sampler, step=step, cache=cache, max_passes=20000.0, refresh_every=2)
@@ -55,8 +29,8 @@ def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, 
     S = solver.state
     assert -1e-12 <= point.gap <= tolerance
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
-    assert point.dual <= best(name) + 1e-7
-    assert point.primal >= best(name) - 1e-7
+    assert point.dual <= best(name, LAM) + 1e-7
+    assert point.primal >= best(name, LAM) - 1e-7
     assert point.primal == pytest.approx(primal_value(problem, S.w, LAM), abs=1e-9)
     pool = S.pool
     for i in range(problem.n):
@@ -72,7 +46,7 @@ def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("cache", ["none", "gap"])
 def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, step, cache):
-    problem = tiny(name)
+    problem = instance(name)
     solver = solver_of(problem, sampler="uniform", step=step, cache=cache, rebase_steps=1, refresh_every=0)
     last, seen = -np.inf, []
 
@@ -100,7 +74,7 @@ def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, ste
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize("step", ["fw", "away", "best"])
 def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name, step):
-    problem, ends = tiny(name), []
+    problem, ends = instance(name), []
     for by_mu in (0, 1):
         solver = solver_of(problem, sampler="permutation", step=step, cache="gap", refresh_every=0)
         solver.rebase()
@@ -118,18 +92,18 @@ def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name
 
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_family__batch_step_ascends_and_converges(name):
-    problem = tiny(name)
+    problem = instance(name)
     solver = solver_of(problem, sampler="gap", step="fw", batch_step=True, refresh_every=1, max_passes=20000.0)
     status, point = solver.solve(1e-3, never)
     assert status is Status.CONVERGED
-    assert point.dual <= best(name) + 1e-7 <= point.primal + 2e-7
+    assert point.dual <= best(name, LAM) + 1e-7 <= point.primal + 2e-7
     duals = np.array(solver.trace)[:, 8]
     assert (np.diff(duals) >= -1e-12).all()
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_averaging__equals_the_naive_recursion(name):
-    problem = tiny(name)
+    problem = instance(name)
     solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", rebase_steps=1, refresh_every=0)
     solver.rebase()
     vs, ells = [], []
@@ -147,7 +121,7 @@ def test_averaging__equals_the_naive_recursion(name):
 
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_averaging__certificate_belongs_to_the_returned_weights(name):
-    problem = tiny(name)
+    problem = instance(name)
     solver = solver_of(problem, sampler="uniform", step="fw", averaging="weighted", refresh_every=1, max_passes=20000.0)
     status, point = solver.solve(2e-3, never)
     assert status is Status.CONVERGED
@@ -160,7 +134,7 @@ def test_averaging__certificate_belongs_to_the_returned_weights(name):
     ("limit", "status"), [({"max_passes": 3.0}, Status.PASS_LIMIT), ({"max_oracle_calls": 20.0}, Status.ORACLE_LIMIT)]
 )
 def test_limits__leave_their_status_and_a_certificate(limit, status):
-    problem = tiny("multiclass")
+    problem = instance("multiclass")
     solver = solver_of(problem, sampler="gap", step="fw", **limit)
     got, point = solver.solve(1e-12, never)
     assert got is status
@@ -168,7 +142,7 @@ def test_limits__leave_their_status_and_a_certificate(limit, status):
 
 
 def test_cache__saves_oracle_calls_and_keeps_its_capacity():
-    problem = tiny("multiclass")
+    problem = instance("multiclass")
     calls = {}
     for cache in ("none", "gap"):
         solver = solver_of(problem, lam=0.001, sampler="gap", step="pairwise", cache=cache, capacity=4)

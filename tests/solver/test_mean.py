@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 from dense import primal_value
-from single import LAM, never, solver_of
+from single import ACCELERATED_LAM as LAM
+from single import accelerated_of, never
 from tiny import TINY, multiclass
 
 from stages.solver.gaps import exact_gaps
@@ -16,7 +17,7 @@ from stages.solver.options import Status
 
 
 def test_note__weighs_points_by_rising_powers():
-    solver = solver_of(multiclass())
+    solver = accelerated_of(multiclass())
     points = np.random.default_rng(0).normal(size=(20, solver.problem.d))
     for point in points:
         solver.state.w[:] = point
@@ -30,7 +31,7 @@ def test_note__weighs_points_by_rising_powers():
 def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
     """At most P(w) - D(alpha), and that itself once the labellings that w violates most are in the cache."""
     problem = TINY[name]()
-    solver = solver_of(problem)
+    solver = accelerated_of(problem)
     seen = 0
 
     def boundary(solver):
@@ -55,7 +56,7 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
 
 def test_mean__is_what_is_certified_and_better_than_the_last_point():
     problem = multiclass(n=60, width=12, classes=6)
-    solver = solver_of(problem, lam=1e-2)
+    solver = accelerated_of(problem, lam=1e-2)
     pass_at, tried = solver.exact_pass, []
 
     def exact_pass():
@@ -77,7 +78,7 @@ def test_mean__is_what_is_certified_and_better_than_the_last_point():
 
 def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success():
     problem = multiclass(n=60, width=12, classes=6)
-    solver = solver_of(problem, lam=1e-2)
+    solver = accelerated_of(problem, lam=1e-2)
     tried = []
 
     def boundary(solver):
@@ -91,7 +92,7 @@ def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success():
 
 
 def test_known_gap__begins_the_mean_anew_where_the_last_point_is_better():
-    solver = solver_of(multiclass())
+    solver = accelerated_of(multiclass())
     solver.solve(1e-6, never)
     best = solver.weights.copy()
     solver.state = solver.state._replace(w=best)  # u stays
@@ -110,7 +111,7 @@ def test_known_gap__begins_the_mean_anew_where_the_last_point_is_better():
 def test_limits__certify_the_better_of_mean_and_last_point(seed):
     """Far from the tolerance, too, where the mean may lag behind."""
     problem = multiclass(seed, n=60, width=12, classes=6)
-    solver = solver_of(problem, lam=1e-2)
+    solver = accelerated_of(problem, lam=1e-2)
     solver.options.max_passes = 28.0
     last = []
 

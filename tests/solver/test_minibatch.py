@@ -2,53 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from dense import optimum, primal_value
+from dense import best, primal_value
 from python_task import Pairs
-from tiny import TINY, multiclass, python_oracle
+from single import LAM, never, solver_of
+from spreads import backwards, elsewhere, on_threads
+from stages.solver.fixed_lambda import Solver
+from stages.solver.methods.minibatch import run_batches
+from tiny import TINY, instance, multiclass, python_oracle
 
 from stages.parallel import HERE, Spread
 from stages.problems import build
 from stages.solver import stepping
 from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
-from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
-from stages.solver.methods.minibatch import run_batches
-from stages.solver.options import SAMPLERS, STEPS, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path.walk import begin
+from stages.solver.options import SAMPLERS, STEPS, Status
 from stages.solver.state import derive
 from stages.solver.supports import pack
-
-LAM = 0.3
-
-
-@functools.cache
-def tiny(name):
-    return TINY[name]()
-
-
-@functools.cache
-def best(name):
-    return optimum(tiny(name), LAM)
-
-
-def solver_of(problem, lam=LAM, seed=0, spread=HERE, **choices) -> Solver:
-    cache = CacheOptions(kind=choices.pop("cache", "none"))
-    options = SolverOptions(cache=cache, **choices)
-    options.check()
-    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, spread=spread)
-
-
-def never(solver):
-    return None
 
 
 def bits(solver: Solver) -> list[bytes]:
@@ -70,7 +46,7 @@ def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, a
         one = []
         for name in ("chain", "multiclass_cone", "segmentation"):
             choices = {"sampler": sampler, "step": step, "cache": cache, "averaging": averaging, "refresh_every": 3}
-            solver = solver_of(tiny(name), lam=0.01, rebase_steps=7, max_passes=8.0, **choices)
+            solver = solver_of(instance(name), lam=0.01, rebase_steps=7, max_passes=8.0, **choices)
             solver.solve(1e-9, never)
             one += bits(solver)
         found.append(one)
@@ -78,35 +54,13 @@ def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, a
     assert found[0] == found[1]
 
 
-def backwards(fn, ranges):
-    """The last range first."""
-    return [fn(*r) for r in ranges[::-1]][::-1]
-
-
-def on_threads(fn, ranges):
-    """All at once."""
-    with ThreadPoolExecutor(8) as pool:
-        return list(pool.map(lambda r: fn(*r), ranges))
-
-
-def elsewhere(problem):
-    """Other processes as far as the solver can tell: one block each, on threads, with a problem of their own."""
-    copy = type(problem)(*problem)
-
-    def call(fn, split, w, parts):
-        with ThreadPoolExecutor(8) as pool:
-            return list(pool.map(lambda part: fn(copy, w.copy(), np.asarray(part)), parts))
-
-    return Spread(elsewhere=call)
-
-
 @pytest.mark.parametrize("name", ["chain", "multiclass", "segmentation"])
 @pytest.mark.parametrize(("sampler", "cache"), [("gap", "gap"), ("uniform", "none")])
 def test_batches__do_not_depend_on_who_calls_the_oracles(name, sampler, cache) -> None:
     found = []
-    for spread in (HERE, Spread(backwards), Spread(on_threads), elsewhere(tiny(name))):
+    for spread in (HERE, Spread(backwards), Spread(on_threads), elsewhere(instance(name))):
         choices = {"sampler": sampler, "cache": cache, "batch_size": 3, "max_passes": 8.0}
-        solver = solver_of(tiny(name), lam=0.01, spread=spread, **choices)
+        solver = solver_of(instance(name), lam=0.01, spread=spread, **choices)
         solver.solve(1e-9, never)
         found.append(bits(solver))
     assert all(one == found[0] for one in found)
@@ -115,7 +69,7 @@ def test_batches__do_not_depend_on_who_calls_the_oracles(name, sampler, cache) -
 @pytest.mark.parametrize("name", ["chain_sparse", "multiclass_cone", "segmentation"])
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS[::3])
 def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, step, cache) -> None:
-    problem = tiny(name)
+    problem = instance(name)
     tolerance = 2e-3 if step == "fw" else 1e-6
     choices = {"sampler": sampler, "step": step, "cache": cache, "batch_size": 3}
     solver = solver_of(problem, max_passes=20000.0, refresh_every=2, **choices)
@@ -123,7 +77,7 @@ def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, s
     assert status is Status.CONVERGED
     assert -1e-12 <= point.gap <= tolerance
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
-    assert point.dual <= best(name) + 1e-7 <= point.primal + 2e-7
+    assert point.dual <= best(name, LAM) + 1e-7 <= point.primal + 2e-7
     assert point.primal == pytest.approx(primal_value(problem, solver.state.w, LAM), abs=1e-9)
     supports = pack(solver.state.pool, problem.label_ptr)
     assert supports.alpha.min() >= 0.0
@@ -134,7 +88,7 @@ def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, s
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("cache", ["none", "gap"])
 def test_batches__dual_never_falls_and_running_state_is_the_derived_one(name, step, cache) -> None:
-    problem = tiny(name)
+    problem = instance(name)
     size = problem.n - 1
     choices = {"sampler": "uniform", "step": step, "cache": cache, "refresh_every": 0}
     solver = solver_of(problem, lam=0.01, batch_size=size, rebase_steps=size + 1, **choices)
@@ -220,7 +174,7 @@ def test_batches__note_gaps_of_the_common_w_and_ask_no_more_than_they_must(sampl
 
 @pytest.mark.parametrize("cache", ["none", "gap"])
 def test_limits__hold_to_the_oracle_call(cache) -> None:
-    problem = tiny("multiclass")
+    problem = instance("multiclass")
     solver = solver_of(problem, lam=0.001, batch_size=5, cache=cache, max_oracle_calls=23, refresh_every=0)
     status, _ = solver.solve(1e-12, never)
     assert status is Status.ORACLE_LIMIT

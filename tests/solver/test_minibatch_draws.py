@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from single import solver_of
 from tiny import multiclass
 
-from stages.parallel import HERE, Spread
-from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, SolverOptions
-from stages.solver.path.walk import begin
-
-
-def solver_of(problem, spread=HERE, **choices):
-    cache = CacheOptions(kind=choices.pop("cache", "none"))
-    options = SolverOptions(cache=cache, refresh_every=0, **choices)
-    return begin(problem, options, PathOptions(kind="single", lam=0.01), None, 0, spread=spread)
+from stages.parallel import Spread
+from stages.solver.options import SAMPLERS, CacheOptions, SolverOptions
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -28,7 +22,7 @@ def test_batches__are_of_distinct_blocks_and_leave_the_tree_as_the_gaps_say(samp
         return [fn(problem, w, part) for part in parts]
 
     choices = {"sampler": sampler, "cache": cache, "rebase_steps": 50}
-    solver = solver_of(problem, spread=Spread(elsewhere=call), batch_size=8, **choices)
+    solver = solver_of(problem, 0.01, refresh_every=0, spread=Spread(elsewhere=call), batch_size=8, **choices)
     solver.rebase()
     if sampler in ("gap", "max_gap"):
         solver.state.gap[3:] = 0.01
@@ -46,7 +40,7 @@ def test_batches__are_of_distinct_blocks_and_leave_the_tree_as_the_gaps_say(samp
 
 def test_uniform_batches__are_drawn_without_favour() -> None:
     problem = multiclass(n=5)
-    solver = solver_of(problem, sampler="uniform", step="fw", batch_size=3, rebase_steps=3)
+    solver = solver_of(problem, 0.01, refresh_every=0, sampler="uniform", step="fw", batch_size=3, rebase_steps=3)
     seen = np.zeros((3, 5))
 
     def call(fn, split, w, parts):

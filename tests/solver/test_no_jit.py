@@ -15,6 +15,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from single import never
 from tiny import TINY
 
 from stages.init_path import init_path
@@ -23,10 +24,6 @@ from stages.solver.options import STEPS, CacheOptions, PathOptions, SolverOption
 from stages.solver.path.walk import begin
 
 TESTS = Path(__file__).resolve().parents[1] / "support"
-
-
-def never(solver):
-    return None
 
 
 def optimum(name: str, step: str) -> list[float]:

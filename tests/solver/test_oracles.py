@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from spreads import elsewhere
 from tiny import TINY
 
 from stages.parallel import FEW, MANY, Spread, block_ranges, task_ranges
@@ -11,18 +12,6 @@ from stages.solver.gaps import exact_gaps
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.oracles import corners_at
 from stages.solver.path.walk import begin
-
-
-def elsewhere(problem):
-    """Parts one by one, last part first, with w and blocks as a process of its own would get them."""
-
-    def call(fn, split, w, parts):
-        assert split == "train"
-        w = w.copy()
-        w.flags.writeable = False
-        return [fn(problem, w, np.array(part, np.int64)) for part in reversed(parts)][::-1]
-
-    return Spread(elsewhere=call)
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
@@ -38,7 +27,7 @@ def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
     assert (S.pool.counts > 1).any()
     for pool in (S.pool, None):  # from the atoms, and from mu
         here = exact_gaps(problem, S.w, S.mu, S.ell, pool=pool)
-        there = exact_gaps(problem, S.w, S.mu, S.ell, elsewhere(problem), pool)
+        there = exact_gaps(problem, S.w, S.mu, S.ell, elsewhere(problem, threads=1), pool)
         for a, b in zip(here, there, strict=True):
             assert a.tobytes() == b.tobytes()
 
@@ -50,7 +39,7 @@ def test_corners_at__answers_for_any_list_of_blocks(name):
     w = np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
     every = corners_at(problem, w, range(problem.n))
     blocks = np.array([problem.n - 1, 0, 2, 2])
-    for spread in (Spread(), elsewhere(problem)):
+    for spread in (Spread(), elsewhere(problem, threads=1)):
         for some, all_ in zip(corners_at(problem, w, blocks, spread), every, strict=True):
             np.testing.assert_array_equal(some, all_[blocks])
 

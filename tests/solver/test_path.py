@@ -8,6 +8,8 @@ import itertools
 import numpy as np
 import pytest
 from dense import optimum, primal_value
+from single import never
+from stages.solver.path.warm_start import keep_dual, keep_primal
 from tiny import TINY, multiclass
 
 from stages.init_path import init_path
@@ -15,14 +17,9 @@ from stages.problems import build
 from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.path.rules import gap_above, lower_end, shrinkage, worst_gap_above
 from stages.solver.path.walk import begin, check_choices, walk
-from stages.solver.path.warm_start import keep_dual, keep_primal
 
 EPS = 0.1
 LOWEST = 0.02
-
-
-def never(solver):
-    return None
 
 
 def walked(problem, cache="gap", **choices):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from spreads import backwards
 from tiny import all_labels
 
 from stages.evaluate import evaluate, predict
@@ -148,10 +149,6 @@ def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple
     first = evaluate(features, folder, report=lambda done, total, what: seen.append((done, total)))
     assert sorted(seen) == [(k, 4) for k in range(1, 5)]
     before = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
-
-    def backwards(fn, ranges):
-        results = {part: fn(*part) for part in reversed(ranges)}
-        return [results[part] for part in ranges]
 
     assert evaluate(features, folder, spread=Spread(backwards)) == first
     after = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}

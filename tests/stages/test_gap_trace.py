@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from solved import solved
 from tiny import TINY
 
 from stages.problems.protocol import Problem
 from stages.reports.gap_trace import gap_trace, read_gap_trace
-from stages.solve import solve
 from stages.solver.objective import dual_value
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
 from stages.solver.state import derive, restored_state
@@ -32,10 +32,10 @@ def options(problem: Problem, **choices) -> SolverOptions:
     return SolverOptions(**given)
 
 
-def solved(problem: Problem, place: Path, every: float = 1.0, **ways) -> Status:
-    solver = ways.pop("solver", None) or options(problem)
-    given = {"every_seconds": 1e9, "snapshot_passes": every, **ways}
-    return solve(problem, solver, GRID, place, key="k", seed=3, **given)
+def with_snapshots(
+    problem: Problem, run: Path, every: float = 1.0, solver: SolverOptions | None = None, **ways
+) -> Status:
+    return solved(problem, run, solver or options(problem), GRID, snapshot_passes=every, **ways)
 
 
 def after(calls: int) -> Callable[[], bool]:
@@ -54,7 +54,7 @@ def same(a: Path, b: Path, name: str) -> None:
 def test_gap_trace__is_the_exact_gap(tmp_path: Path, name: str) -> None:
     """Where an exact pass was made at the very point of a snapshot, both know its gap."""
     problem = TINY[name]()
-    solved(problem, tmp_path, 1e-9)
+    with_snapshots(problem, tmp_path, 1e-9)
     assert gap_trace(problem, tmp_path) > 6
     found, trace = read_gap_trace(tmp_path), read_trace(tmp_path)
     assert (found["gap"] >= -1e-12).all()
@@ -76,7 +76,10 @@ def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Pa
     solver = options(problem, schedule="accelerated", max_passes=40.0, cache=CacheOptions("gap"))
     met, means = 0, 0
     for calls in range(3, 7):
-        assert solved(problem, tmp_path, 1e-9, solver=solver, stop=after(1), every_seconds=0.0) is Status.INTERRUPTED
+        assert (
+            with_snapshots(problem, tmp_path, 1e-9, solver=solver, stop=after(1), every_seconds=0.0)
+            is Status.INTERRUPTED
+        )
         head = json.loads((tmp_path / "state" / "HEAD.json").read_text())
         a, attrs = read_group(tmp_path / "state" / f"g{head['generation']:06d}.zarr")
         counts = attrs["counts"]
@@ -96,7 +99,7 @@ def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Pa
 
 def test_snapshots__do_not_change_the_solve(tmp_path: Path) -> None:
     problem = TINY["chain"]()
-    assert solved(problem, tmp_path / "with") == solved(problem, tmp_path / "without", 0.0)
+    assert with_snapshots(problem, tmp_path / "with") == with_snapshots(problem, tmp_path / "without", 0.0)
     same(tmp_path / "with", tmp_path / "without", "path.zarr")
     assert not (tmp_path / "without" / "snapshots.zarr").exists()
     assert gap_trace(problem, tmp_path / "without") == 0
@@ -107,11 +110,11 @@ def test_snapshots__do_not_change_the_solve(tmp_path: Path) -> None:
 def test_snapshots__survive_interruptions(tmp_path: Path, calls: int, every_seconds: float) -> None:
     """Stopped after every few rebase points, committed at each of them or only there."""
     problem = TINY["chain"]()
-    solved(problem, tmp_path / "whole")
+    with_snapshots(problem, tmp_path / "whole")
     attempts = 0
     while True:
         attempts += 1
-        status = solved(problem, tmp_path / "parts", stop=after(calls), every_seconds=every_seconds)
+        status = with_snapshots(problem, tmp_path / "parts", stop=after(calls), every_seconds=every_seconds)
         if status is not Status.INTERRUPTED:
             break
         assert attempts < 50
@@ -124,30 +127,30 @@ def test_snapshots__survive_interruptions(tmp_path: Path, calls: int, every_seco
 def test_snapshots__past_the_last_commit_are_taken_again(tmp_path: Path) -> None:
     """A process that dies after writing a part and before the commit that would have listed it."""
     problem = TINY["chain"]()
-    solved(problem, tmp_path / "whole")
+    with_snapshots(problem, tmp_path / "whole")
     killed = tmp_path / "killed"
-    assert solved(problem, killed, stop=after(4)) is Status.INTERRUPTED
+    assert with_snapshots(problem, killed, stop=after(4)) is Status.INTERRUPTED
     (first,) = (killed / "snapshots").iterdir()
     late = first.with_name("p000001.zarr")
     late.mkdir()
     (late / "zarr.json").write_text("half")
     (killed / "snapshots" / ".tmp-p000002.zarr").mkdir()
-    assert solved(problem, killed) is not Status.INTERRUPTED
+    assert with_snapshots(problem, killed) is not Status.INTERRUPTED
     same(tmp_path / "whole", killed, "snapshots.zarr")
 
 
 def test_snapshots__that_are_damaged_are_an_error(tmp_path: Path) -> None:
     problem = TINY["chain"]()
-    assert solved(problem, tmp_path, stop=after(4)) is Status.INTERRUPTED
+    assert with_snapshots(problem, tmp_path, stop=after(4)) is Status.INTERRUPTED
     chunk = next(path for path in (tmp_path / "snapshots").rglob("weights/c/*/*") if path.is_file())
     chunk.write_bytes(chunk.read_bytes()[:-1])
     with pytest.raises(ValueError, match=r"p000000\.zarr: a part of the snapshots is missing or damaged"):
-        solved(problem, tmp_path)
+        with_snapshots(problem, tmp_path)
 
 
 def test_snapshots__are_as_far_apart_as_asked_for(tmp_path: Path) -> None:
     problem = TINY["chain"]()
-    solved(problem, tmp_path, 2.5)
+    with_snapshots(problem, tmp_path, 2.5)
     found = read_group(tmp_path / "snapshots.zarr")[0]
     assert found.keys() == {spec.name for spec in SNAPSHOTS}
     for b in (0, 1):
@@ -159,7 +162,7 @@ def test_snapshots__are_as_far_apart_as_asked_for(tmp_path: Path) -> None:
 def test_snapshots__refuse_averaging(tmp_path: Path) -> None:
     problem = TINY["chain"]()
     with pytest.raises(ValueError, match="snapshots are of w, not of its average"):
-        solved(problem, tmp_path, solver=options(problem, averaging="weighted"))
+        with_snapshots(problem, tmp_path, solver=options(problem, averaging="weighted"))
 
 
 def test_gap_trace__says_how_to_get_one(tmp_path: Path) -> None:

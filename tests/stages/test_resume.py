@@ -7,16 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from equality import assert_same_path
 from solved import (
     PATHS,
     SINGLE,
     StopAfter,
-    assert_same_results,
     options_of,
     path_of,
     solved,
     stopped_and_resumed,
 )
+from spreads import backwards
 from tiny import TINY, multiclass
 
 from stages.init_path import init_path
@@ -37,7 +38,7 @@ def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, ca
     assert whole in (Status.CONVERGED, Status.PASS_LIMIT)
     stops = np.random.default_rng(0).integers(1, 6, size=4)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 1
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
@@ -49,7 +50,7 @@ def test_resume__is_bit_equal_along_every_path(tmp_path: Path, name: str, kind: 
     assert breakpoints >= {"single": 1, "grid_relative": 2}.get(kind, 3)
     rng = np.random.default_rng(len(name))
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, rng.integers(0, 6, size=8)) >= 2
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper"])
@@ -59,7 +60,7 @@ def test_start__that_is_known_is_not_found_again_and_changes_no_bit(tmp_path: Pa
     start = init_path(problem, path)
     monkeypatch.setattr("stages.solve.init_path", None)
     assert solved(problem, tmp_path / "given", options, path, start=start) is Status.CONVERGED
-    assert_same_results(tmp_path / "found", tmp_path / "given")
+    assert_same_path(tmp_path / "found", tmp_path / "given")
 
 
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
@@ -72,7 +73,7 @@ def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: s
     assert np.any(np.diff(trace) > 0.0)
     stops = np.random.default_rng(len(name)).integers(0, 4, size=12)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 4
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
     lams = read_path(tmp_path / "parts" / "path.zarr", ("lambda",))[0]["lambda"]
     assert np.all(np.diff(lams) < 0.0)
 
@@ -86,7 +87,7 @@ def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, 
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     stops = np.random.default_rng(1).integers(1, 4, size=6)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 2
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,7 @@ def test_resume__is_bit_equal_with_every_other_choice(tmp_path: Path, choices) -
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     stops = np.random.default_rng(2).integers(1, 9, size=6)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 2
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.parametrize("kind", ["one_sided", "heuristic", "grid_keep_primal"])
@@ -122,7 +123,7 @@ def test_commits__at_every_point_or_never_give_the_same_bits(tmp_path: Path, mon
     points = []
     solved(problem, tmp_path / "always", options, path, every_seconds=0.0, report=points.append)
     assert len(made) == len(points) >= 5
-    assert_same_results(tmp_path / "never", tmp_path / "always")
+    assert_same_path(tmp_path / "never", tmp_path / "always")
 
 
 def test_resume__from_the_last_commit_of_a_process_that_died(tmp_path: Path) -> None:
@@ -143,16 +144,12 @@ def test_resume__from_the_last_commit_of_a_process_that_died(tmp_path: Path) -> 
     with pytest.raises(Killed):
         solved(problem, tmp_path / "parts", options, path, stop=DieAfter(6))
     solved(problem, tmp_path / "parts", options, path)
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_resume__does_not_depend_on_the_workers(tmp_path: Path) -> None:
     problem, options, path = multiclass(n=40), options_of(), path_of()
 
-    def backwards(fn, ranges):
-        results = {part: fn(*part) for part in reversed(ranges)}
-        return [results[part] for part in ranges]
-
     solved(problem, tmp_path / "whole", options, path)
     stopped_and_resumed(problem, tmp_path / "parts", options, path, [5, 9], spread=Spread(backwards))
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")

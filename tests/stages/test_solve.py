@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from equality import assert_same_path
 from solved import (
     PATHS,
     SINGLE,
     StopAfter,
-    assert_same_results,
     options_of,
     path_of,
     solved,
@@ -57,7 +57,7 @@ def test_time_limit__leaves_what_there_is_and_goes_on_when_given_more(tmp_path: 
     total = read_path(tmp_path / "whole" / "path.zarr")[0]["lambda"].size
     assert 1 <= arrays["lambda"].size < total
     assert solved(problem, parts, options_of(), path) is Status.CONVERGED
-    assert_same_results(tmp_path / "whole", parts)
+    assert_same_path(tmp_path / "whole", parts)
 
 
 def test_time_limit__before_the_first_breakpoint_commits_and_writes_no_path(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_time_limit__before_the_first_breakpoint_commits_and_writes_no_path(tmp_
     assert not (tmp_path / "parts" / "path.zarr").exists()
     assert solved(problem, tmp_path / "parts", options_of(), path) is Status.CONVERGED
     solved(problem, tmp_path / "whole", options_of(), path)
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_limits__of_given_lambdas_are_the_status_of_the_whole(tmp_path: Path, ki
     statuses = [attrs["status_meanings"][code] for code in arrays["status"]]
     assert statuses.count("PASS_LIMIT") == np.sum(arrays["gap"] > 0.03) > 0
     stopped_and_resumed(problem, tmp_path / "parts", options, path, [1, 2, 1, 2, 1, 2, 1])
-    assert_same_results(tmp_path / "whole", tmp_path / "parts")
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
 def test_complete__is_known_at_once(tmp_path: Path) -> None:

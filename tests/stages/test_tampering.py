@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from tiny import TINY
-from verified import copy_of, problem_of, solved
+from verified import copy_of, problem_of, run_of
 
 from stages.verify import CertificateError, verify
 
@@ -159,7 +159,7 @@ def test_verify__finds_weights_without_hinge_that_are_not_so(tmp_path: Path, wha
 
 
 def assert_found(kind: str, tamper: Callable, message: str, folder: Path) -> None:
-    run = copy_of(solved("multiclass", kind), folder)
+    run = copy_of(run_of("multiclass", kind), folder)
     tamper(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError) as error:
         verify(problem_of("multiclass", kind), run)
@@ -190,7 +190,7 @@ def test_verify__finds_a_top_that_is_too_low(tmp_path: Path, what: str) -> None:
 def test_verify__finds_a_gap_above_the_tolerance_it_claims(tmp_path: Path) -> None:
     """Every number as it is, and the promise a tenth of what was solved to."""
     for kind in ("grid", "relative"):
-        run = copy_of(solved("multiclass", kind), tmp_path / kind)
+        run = copy_of(run_of("multiclass", kind), tmp_path / kind)
         zarr.open_group(run / "path.zarr", mode="a").attrs["eps"] = 1e-6
         with pytest.raises(CertificateError, match=r"breakpoint 0.*the duality gap .* is above"):
             verify(TINY["multiclass"](), run)
@@ -200,7 +200,7 @@ def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, mon
     """Were the certificate's formula wrong, an exact pass between two breakpoints would say so."""
     from stages.verify import Audit
 
-    run = copy_of(solved("multiclass", "one_sided"), tmp_path)
+    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
     group = zarr.open_group(run / "path.zarr", mode="a")
     lams = group["lambda"][...]
     assert lams.size >= 6
@@ -213,7 +213,7 @@ def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, mon
 
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_verify__knows_a_primal_point_that_is_not_that_of_the_supports(tmp_path: Path, name: str) -> None:
-    run = copy_of(solved(name, "grid", schedule="accelerated"), tmp_path)
+    run = copy_of(run_of(name, "grid", schedule="accelerated"), tmp_path)
     assert verify(TINY[name](), run)["certified"]
     change("weights", (1, 0), lambda x: x + 0.1)(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError, match="breakpoint 1"):

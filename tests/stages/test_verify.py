@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import zarr
 from dense import optimum, primal_value
+from spreads import backwards
 from tiny import TINY
-from verified import copy_of, problem_of, solved
+from verified import copy_of, problem_of, run_of
 
 from stages.certify.recompute import rebuild_zero
 from stages.parallel import Spread
@@ -22,18 +23,18 @@ from storage.results import read_path
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid", "single"])
 def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
-    found = verify(TINY[name](), solved(name, kind))
+    found = verify(TINY[name](), run_of(name, kind))
     assert found["certified"]
     assert found["broken"] == []
     assert 0.0 < found["max_gap"] <= found["epsilon"] * (1 + 1e-7)
     assert found["max_rebuild_error"] < 1e-10
     assert found["max_simplex_error"] < 1e-10
     assert len(found["samples"]) == (20 if kind in ("one_sided", "two_sided", "paper") else 0)
-    assert json.loads((solved(name, kind) / "verify.json").read_text()) == found
+    assert json.loads((run_of(name, kind) / "verify.json").read_text()) == found
 
 
 def test_verify__passes_a_path_that_reaches_its_end() -> None:
-    run = solved("multiclass", "whole")
+    run = run_of("multiclass", "whole")
     found = verify(problem_of("multiclass", "whole"), run)
     assert found["certified"]
     assert found["lambda_low"] == 0.0
@@ -43,7 +44,7 @@ def test_verify__passes_a_path_that_reaches_its_end() -> None:
 
 
 def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
-    run = solved("multiclass", "two_sided_whole")
+    run = run_of("multiclass", "two_sided_whole")
     found = verify(problem_of("multiclass", "two_sided_whole"), run, samples=60)
     assert found["certified"]
     assert found["lambda_low"] == 0.0
@@ -52,14 +53,14 @@ def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
 
 
 def test_verify__passes_averages_and_relative_tolerances() -> None:
-    for run in (solved("multiclass", "single", averaging="weighted"), solved("multiclass", "relative")):
+    for run in (run_of("multiclass", "single", averaging="weighted"), run_of("multiclass", "relative")):
         assert verify(TINY["multiclass"](), run)["certified"]
 
 
 @pytest.mark.parametrize("rule", ["one_sided", "paper"])
 def test_verify__samples_bound_what_enumeration_finds(rule: str) -> None:
     """A sampled gap is P at some w less a dual value: at least what w's P exceeds the optimum by."""
-    problem, run = TINY["multiclass_cone"](), solved("multiclass_cone", rule)
+    problem, run = TINY["multiclass_cone"](), run_of("multiclass_cone", rule)
     arrays, _ = read_path(run / "path.zarr")
     for sample in verify(problem, run, samples=6, seed=4)["samples"]:
         b = int(np.searchsorted(-arrays["lambda"], -sample["lambda"], side="right")) - 1
@@ -80,7 +81,7 @@ def test_verify__zero_is_that_of_enumeration() -> None:
 
 
 def test_verify__heuristic_path_is_labelled_so_and_raises_nothing(tmp_path: Path) -> None:
-    run = copy_of(solved("multiclass", "heuristic"), tmp_path)
+    run = copy_of(run_of("multiclass", "heuristic"), tmp_path)
     assert verify(TINY["multiclass"](), run)["certified"] is False
     arrays = zarr.open_group(run / "path.zarr", mode="a")
     arrays["lambda_low"][0] = 1e-6
@@ -91,7 +92,7 @@ def test_verify__heuristic_path_is_labelled_so_and_raises_nothing(tmp_path: Path
 
 def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
     """The lambda that a limit left unfinished is claimed by nobody; those before it still are."""
-    run = solved("multiclass", "limited")
+    run = run_of("multiclass", "limited")
     arrays, attrs = read_path(run / "path.zarr")
     assert arrays["gap"][-1] > attrs["eps"]
     found = verify(TINY["multiclass"](), run)
@@ -103,10 +104,6 @@ def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
 
 
 def test_verify__does_not_depend_on_the_workers() -> None:
-    run, problem = solved("multiclass", "one_sided"), TINY["multiclass"]()
-
-    def backwards(fn, ranges):
-        results = {part: fn(*part) for part in reversed(ranges)}
-        return [results[part] for part in ranges]
+    run, problem = run_of("multiclass", "one_sided"), TINY["multiclass"]()
 
     assert verify(problem, run, spread=Spread(backwards)) == verify(problem, run)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
-from committed import IDENTITY, assert_is, commit, opened, state
+from committed import IDENTITY, STATE, assert_is, commit, opened, state
 
 from storage import layout
 from storage.commits import CommitStore, StateError
@@ -166,7 +166,7 @@ def test_commit__failing_in_an_array_file_keeps_the_committed_state(folder: Path
 def test_load__other_format_version_is_an_error(folder: Path) -> None:
     for file in folder.glob("*.json"):
         write_json(file, sealed({**read_json(file), "format_version": 99}))
-    with pytest.raises(StateError, match=r"format version 99, this program writes 2"):
+    with pytest.raises(StateError, match=r"format version 99, this program writes 3"):
         opened(folder).load()
 
 
@@ -182,7 +182,7 @@ def test_load__other_configuration_is_an_error_that_lists_what_differs(folder: P
 def test_load__identity_may_hold_lists_tuples_and_infinities(tmp_path: Path) -> None:
     identity = {"lambdas": (1.0, 0.1), "max_passes": float("inf"), "where": Path("/x"), "none": None}
     store = CommitStore(tmp_path / "state", identity)
-    store.commit(state(1), {}, None)
+    store.commit(STATE, state(1), {}, None)
     assert CommitStore(tmp_path / "state", identity).load() is not None
 
 

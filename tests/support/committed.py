@@ -9,14 +9,22 @@ from records import breakpoint_record
 
 from storage.backend import Location
 from storage.commits import Commit, CommitStore
-from storage.layout import STATE, open_group
+from storage.layout import SUPPORTS, ArraySpec, open_group
 from storage.results import stack
 
+STATE = (
+    *SUPPORTS,
+    ArraySpec("support_offset", ("block_edge",), "i8", "atoms of each block"),
+    ArraySpec("block_gap", ("block",), "f8", "block gaps"),
+    ArraySpec("rows", ("row", "column"), "f8", "something with two dimensions"),
+    ArraySpec("counters", ("counter",), "i8", "counts"),
+)
+"""Arrays of a method that there is not: storage takes any."""
 IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
 
 
 def state(number: int) -> dict[str, np.ndarray]:
-    """Any state of the layout, another one for each number; with the floats that text and rounding would spoil."""
+    """Arrays of STATE, other ones for each number, with floats that text and rounding would change."""
     rng = np.random.default_rng(number)
     arrays = {}
     for spec in STATE:
@@ -34,7 +42,7 @@ def attributes(number: int) -> dict[str, Any]:
 
 def commit(store: CommitStore, number: int, segment: bool = True) -> None:
     arrays = stack([breakpoint_record(number)]) if segment else None
-    store.commit(state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
+    store.commit(STATE, state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
 
 
 def assert_is(found: Commit | None, number: int) -> None:

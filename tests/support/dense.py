@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from scipy.optimize import minimize
-from tiny import all_labels
+from tiny import all_labels, instance
 
 from stages.problems.protocol import Problem
 
@@ -66,3 +68,9 @@ def optimum(problem: Problem, lam: float) -> float:
     )
     assert found.success, found.message
     return float(found.fun)
+
+
+@functools.cache
+def best(name: str, lam: float) -> float:
+    """The optimal objective value of a tiny instance."""
+    return optimum(instance(name), lam)

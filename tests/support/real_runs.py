@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import json
 import os
 import shutil
@@ -15,16 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import equality
 import pytest
 
 from storage.files import read_json
-from storage.layout import MEASURES
-from storage.results import read_path, read_trace
+from storage.results import read_path
 
 ROOT = Path(__file__).resolve().parents[2]
-SABOTAGE = Path(__file__).parent / "faults" / "sabotage"
-MEASURED = {"seconds", "timestamp_ms"}
-"""Columns that a clock has filled: all others are the same in every run."""
+SABOTAGE = ROOT / "tests" / "faults" / "sabotage"
 PATIENCE = 1200.0
 """Seconds: on a machine that has more to do, compiling alone takes minutes."""
 
@@ -144,18 +141,8 @@ def wait_for(process: subprocess.Popen[str], what: Callable[[], bool], seconds: 
 
 
 def assert_same_path(place: Place, expected: Place) -> None:
-    """Every array that solve left, and what verify found, are the same to the bit, but for what a clock measured."""
-    (a, a_attrs), (b, b_attrs) = (read_path(at.run / "path.zarr") for at in (place, expected))
-    assert a_attrs == b_attrs
-    names = {name for name in b if not any(fnmatch.fnmatchcase(name, pattern) for pattern in MEASURES)}
-    assert names <= a.keys()
-    for name in (a.keys() & b.keys()) - MEASURED:
-        assert a[name].dtype == b[name].dtype
-        assert a[name].shape == b[name].shape, name
-        assert a[name].tobytes() == b[name].tobytes(), name
-    trace, other = read_trace(place.run), read_trace(expected.run)
-    for name in trace.keys() - MEASURED:
-        assert trace[name].tobytes() == other[name].tobytes(), name
+    """Every array that solve left and what verify found are the same to the bit, and no scratch file is left."""
+    equality.assert_same_path(place.run, expected.run)
     assert (place.run / "verify.json").read_bytes() == (expected.run / "verify.json").read_bytes()
     left = [path for path in place.run.rglob("*") if path.name.startswith((".tmp-", ".old-"))]
     assert left == []

@@ -1,19 +1,35 @@
-"""A solver at one lambda, for tests of the schedules."""
+"""Solvers at one lambda, and the boundary that never stops them."""
 
 from __future__ import annotations
 
-from stages.problems.protocol import Problem
+from typing import Any
+
 from stages.solver.fixed_lambda import Solver
+
+from stages.parallel import HERE, Spread
+from stages.problems.protocol import Problem
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions
 from stages.solver.path.walk import begin
 
-LAM = 0.05
+LAM = 0.3
+ACCELERATED_LAM = 0.05
 
 
-def solver_of(problem: Problem, schedule: str = "accelerated", lam: float = LAM, *, own_primal: bool = True) -> Solver:
-    options = SolverOptions(schedule=schedule, cache=CacheOptions(kind="gap"), max_passes=3000.0)
+def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any) -> Solver:
+    """A solver with these options; `cache` is the cache's kind and `capacity` its size, and there is none by default."""
+    cache = {"kind": choices.pop("cache", "none")}
+    if "capacity" in choices:
+        cache["capacity"] = choices.pop("capacity")
+    options = SolverOptions(cache=CacheOptions(**cache), **choices)
     options.check()
-    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, 0)
+    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, spread=spread)
+
+
+def accelerated_of(
+    problem: Problem, schedule: str = "accelerated", lam: float = ACCELERATED_LAM, *, own_primal: bool = True
+) -> Solver:
+    """A solver with one of the accelerated schedules, with a cache; `own_primal` False certifies w of the supports."""
+    solver = solver_of(problem, lam, schedule=schedule, cache="gap", max_passes=3000.0)
     solver.own_primal = own_primal
     return solver
 

@@ -1,4 +1,4 @@
-"""Solves that are stopped anywhere and go on, and the comparison of what they leave."""
+"""Solves of tiny instances, whole or stopped anywhere and resumed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from pathlib import Path
 
 from stages.solve import solve
 from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
-from storage.results import read_path, read_trace
 
 LOWEST = 0.1
-MEASURED = {"seconds", "timestamp_ms"}
 SINGLE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}
 PATHS = {
     "one_sided": {},
@@ -68,16 +66,3 @@ def stopped_and_resumed(problem, run: Path, options: SolverOptions, path: PathOp
     else:
         solved(problem, run, options, path, **more)
     return times
-
-
-def assert_same_results(one: Path, other: Path) -> None:
-    (a, a_attrs), (b, b_attrs) = (read_path(run / "path.zarr") for run in (one, other))
-    assert a_attrs == b_attrs
-    assert a.keys() == b.keys()
-    for name in a.keys() - MEASURED:
-        assert a[name].dtype == b[name].dtype
-        assert a[name].shape == b[name].shape, name
-        assert a[name].tobytes() == b[name].tobytes(), name
-    rows, others = read_trace(one), read_trace(other)
-    for name in rows.keys() - MEASURED:
-        assert rows[name].tobytes() == others[name].tobytes(), name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 
@@ -124,6 +125,13 @@ TINY: dict[str, Callable[[], Problem]] = {
     "segmentation_u8": segmentation_u8,
 }
 """Every test of the solver runs on every one of these; a new structure adds one line."""
+
+
+@functools.cache
+def instance(name: str) -> Problem:
+    """TINY[name](), made once: for tests that only read it."""
+    return TINY[name]()
+
 
 LABELS = {
     "Multiclass": lambda problem, i: problem.cost.shape[0],

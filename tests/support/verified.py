@@ -38,7 +38,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-verify-")
 
 
 @functools.cache
-def solved(name: str, kind: str, **choices) -> Path:
+def run_of(name: str, kind: str, **choices) -> Path:
     run = Path(tempfile.mkdtemp(dir=FOLDER.name))
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind]})
     limit = 6.0 if kind == "limited" else 1000.0

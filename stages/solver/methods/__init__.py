@@ -1,3 +1,42 @@
-from pkgutil import extend_path
+"""The optimisers, one file each; `solver.method` names the file.
+
+A file defines `METHOD`, a class that keeps to `stages.solver.method.Method`, and `Options`, a dataclass of the keys of the
+group `solver` that it understands (derived from `stages.solver.options.MethodOptions`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import extend_path, iter_modules
+from typing import TYPE_CHECKING, Any
+
+from stages.solver.options import MethodOptions, check_one_of
+
+if TYPE_CHECKING:
+    from stages.solver.method import Method
 
 __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+
+
+def methods() -> tuple[str, ...]:
+    """Names of all methods."""
+    return tuple(sorted(module.name for module in iter_modules(__path__)))
+
+
+def method(name: str) -> type[Method]:
+    """The class of a method; ValueError lists those there are."""
+    check_one_of("solver.method", name, methods())
+    found: type[Method] = import_module(f"{__name__}.{name}").METHOD
+    return found
+
+
+def options_type(name: str) -> type[MethodOptions]:
+    """The options that a method understands."""
+    check_one_of("solver.method", name, methods())
+    found: type[MethodOptions] = import_module(f"{__name__}.{name}").Options
+    return found
+
+
+def method_options(method: str = "bcfw", **choices: Any) -> Any:
+    """Options of a method, by their names."""
+    return options_type(method)(method=method, **choices)

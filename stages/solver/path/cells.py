@@ -1,4 +1,4 @@
-"""The guarantee of a path, its proof, and the cells by which the two-sided rule carries it out (DESIGN 2.5).
+"""The guarantee of a path, its proof, and the cells by which the two-sided rule carries it out.
 
 **Guarantee.** For every lambda >= lambda_last of a certified path,
 
@@ -78,7 +78,7 @@ class Point(NamedTuple):
     """m: the largest hinge of a block in units of the least loss of its wrong labellings"""
 
 
-def solved(point: Certificate, worst_hinge: float = math.inf) -> Point:
+def solved_point(point: Certificate, worst_hinge: float = math.inf) -> Point:
     """The point of a certificate."""
     return Point(point.lam, point.gap, point.hinge, point.ell, point.norm2, point.lam**2 * point.norm2, worst_hinge)
 

@@ -1,51 +1,59 @@
-"""The certificates of a two-sided path, recomputed (the guarantee and its proof: `stages.solver.path.cells`).
+"""The twin of `two_sided`: the certificate of every cell, recomputed (guarantee and proof: `stages/solver/path/cells.py`).
 
-Nothing here is the solver's: each cell's bound is put together anew from what `rebuild` made of the supports. The
-shares t and tau are taken as stored, for any that are >= 0 and sum up to at most 1 give a valid bound.
+Each cell's bound is put together anew from what `recompute` made of the supports. The shares t and tau are taken as stored,
+for any that are >= 0 and sum up to at most 1 give a valid bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from stages.certify.audit import TOLERANCE, Audit
 from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
 from stages.parallel import HERE, Spread
-from stages.problems.protocol import Problem
 
 ROUNDING = 1e-12
 """Allowed in sums of shares, and in a hinge that is zero."""
 
 
-class Cells:
-    """All cells of a path over the rebuilt breakpoints; `broken` says what does not hold, each with its lambda.
+class TwoSided:
+    """All cells of a path over the rebuilt breakpoints."""
 
-    Parameters
-    ----------
-    tolerance : float
-        Relative difference allowed between stored and recomputed numbers.
-    """
+    last_may_be_unfinished = False
 
-    def __init__(
-        self,
-        problem: Problem,
-        arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        rebuilt: Sequence[Rebuilt],
-        zero: Zero,
-        tolerance: float,
-        spread: Spread = HERE,
-    ) -> None:
-        self.spread = spread
-        self.problem, self.arrays, self.attrs, self.tolerance = problem, arrays, attrs, tolerance
-        self.low, self.high = arrays["cell_low"], arrays["cell_high"]
-        self.rebuilt, self.zero = rebuilt, zero
-        self.broken: list[str] = []
-        count = int(np.max(arrays["cell_interval"], initial=-1)) + 1
-        self.inner = [self._inner(k) for k in range(min(count, len(rebuilt)))]
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+        self.problem, self.arrays, self.attrs = audit.problem, audit.arrays, audit.attrs
+        self.broken, self.spread, self.tolerance = audit.broken, audit.spread, TOLERANCE
+        self.low, self.high = audit.arrays["cell_low"], audit.arrays["cell_high"]
+        self.inner: list[tuple[float, float]] = []
+
+    @property
+    def rebuilt(self) -> list[Rebuilt]:
+        """The recomputed breakpoints."""
+        return self.audit.rebuilt
+
+    @property
+    def zero(self) -> Zero:
+        """The recomputed dual point of w = 0."""
+        return self.audit.zero
+
+    def claims(self, b: int) -> bool:
+        """Whether breakpoint b is said to be solved to its tolerance: a limit may have left one that is not."""
+        return float(self.arrays["gap"][b]) <= self.audit.allowed(b)
+
+    def closed(self) -> np.ndarray:
+        """Down to which lambdas cells are certified."""
+        return np.asarray(self.low)
+
+    def intervals(self) -> list[float]:
+        """The worst gap (or gap / primal, for the relative goal) of every cell; adds to `broken`."""
+        self.audit.top()
+        count = int(np.max(self.arrays["cell_interval"], initial=-1)) + 1
+        self.inner = [self._inner(k) for k in range(min(count, len(self.rebuilt)))]
+        return self.check()
 
     def _vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
         """(w, q) of breakpoint k (d,); of w = 0 where k is -1."""
@@ -173,3 +181,6 @@ class Cells:
                 share *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
             w, psi, ell = w + t[side] * own_w, psi + share * own_psi, ell + share * own_ell
         return self._miss(primal_at(P, w, lam, spread), dual_at(P, ell, psi / lam, lam))
+
+
+TWIN = TwoSided

@@ -1,23 +1,28 @@
 """Snapshots: where a solve stood once in so many passes, kept so that gaps can be computed when it is over.
 
 A gap costs an exact pass; computed during a solve it would slow what it measures. A snapshot costs a copy of w and the
-dual value of the present point, and its time is not counted. Snapshots are taken at rebase points only, by counts only,
-and change nothing: with or without them the solve has the same bits. How fine they can be is decided by
+dual value of the present point, and its time is not counted. Snapshots are taken where the state can be committed, by counts
+only, and change nothing: with or without them the solve has the same bits. How fine they can be is decided by
 `solver.rebase_steps`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from stages.solver.codes import STEPS
-from stages.solver.fixed_lambda import Solver
-from stages.solver.methods.accelerated import dual_and_excess
-from storage.layout import SNAPSHOTS
-from storage.places import Place
-from storage.snapshots import SnapshotParts
+from stages.solver.method import Method
+
+
+class Parts(Protocol):
+    """Where snapshots are kept: `storage.snapshots.SnapshotParts`."""
+
+    parts: list[dict[str, Any]]
+
+    def resume(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]: ...
+    def append(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
 
 class Snapshots:
@@ -25,16 +30,13 @@ class Snapshots:
 
     Parameters
     ----------
-    run_dir : Path or ObjectPlace
-        Parts go to ``run_dir/snapshots``, all of them to ``run_dir/snapshots.zarr`` at the end.
+    store : Parts
     every_passes : float
         Effective passes between two of them, at least; 0: none are taken.
     """
 
-    def __init__(self, run_dir: Place, every_passes: float) -> None:
-        self.every_passes = every_passes
-        self.target = run_dir / "snapshots.zarr"
-        self.store = SnapshotParts(run_dir / "snapshots")
+    def __init__(self, store: Parts, every_passes: float) -> None:
+        self.store, self.every_passes = store, every_passes
         self.rows: list[dict[str, Any]] = []
         self._last: tuple[int, int] | None = None
 
@@ -55,8 +57,8 @@ class Snapshots:
         last = self.store.resume(parts)
         self._last = (int(last["breakpoint"][-1]), int(last["oracle_calls"][-1])) if last else None
 
-    def offer(self, solver: Solver) -> None:
-        """Take one if it is due; the solver stands at a rebase point."""
+    def offer(self, solver: Method) -> None:
+        """Take one if it is due; the solver stands where it can be committed."""
         calls, at = solver.oracle_calls, solver.at
         if not self.every_passes:
             return
@@ -70,10 +72,10 @@ class Snapshots:
                 "lambda": at.lam,
                 "passes": calls / solver.problem.n,
                 "oracle_calls": calls,
-                "steps": int(solver.state.counters[STEPS]),
+                "steps": solver.steps,
                 "seconds": at.seconds,
-                "stale_gap": float(np.sum(solver.state.gap)),
-                "dual": dual_and_excess(solver)[0],
+                "stale_gap": solver.known_gap,
+                "dual": solver.dual_value(),
                 "weights": solver.point.copy(),
             }
         )
@@ -81,14 +83,6 @@ class Snapshots:
     def commit(self) -> list[dict[str, Any]]:
         """Write what is in memory; what the commit that follows has to remember."""
         if self.rows:
-            self.store.append(
-                {spec.name: np.asarray([row[spec.name] for row in self.rows], spec.dtype) for spec in SNAPSHOTS}
-            )
+            self.store.append(self.rows)
             self.rows.clear()
         return self.store.parts
-
-    def finish(self) -> None:
-        """Join all parts into ``snapshots.zarr``."""
-        if self.every_passes:
-            self.commit()
-            self.store.join(self.target, {"every_passes": self.every_passes})

@@ -1,0 +1,159 @@
+"""The audit of a path: every breakpoint recomputed and compared, then what its rule certifies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
+from stages.parallel import HERE, Spread
+from stages.problems.protocol import Problem
+
+TOLERANCE = 1e-7
+"""Relative difference allowed between stored and recomputed numbers: rounding of sums in another order."""
+
+Report = Callable[[int, int, str], None]
+
+
+class CertificateError(RuntimeError):
+    """A certificate that does not hold; says which lambda and which number."""
+
+
+class Twin(Protocol):
+    """What a path rule certifies, checked: the class `TWIN` of the module named as the rule.
+
+    It is made with the `Audit` whose breakpoints are rebuilt, and adds to its `broken` what does not hold.
+    """
+
+    last_may_be_unfinished: bool
+    """Whether a path that ended at a limit claims nothing of its last lambda."""
+
+    def __init__(self, audit: Audit) -> None: ...
+
+    def claims(self, b: int) -> bool:
+        """Whether breakpoint b is said to be solved to its tolerance."""
+
+    def intervals(self) -> list[float]:
+        """The worst gaps between breakpoints (gap / primal for a relative goal); [] where only breakpoints are certified."""
+
+    def closed(self) -> np.ndarray:
+        """Down to which lambdas intervals are certified, in path order."""
+
+    def gap_at(self, lam: float, spread: Spread = HERE) -> float:
+        """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
+
+
+class Audit:
+    """The checks over one path; what fails is collected in `broken`, each with its lambda.
+
+    Parameters
+    ----------
+    arrays, attrs : mapping
+        Of path.zarr, but for the weights.
+    weights : callable
+        weights(b): the stored weights (d,) of breakpoint b.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        spread: Spread,
+        report: Report,
+        weights: Callable[[int], np.ndarray],
+    ) -> None:
+        self.problem, self.arrays, self.attrs, self.weights = problem, arrays, attrs, weights
+        self.spread, self.report = spread, report
+        self.broken: list[str] = []
+        self.rebuilt: list[Rebuilt] = []
+        self.zero = Zero(0.0, 0.0, np.empty(0))
+        kind: type[Twin] = import_module(f"stages.certify.{attrs['rule']}").TWIN
+        self.claimed = arrays["lambda"].size
+        limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT")
+        if kind.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
+            self.claimed -= 1  # what a limit left unfinished is claimed by nobody
+        self.twin = kind(self)
+
+    def allowed(self, b: int) -> float:
+        """The gap that breakpoint b claims to stay below."""
+        return float(self.attrs["eps"]) * (float(self.arrays["dual"][b]) if self.attrs["relative"] else 1.0)
+
+    def breakpoints(self) -> list[Rebuilt]:
+        """All breakpoints recomputed and compared with what is stored."""
+        total = self.arrays["lambda"].size
+        results: list[Rebuilt | None] = [None] * total
+        own, dual = bool(self.attrs["own_primal"]), bool(self.attrs["dual_point"])
+
+        def recompute(b: int, inner: Spread) -> None:
+            results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), own, inner, dual=dual)
+            self.report(b + 1, total, "verify")
+
+        self.spread.points(recompute, total)
+        self.rebuilt = [r for r in results if r is not None]
+        for b, r in enumerate(self.rebuilt):
+            self._compare(b, r, dual)
+        return self.rebuilt
+
+    def _compare(self, b: int, r: Rebuilt, dual: bool) -> None:
+        A = self.arrays
+        lam = float(A["lambda"][b])
+        size = 1.0 + abs(r.primal)
+        where = f"lambda {lam:.9g} (breakpoint {b})"
+        found = {
+            "gap": r.gap,
+            "hinge": r.hinge,
+            "loss_dual": r.ell,
+            "norm2": r.norm2,
+            "primal": r.primal,
+            "dual": r.dual,
+        }
+        stale = ("gap", "hinge", "primal") if not self.attrs["certified"] and dual else ()
+        unknown = () if dual else ("gap", "loss_dual", "dual")
+        for name, value in found.items():
+            stored = float(A[name][b])
+            if name not in stale + unknown and not abs(stored - value) <= TOLERANCE * (size + abs(value)):
+                self.broken.append(f"{where}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
+        if not r.rebuild_error <= TOLERANCE:
+            self.broken.append(
+                f"{where}: the stored weights differ by {r.rebuild_error:.3g} from those of the supports"
+            )
+        if not dual:
+            return
+        if not abs(r.primal - r.dual - r.gap) <= TOLERANCE * size:
+            self.broken.append(f"{where}: primal - dual is {r.primal - r.dual:.9g}, the block gaps sum to {r.gap:.9g}")
+        if not r.simplex_error <= 1e-9:
+            self.broken.append(f"{where}: a block's weights leave the simplex by {r.simplex_error:.3g}")
+        if not r.gap >= -TOLERANCE * size:
+            self.broken.append(f"{where}: the duality gap {r.gap:.9g} is negative")
+        if not stale and self.twin.claims(b) and not r.gap <= self.allowed(b) + TOLERANCE * size:
+            self.broken.append(f"{where}: the duality gap {r.gap:.9g} is above {self.allowed(b):.9g}")
+
+    def top(self) -> None:
+        """The dual point of w = 0, on which all lambdas above the first breakpoint rest."""
+        self.zero = rebuild_zero(self.problem, self.spread)
+        top = float(self.attrs["lam_top"])
+        for name, value in (("hinge_at_zero", self.zero.hinge), ("psi_norm2", self.zero.psi_norm2)):
+            stored = float(self.attrs[name])
+            if not abs(stored - value) <= TOLERANCE * (1.0 + abs(value)):
+                self.broken.append(f"lambda {top:.9g} and above: {name} is stored as {stored:.9g}, is {value:.9g}")
+
+    def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
+        """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
+        lams, eps = self.arrays["lambda"][: self.claimed], float(self.attrs["eps"])
+        bottom = max(float(self.twin.closed()[-1]), 0.1 * float(lams[-1]))
+        top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
+        draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
+        gaps = np.empty(samples)
+
+        def sample(k: int, inner: Spread) -> None:
+            gaps[k] = self.twin.gap_at(float(draws[k]), inner)
+
+        self.spread.points(sample, samples)
+        for lam, gap in zip(draws, gaps, strict=True):
+            if not gap <= eps * (1.0 + TOLERANCE):
+                self.broken.append(f"lambda {lam:.9g} (sampled): an exact pass finds a gap of {gap:.9g} > {eps:g}")
+        return [{"lambda": float(lam), "gap": float(gap)} for lam, gap in zip(draws, gaps, strict=True)]

@@ -1,0 +1,39 @@
+"""The twin of `given`: lambdas of a grid, or a single one, certified each for itself."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from stages.certify.audit import Audit
+from stages.parallel import HERE, Spread
+
+
+class Given:
+    """Nothing is certified between breakpoints."""
+
+    last_may_be_unfinished = False
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+
+    def claims(self, b: int) -> bool:
+        """Whether breakpoint b is said to be solved to its tolerance: not where a limit came before."""
+        A, attrs = self.audit.arrays, self.audit.attrs
+        return str(attrs["status_meanings"][A["status"][b]]) == "CONVERGED"
+
+    def intervals(self) -> list[float]:
+        """None."""
+        return []
+
+    def closed(self) -> np.ndarray:
+        """Each lambda itself."""
+        return np.asarray(self.audit.arrays["lambda_low"])
+
+    def gap_at(self, lam: float, spread: Spread = HERE) -> float:
+        """Unknown."""
+        return math.nan
+
+
+TWIN = Given

@@ -1,0 +1,29 @@
+"""The twin of `paper`: w^j with its dual point rescaled towards the truth (O16 section 4)."""
+
+from __future__ import annotations
+
+from stages.certify.recompute import Rebuilt
+from stages.certify.stepwise import Stepwise
+
+
+class Paper(Stepwise):
+    """Its gap at rho lambda_j is g + (1 - rho) (R - g)."""
+
+    def below(self, r: Rebuilt, lam: float, low: float) -> float:
+        """The gap of (w^j, rescaled alpha^j) at low."""
+        return r.gap + (1.0 - low / lam) * (r.hinge - r.gap)
+
+    def worst_above(self, r: Rebuilt, lam: float) -> float:
+        """Of s w with s = lambda_1 / lambda and the same alpha the gap is convex in s: g at s = 1, R_0 - ell at s = 0."""
+        return max(r.gap, self.audit.zero.hinge - r.ell)
+
+    def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:
+        """lambda_1 / lambda."""
+        return here / lam
+
+    def dual_share(self, r: Rebuilt, b: int, lam: float) -> float:
+        """lambda / lambda_j."""
+        return lam / float(self.audit.arrays["lambda"][b])
+
+
+TWIN = Paper

@@ -1,0 +1,95 @@
+"""What the twins of `one_sided` and `paper` share: each breakpoint certifies down to the next."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from stages.certify.audit import TOLERANCE, Audit
+from stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
+from stages.parallel import HERE, Spread
+
+
+class Stepwise(ABC):
+    """Intervals [lambda_low, lambda_j], each on the numbers of its own breakpoint."""
+
+    last_may_be_unfinished = True
+
+    def __init__(self, audit: Audit) -> None:
+        self.audit = audit
+
+    @abstractmethod
+    def below(self, r: Rebuilt, lam: float, low: float) -> float:
+        """The gap of (w^j, its dual point) at low > 0."""
+
+    @abstractmethod
+    def worst_above(self, r: Rebuilt, lam: float) -> float:
+        """The worst gap above the first breakpoint."""
+
+    @abstractmethod
+    def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:
+        """By how much the first breakpoint's w is scaled at lambda above it; None where w = 0."""
+
+    @abstractmethod
+    def dual_share(self, r: Rebuilt, b: int, lam: float) -> float:
+        """The share of the dual point of breakpoint b that certifies lambda, at or below it."""
+
+    def check_top(self) -> None:
+        """The dual point of w = 0."""
+        self.audit.top()
+
+    def claims(self, b: int) -> bool:
+        """Whether breakpoint b is said to be solved to its tolerance."""
+        return b < self.audit.claimed
+
+    def closed(self) -> np.ndarray:
+        """Down to which lambdas intervals are certified, in path order."""
+        return np.asarray(self.audit.arrays["lambda_low"][: self.audit.claimed])
+
+    def gap_below(self, r: Rebuilt, lam: float, low: float) -> float:
+        """The worst gap of (w^j, its dual point) over [low, lam]: that at low; over all of (0, lam] if low is 0."""
+        if not low > 0.0:
+            end = max(r.gap, r.hinge) if r.norm2 > 0.0 else r.gap
+            return end if low == 0.0 else math.inf
+        return self.below(r, lam, low)
+
+    def intervals(self) -> list[float]:
+        """The worst gap of each breakpoint's interval, by arithmetic on the recomputed numbers; overlaps checked."""
+        audit = self.audit
+        eps, attrs, broken = float(audit.attrs["eps"]), audit.attrs, audit.broken
+        lams, lows = audit.arrays["lambda"][: audit.claimed], self.closed()
+        self.check_top()
+        worst = []
+        for b, r in enumerate(audit.rebuilt[: audit.claimed]):
+            lam, low = float(lams[b]), float(lows[b])
+            most = self.gap_below(r, lam, low)
+            if b == 0:
+                most = max(most, self.worst_above(r, lam))
+            worst.append(most)
+            if not most <= eps * (1.0 + TOLERANCE):
+                broken.append(f"lambda {low:.9g}..{lam:.9g} (breakpoint {b}): the gap reaches {most:.9g} > {eps:g}")
+            if b + 1 < len(lams) and not low * (1.0 - 1e-12) <= float(lams[b + 1]) < lam:
+                broken.append(f"lambda {float(lams[b + 1]):.9g}..{low:.9g}: no breakpoint covers this interval")
+        if attrs["status"] == "CONVERGED" and not float(lows[-1]) <= float(attrs["lambda_min"]) + 1e-300:
+            broken.append(f"lambda {float(lows[-1]):.9g}: the path ends above lambda_min without reaching its end")
+        return worst
+
+    def gap_at(self, lam: float, spread: Spread = HERE) -> float:
+        """P_lambda(w(lambda)) by an exact pass, less the dual value of the point that certifies lambda."""
+        audit = self.audit
+        lams = audit.arrays["lambda"][: audit.claimed]
+        b = max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)
+        r, here = audit.rebuilt[b], float(lams[b])
+        v = dual_point(audit.problem, audit.arrays, b).v
+        w, tau = clip(audit.problem, v), 1.0
+        if lam > here:  # above the first breakpoint
+            scale = self.scaled(r, here, lam)
+            if scale is None:
+                return audit.zero.psi_norm2 / (2.0 * lam)
+            w = scale * w
+        else:
+            tau = self.dual_share(r, b, lam)
+        dual = dual_at(audit.problem, tau * r.ell, tau * v * here / lam, lam)
+        return primal_at(audit.problem, w, lam, spread) - dual

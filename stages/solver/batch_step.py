@@ -1,0 +1,56 @@
+"""One batch Frank-Wolfe step: all blocks move by the same gamma (LJ13 Alg. 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, dot
+from stages.solver.directions import FW, line_search, update_weights, write_direction
+from stages.solver.step import clip_into
+from stages.solver.supports import find, insert
+
+
+@driver
+def batch_driver(fingerprint: str) -> Any:
+    """`batch(P, S, scale, corner, loss, gap, direction, capacity)`: one Frank-Wolfe step of all blocks together.
+
+    All blocks move by the same gamma towards the corners of an exact pass at the current w (batch Frank-Wolfe, LJ13
+    Alg. 2). `direction` (d,) is zeroed workspace; a slot a block must be free. Returns gamma.
+    """
+
+    @njit(cache=True, **JIT)
+    def batch(P, S, scale, corner, loss, gap, direction, capacity):
+        fingerprint  # noqa: B018
+        n = S.ell.size
+        delta_all = np.empty(S.mu.size)
+        slope = 0.0
+        for i in range(n):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
+            delta = delta_all[lo:hi]
+            write_direction(P, i, FW, S.mu[lo:hi], S.pool, True, y, y, delta)
+            P.push(i, 1.0, delta, direction)
+            slope += gap[i] * n
+        gamma = line_search(slope, dot(direction, direction), scale, 1.0)
+        if gamma > 0.0:
+            for i in range(n):
+                lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+                y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
+                target = find(S.pool, i, y, loss[i])
+                if target < 0:
+                    target = insert(S.pool, i, y, loss[i], capacity)
+                for j in range(lo, hi):
+                    S.mu[j] += gamma * delta_all[j]
+                S.ell[i] += gamma * (loss[i] - S.ell[i])
+                update_weights(S.pool, i, FW, target, -1, gamma, 1.0)
+            for j in range(S.u.size):
+                S.u[j] -= gamma * scale * direction[j]
+            if P.lower.size > 0:
+                clip_into(S.u, P.lower, P.upper, S.w)
+        return gamma
+
+    return batch

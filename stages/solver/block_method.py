@@ -1,0 +1,374 @@
+"""What block-coordinate methods share: the dual iterate, its rebase points, exact passes, commits (O16 Alg. 2, 5).
+
+A method of this kind holds a dual point as labellings with weights (`supports.Pool`) and moves one block at a time. At a
+*rebase point* it replaces its running mu, ell, u, w by those derived from the pool in a fixed order; only there can the
+state be committed. So going on, resuming and never having committed are the same computation, bit by bit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stages.parallel import HERE, Spread
+from stages.problems.protocol import Problem
+from stages.solver.codes import AVERAGED, CACHE_FIRST, ORACLE_CALLS, POOL_FULL
+from stages.solver.codes import STEPS as STEP_COUNT
+from stages.solver.counts import NEVER, TRACE, BlockCounts
+from stages.solver.gaps import ExactGaps, exact_gaps
+from stages.solver.loop import Flags, State, steps_driver
+from stages.solver.method import ArraySpec, Boundary
+from stages.solver.objective import Certificate, dual_value, squared_norm
+from stages.solver.options import STEPS, Status
+from stages.solver.oracles import load_exact
+from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
+from stages.solver.state import derive, new_state, restored_state
+from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
+from stages.solver.warm_start import WARM_STARTS
+
+SPECS: tuple[ArraySpec, ...] = (
+    ("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),
+    ("support_used", ("atom",), "i8", "step at which the labelling was last chosen"),
+    ("support_alpha", ("atom",), "f8", "weight of a labelling in its block's dual variable"),
+    ("support_loss", ("atom",), "f8", "task loss of the labelling"),
+    ("support_label", ("label",), "label", "labels of all atoms, end to end"),
+    ("label_offset", ("atom_edge",), "i8", "labels of atom a are label_offset[a]:label_offset[a + 1]"),
+    ("block_gap", ("block",), "f8", "last known block gaps; inf where never computed"),
+    ("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
+    ("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),
+)
+
+
+@dataclass
+class BlockMethod(ABC):
+    """A problem, the options of a block-coordinate method, and its running state; subclasses add the schedule."""
+
+    specs: ClassVar[tuple[ArraySpec, ...]] = SPECS
+    certifies: ClassVar[bool] = True
+    counts: ClassVar[type[BlockCounts]] = BlockCounts
+
+    problem: Problem
+    options: Any
+    state: State
+    rng: np.random.Generator
+    seed: int
+    at: Any
+    trace: list[tuple[float, ...]] = field(default_factory=list)
+    spread: Spread = HERE
+    """Where oracles of exact passes are called; decides no bit."""
+    fresh: bool = False
+    """Just restored: the state is at a rebase point already."""
+    own_primal: bool = True
+    """Whether a certified w may differ from the w of its dual point: not on a path of breakpoints."""
+    untouched: bool = False
+    """An exact pass is under way and has changed nothing: should it fail, the rebase point before it can be committed."""
+    weights: np.ndarray = field(default_factory=lambda: np.empty(0))
+    """float64, (d,): the primal point of the last certificate."""
+    hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
+    """float64, (n,): hinges of the blocks at the last exact pass."""
+
+    @classmethod
+    def begin(
+        cls, problem: Problem, options: Any, pool: Pool, seed: int, *, own_primal: bool = True, spread: Spread = HERE
+    ) -> Self:
+        """The method at the dual point of `pool`; `start_lambda` comes next."""
+        state = new_state(problem, pool, average=cls.averages(options))
+        rng = np.random.default_rng(seed)
+        return cls(problem, options, state, rng, seed, cls.counts(), own_primal=own_primal, spread=spread)
+
+    @staticmethod
+    def averages(options: Any) -> bool:
+        """Whether the state keeps a running average."""
+        return False
+
+    # -- what a method decides ----------------------------------------------------------------------------------------
+    @abstractmethod
+    def solve(
+        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
+    ) -> tuple[Status, Certificate | None]:
+        """Down to the tolerance at the present lambda: see `method.Method`."""
+
+    @property
+    def rewrites_w(self) -> bool:
+        """Whether certified weights may be others than those of the supports."""
+        return False
+
+    @property
+    def sampler(self) -> int:
+        """How blocks are drawn, a code of `sampling`."""
+        return UNIFORM
+
+    @property
+    def degree(self) -> float:
+        """The sampling weight of a block is g_i ** degree."""
+        return 1.0
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+    @property
+    def scale(self) -> float:
+        """1 / (lambda n), the step's factor in u += scale B_i delta."""
+        return 1.0 / (self.at.lam * self.problem.n)
+
+    @property
+    def oracle_calls(self) -> int:
+        """All oracle calls so far: of the path's start, of steps and of exact passes."""
+        steps = int(self.state.counters[ORACLE_CALLS])
+        return int(self.at.initial_calls + steps + self.at.gap_passes * self.problem.n)
+
+    @property
+    def steps(self) -> int:
+        """Block steps so far, cached ones included."""
+        return int(self.state.counters[STEP_COUNT])
+
+    @property
+    def passes_here(self) -> float:
+        """Effective passes at this lambda."""
+        return float((self.oracle_calls - self.at.calls_before) / self.problem.n)
+
+    @property
+    def point(self) -> np.ndarray:
+        """(d,): the primal point that the next certificate will be computed for."""
+        return self.state.w
+
+    @property
+    def known_gap(self) -> float:
+        """Sum of the last known block gaps; inf before every block was visited."""
+        return float(np.sum(self.state.gap))
+
+    @property
+    def caching(self) -> bool:
+        """Whether labellings without weight are kept."""
+        return bool(self.options.cache.kind != "none")
+
+    @property
+    def capacity(self) -> int:
+        """Labellings kept a block, as the pool reads it."""
+        return int(self.options.cache.capacity) if self.caching else NEVER
+
+    def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
+        """(v, clip(v)) of the present alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
+        return self.state.u, self.state.w
+
+    def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
+        """D(alpha), and what the gap of (w, alpha) has besides the block gaps; w (d,), by default the present one.
+
+        P(w) - D(alpha) = sum_i g_i(w) + (lambda/2) (||w - v||^2 - ||clip(v) - v||^2); the excess is 0 at w = clip(v).
+        """
+        P, lam = self.problem, self.at.lam
+        v, w_v = self.dual_point()
+        dual = dual_value(float(self.state.z_ell[1]), v, w_v, lam, P.lower, P.upper)
+        w = self.state.w if w is None else w
+        if w is w_v:
+            return dual, 0.0
+        excess = squared_norm(w - v) - (squared_norm(w_v - v) if P.lower.size else 0.0)
+        return dual, 0.5 * lam * excess
+
+    def dual_value(self) -> float:
+        """D(alpha) at present."""
+        return self.dual_and_excess()[0]
+
+    def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
+        """The certificate of `point`; without `hinge` it follows from the gap (cone bounds only)."""
+        lam = self.at.lam
+        ell, norm2 = float(self.state.z_ell[1]), squared_norm(self.point)
+        if hinge is None:
+            hinge = gap + ell - lam * norm2
+        dual, excess = self.dual_and_excess(self.point)
+        return Certificate(lam, gap + excess, hinge, ell, norm2, dual)
+
+    def primal(self) -> np.ndarray:
+        """(d,): the w of the last certificate, or the present one."""
+        return self.weights if self.weights.size else self.state.w
+
+    def mean_hinge(self) -> float:
+        """R at the last exact pass; its certificate says so too."""
+        return float(np.mean(self.hinges))
+
+    def block_gaps(self) -> np.ndarray:
+        """float64, (n,): the last known block gaps."""
+        return self.state.gap.copy()
+
+    def supports(self) -> Supports:
+        """The labellings with weight of every block, with their weights: the dual point."""
+        return pack(self.state.pool, self.problem.label_ptr, active_only=True)
+
+    def flags(self, stop_sum: float = -1.0, stop_calls: int = NEVER, **other: Any) -> Flags:
+        """The options as the compiled loop reads them; `other` replaces some."""
+        cache = self.options.cache
+        flags = Flags(
+            sampler=self.sampler,
+            step=STEPS.index(self.options.step),
+            cache=self.caching,
+            corner=CACHE_FIRST,
+            rounds=1,
+            skip_below=0.0,
+            F=float(cache.F),
+            nu=float(cache.nu),
+            capacity=self.capacity,
+            degree=float(self.degree),
+            average=self.state.z.size > 0,
+            scale=self.scale,
+            exact_total=self.at.exact_total,
+            stop_sum=stop_sum,
+            stop_calls=stop_calls,
+        )
+        return flags._replace(**other)
+
+    # -- the parts of a schedule --------------------------------------------------------------------------------------
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda with the dual point that the pool holds; gaps not known are inf."""
+        at = self.at
+        at.lam, at.breakpoint, at.exact_due = lam, breakpoint, exact_due
+        total = self.known_gap
+        at.exact_total = total if np.isfinite(total) else 1.0
+        at.calls_before, at.seconds_before = self.oracle_calls, at.seconds
+        self.after_exact_pass()
+        self.state.counters[AVERAGED] = 0
+        self.state.z[:] = 0.0
+        self.state.z_ell[0] = 0.0
+
+    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
+        """Begin another lambda by one of `warm_start.WARM_STARTS`."""
+        WARM_STARTS[warm_start](self, lam, breakpoint)
+
+    def after_exact_pass(self) -> None:
+        """Count from here to the next exact pass."""
+        self.at.last_refresh = self.steps
+
+    def rebase(self) -> None:
+        """Replace the running mu, ell, u, w by those derived from the normalised pool, and the tree by a fresh one."""
+        if self.fresh:
+            self.fresh = False
+        else:
+            repack(self.state.pool)
+            normalise(self.state.pool)
+        self.derive()
+        self.rebuild_tree()
+
+    def derive(self) -> None:
+        """mu, ell, u and w from the pool."""
+        derive(self.problem, self.state, self.scale)
+
+    def rebuild_tree(self) -> None:
+        """The sampling tree of the present gaps."""
+        flags = self.flags()
+        tree_rebuild(self.state.tree, flags.sampler == MAX_GAP, flags.degree, self.state.gap)
+
+    def exact_pass(self) -> tuple[Certificate, ExactGaps]:
+        """One oracle call a block at `point`: certificate, fresh gaps, corners into the cache."""
+        P, S, at = self.problem, self.state, self.at
+        self.untouched = True
+        found = exact_gaps(P, self.point, S.mu, S.ell, self.spread, S.pool)
+        self.untouched = False
+        S.gap[:], self.hinges = found.gap, found.hinge
+        at.gap_passes += 1
+        at.exact_due = False
+        at.exact_total = float(np.sum(found.gap))
+        point = self.certificate(at.exact_total, float(np.sum(found.hinge)) / P.n)
+        at.dual = point.dual
+        self.weights = self.point
+        point = self.better_certificate(point)
+        if self.caching:
+            self.make_room(P.n)
+            keep_corners(P.label_ptr, self.state.pool, found.corner, found.loss, self.steps, self.capacity)
+        self.rebuild_tree()
+        self.after_exact_pass()
+        return point, found
+
+    def better_certificate(self, point: Certificate) -> Certificate:
+        """`point`, or the certificate of another primal point where that is better; sets `weights` then."""
+        return point
+
+    def make_room(self, slots: int) -> None:
+        """See to it that the pool has at least this many free slots."""
+        while self.state.pool.free[1] < slots:
+            self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
+
+    def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
+        """The compiled loop, with a larger pool whenever it asks for one; returns why it came back."""
+        driver = steps_driver(self.problem)
+        while True:
+            made, why = driver(self.problem, self.state, flags, self.rng, order, steps)
+            if why != POOL_FULL:
+                return int(why)
+            self.make_room(1)
+            steps, order = steps - made, order[made:]
+
+    def warm_up(self) -> None:
+        """Compile or load what a solve calls, so that seconds count solving; changes no bit of what follows."""
+        if not self.fresh:
+            self.rebase()
+        P, S = self.problem, self.state
+        load_exact(P)
+        steps_driver(P)(P, S, self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0)
+        if self.caching:
+            corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
+            keep_corners(P.label_ptr, S.pool, corners, np.empty(0), self.steps, self.capacity)
+
+    def record(self, point: Certificate, started: float) -> None:
+        """A row of the trace."""
+        at, n = self.at, self.problem.n
+        seconds = at.seconds + time.perf_counter() - started
+        calls, stamp = self.oracle_calls, float(round(time.time() * 1000))
+        row = (at.breakpoint, at.lam, calls / n, calls, self.steps, seconds, stamp, point.gap, point.dual, point.primal)
+        self.trace.append(row)
+
+    def limit(self) -> Status | None:
+        """The limit that is reached at this lambda, if one is."""
+        options = self.options
+        if self.passes_here >= options.max_passes:
+            return Status.PASS_LIMIT
+        if self.oracle_calls - self.at.calls_before >= options.max_oracle_calls:
+            return Status.ORACLE_LIMIT
+        return None
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays of `specs`, and attributes; the method stands at a rebase point."""
+        supports, S = pack(self.state.pool, self.problem.label_ptr), self.state
+        arrays = {
+            "support_offset": supports.offset,
+            "support_alpha": supports.alpha,
+            "support_loss": supports.losses,
+            "support_used": supports.used,
+            "support_label": supports.label,
+            "label_offset": supports.label_offset,
+            "block_gap": S.gap,
+            "counters": S.counters,
+            "trace": np.array(self.trace, dtype=float).reshape(-1, len(TRACE)),
+        }
+        attrs = {"counts": dataclasses.asdict(self.at), "rng": json_safe(self.rng.bit_generator.state)}
+        return arrays, attrs
+
+    @classmethod
+    def restored(
+        cls,
+        problem: Problem,
+        options: Any,
+        seed: int,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        *,
+        own_primal: bool = True,
+        spread: Spread = HERE,
+    ) -> Self:
+        """The method at a committed rebase point."""
+        names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
+        supports = Supports(*(arrays[name] for name in names))
+        state = restored_state(problem, supports, average=cls.averages(options))
+        state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
+        rng = np.random.default_rng(0)
+        rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
+        at, trace = cls.counts(**attrs["counts"]), [tuple(row) for row in arrays["trace"].tolist()]
+        return cls(problem, options, state, rng, seed, at, trace, spread, fresh=True, own_primal=own_primal)
+
+
+def json_safe(rng: Mapping[str, Any]) -> dict[str, Any]:
+    """The state of PCG64 with its two 128-bit integers, which JSON readers may round, as text."""
+    return {**rng, "state": {k: str(v) for k, v in rng["state"].items()}}

@@ -1,0 +1,183 @@
+"""Exact passes that alternate with passes over the cache: what `accelerated` and `multiplane_half` share (S15 Alg. 3).
+
+An outer iteration is one moving exact pass (every block visited with its oracle, w moving) and then cached passes, in which
+blocks move weight between the labellings that they have. Every pass goes through the blocks in a fresh seeded permutation: a
+fixed order diverges under momentum.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stages.solver.block_method import BlockMethod
+from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from stages.solver.counts import BlockCounts
+from stages.solver.directions import PAIRWISE
+from stages.solver.distances import no_distances, with_room
+from stages.solver.gaps import cached_driver
+from stages.solver.method import Boundary
+from stages.solver.objective import Certificate
+from stages.solver.options import BlockOptions, CacheOptions, Status, check
+from stages.solver.sampling import PERMUTATION
+from stages.solver.supports import drop_unused
+
+MOST_CACHED_PASSES = 300
+"""Rounds of cached passes in one outer iteration: a bound that only a broken oracle would reach."""
+
+FINISH_PASSES = 10
+"""Cached passes between two exact passes of the finish."""
+
+
+@dataclass
+class AccelerationOptions:
+    """The group `solver.acceleration`."""
+
+    c: float = 0.036
+    """kappa = c sqrt(lambda Lambda), Lambda the data's own scale; see `methods.accelerated`."""
+    rounds: int = 2
+    """Moves of a block each time it is visited: between its own atoms after the first."""
+    cached_passes: int = 2
+    """Cached passes between two looks at their gap (and two recentrings)."""
+    inner_target: float = 0.55
+    """Cached passes end when their gap is below this share of the exact pass's; a lower one where kappa is large."""
+    skip_share: float = 0.07
+    """A block whose gap is below this share of the mean one sits out three visits."""
+    unused_passes: int = 15
+    """Labellings without weight not chosen for this many exact passes are dropped."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        for name in ("c", "rounds", "cached_passes", "inner_target", "unused_passes"):
+            check(f"solver.acceleration.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
+        check("solver.acceleration.skip_share", self.skip_share, self.skip_share >= 0, "a number >= 0")
+
+
+@dataclass
+class CachedPassOptions(BlockOptions):
+    """The options of both methods."""
+
+    cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
+    acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
+        self.acceleration.check()
+
+
+@dataclass
+class CachedPassCounts(BlockCounts):
+    """Scalars of the outer iterations."""
+
+    permutations: int = 0
+    """Passes in a permuted order so far: the seed of the next order."""
+    marks: list[int] = field(default_factory=list)
+    """Step counts at the latest moving exact passes."""
+
+
+class CachedPasses(BlockMethod):
+    """The loop of both methods; they decide what an outer iteration is."""
+
+    counts = CachedPassCounts
+    options: CachedPassOptions
+
+    @property
+    def sampler(self) -> int:
+        """Blocks are visited in permuted orders."""
+        return PERMUTATION
+
+    @property
+    def own_point(self) -> bool:
+        """Whether w may be any point to the end: certificates are then those of (w, alpha)."""
+        return False
+
+    @abstractmethod
+    def outer(self, tolerance: float, relative: bool) -> None:
+        """One moving exact pass and the cached passes after it; sets `exact_due` when the end is near."""
+
+    def leave(self) -> None:
+        """The present lambda is over."""
+
+    def solve(
+        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
+    ) -> tuple[Status, Certificate | None]:
+        """Outer iterations until an exact pass at a fixed point certifies the tolerance."""
+        at = self.at
+        while True:
+            started = time.perf_counter()
+            self.rebase()
+            at.seconds += time.perf_counter() - started
+            stop = boundary(self)
+            if stop:
+                self.fresh = True
+                return stop, None
+            started = time.perf_counter()
+            try:
+                if not at.exact_due:
+                    self.outer(tolerance, relative)
+                    continue
+                point, _ = self.exact_pass()
+                self.record(point, started)
+                converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
+                status = Status.CONVERGED if converged else self.limit()
+                if status:
+                    self.leave()
+                    return status, point
+                if not self.own_point:
+                    self.finish(point.gap)
+            finally:
+                at.seconds += time.perf_counter() - started
+
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda and its outer iterations."""
+        super().start_lambda(lam, breakpoint, exact_due=exact_due)
+        self.at.marks = []
+
+    def visit(self, times: int = 1, **choices: Any) -> None:
+        """Visit every block `times` times, each time in a fresh seeded permutation; `choices` are flags."""
+        rng = np.random.default_rng([self.seed, self.at.permutations])
+        order = np.concatenate([rng.permutation(self.problem.n) for _ in range(times)])
+        self.at.permutations += 1
+        flags = self.flags(**choices)
+        if flags.corner == CACHE_ONLY and flags.step == PAIRWISE:
+            S = self.state
+            self.state = S._replace(distances=with_room(S.distances, S.pool.counts))
+        self.run(flags, order, order.size)
+
+    def moving_pass(self) -> None:
+        """One exact pass that moves w; labellings that have not been chosen for long are dropped after it."""
+        options = self.options.acceleration
+        self.make_room(self.problem.n)
+        self.state.curvature[:] = 0.0
+        self.visit(corner=ORACLE_ALWAYS, rounds=options.rounds)
+        self.at.marks = [*self.at.marks, self.steps][-options.unused_passes :]
+        if len(self.at.marks) == options.unused_passes:
+            drop_unused(self.state.pool, self.at.marks[0])
+
+    def cached_round(self, skip_below: float) -> None:
+        """`cached_passes` passes over the cache."""
+        options = self.options.acceleration
+        self.visit(options.cached_passes, corner=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below)
+
+    def finish(self, gap: float) -> None:
+        """Cached passes between two exact passes at a fixed point."""
+        options = self.options.acceleration
+        self.state.skip[:] = 0
+        for _ in range(FINISH_PASSES):
+            self.visit(corner=CACHE_ONLY, rounds=options.rounds)
+            if self.known_gap < 0.5 * options.inner_target * gap:
+                break
+        self.at.exact_due = True
+
+    def warm_up(self) -> None:
+        """Compile or load what only these methods call, too."""
+        super().warm_up()
+        drop_unused(self.state.pool, 0)
+        cached_driver(self.problem)(self.problem, self.state.pool, self.state.w, np.empty(self.problem.n))
+        with_room(no_distances(1), np.ones(1, np.int64))

@@ -1,0 +1,144 @@
+"""What path, commits and pipeline know of an optimiser at one lambda; the registry is `stages.solver.methods`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from stages.parallel import Spread
+    from stages.problems.protocol import Problem
+    from stages.solver.objective import Certificate
+    from stages.solver.options import Status
+    from stages.solver.supports import Pool, Supports
+
+ArraySpec = tuple[str, tuple[str, ...], str, str]
+"""A committed array: name, dimensions, dtype ("label": the structure's label type), meaning."""
+
+Boundary = Callable[[Any], "Status | None"]
+"""boundary(method): called wherever the state can be committed. Returns INTERRUPTED or TIME_LIMIT to stop there."""
+
+
+class Method(Protocol):
+    """An optimiser at one lambda: solves, says what it found, packs its state.
+
+    Attributes
+    ----------
+    specs : tuple of ArraySpec
+        The arrays that `packed` returns.
+    certifies : bool
+        Whether it holds a feasible dual point. Without one `solve` returns no certificate, paths by a rule are refused, and
+        verify, summary and figures say that nothing is certified.
+    at : Counts
+        The scalars of the solve: lambda, breakpoint, seconds, oracle calls.
+    trace : list of rows as `counts.TRACE`
+    hinges : (n,) array
+        Hinges of the blocks at the last exact pass, of a method that certifies.
+    untouched : bool
+        An exact pass is under way and has changed nothing: should it fail, the state can be committed all the same.
+    rewrites_w : bool
+        Whether certified weights may be others than those that the supports give.
+    """
+
+    specs: ClassVar[tuple[ArraySpec, ...]]
+    certifies: ClassVar[bool]
+
+    problem: Problem
+    options: Any
+    at: Any
+    trace: list[tuple[float, ...]]
+    hinges: np.ndarray
+    untouched: bool
+
+    @classmethod
+    def begin(
+        cls, problem: Problem, options: Any, pool: Pool, seed: int, *, own_primal: bool = True, spread: Spread = ...
+    ) -> Self:
+        """The method at the dual point of `pool`; `start_lambda` comes next. `own_primal`: certified weights may differ
+        from those of the dual point."""
+
+    def solve(
+        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
+    ) -> tuple[Status, Certificate | None]:
+        """Down to the tolerance at the present lambda.
+
+        Parameters
+        ----------
+        tolerance : float
+            On the duality gap, or on gap / dual if `relative`.
+        boundary : callable
+            Called wherever the state can be committed; a status it returns ends the call there, to go on later.
+        exact : bool
+            False (heuristic paths): the stale gap sum decides, and no exact pass is made.
+
+        Returns
+        -------
+        Status, Certificate
+            The certificate belongs to `primal()`; None when stopped by `boundary`, or if the method does not certify.
+        """
+
+    def warm_up(self) -> None:
+        """Compile or load what a solve calls, so that seconds count solving; changes no bit of what follows."""
+
+    def primal(self) -> np.ndarray:
+        """float64, (d,): the solution at the present lambda."""
+
+    def supports(self) -> Supports | None:
+        """The dual point of the solution as labellings with weights; None without one."""
+
+    def block_gaps(self) -> np.ndarray:
+        """float64, (n,): the last known block gaps; nan where the method has none."""
+
+    def mean_hinge(self) -> float:
+        """R: the mean hinge at `primal()`, of a method that does not certify."""
+
+    @property
+    def point(self) -> np.ndarray:
+        """float64, (d,): the primal point that the next certificate will be computed for."""
+
+    def dual_value(self) -> float:
+        """D(alpha) at present; nan without a dual point."""
+
+    @property
+    def known_gap(self) -> float:
+        """The gap as far as it is known; inf or nan where it is not."""
+
+    @property
+    def oracle_calls(self) -> int:
+        """All max-oracle calls so far, those of the path's start included."""
+
+    @property
+    def steps(self) -> int:
+        """Steps so far."""
+
+    @property
+    def passes_here(self) -> float:
+        """Effective passes (oracle calls / n) at the present lambda."""
+
+    @property
+    def rewrites_w(self) -> bool: ...
+
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda where the method stands."""
+
+    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
+        """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what is taken along."""
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays of `specs`, and JSON-able attributes."""
+
+    @classmethod
+    def restored(
+        cls,
+        problem: Problem,
+        options: Any,
+        seed: int,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        *,
+        own_primal: bool = True,
+        spread: Spread = ...,
+    ) -> Self:
+        """The method at a committed point."""

@@ -1,0 +1,234 @@
+"""Block-coordinate Frank-Wolfe: FW, pairwise and away steps, gap sampling, caching (LJ13 Alg. 4; O16 Alg. 2-5).
+
+The loop of `solve`: rebase; offer the state for a commit; if an exact pass is due, make it and perhaps stop; then take steps
+until the stale gap sum falls below 0.8 of the tolerance, `refresh_every` effective passes are over, or `rebase_steps` steps
+were made. Everything but the decision which rebase points are written depends on counts only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from stages.parallel import HERE, Spread
+from stages.problems.protocol import Problem
+from stages.solver.batch_step import batch_driver
+from stages.solver.block_method import SPECS, BlockMethod
+from stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
+from stages.solver.counts import NEVER
+from stages.solver.gaps import ExactGaps
+from stages.solver.loop import Flags
+from stages.solver.method import Boundary
+from stages.solver.minibatch import Answers, answers_driver, collect_driver
+from stages.solver.objective import Certificate, squared_norm
+from stages.solver.options import SAMPLERS, BlockOptions, Status, check, check_one_of
+from stages.solver.oracles import corners_at
+from stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
+
+EARLY = 0.8
+"""Share of the tolerance at which the stale gap sum calls for an exact pass (O16, the authors' code)."""
+
+CACHED_SHARE = 10
+"""An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
+
+AVERAGES = ("none", "weighted")
+
+
+@dataclass
+class Options(BlockOptions):
+    """The choices of O16 and LJ13."""
+
+    sampler: str = "gap"
+    degree: float = 1.0
+    """Gap sampling draws block i with probability proportional to g_i ** degree; greedy is `max_gap`."""
+    refresh_every: int = 10
+    """Effective passes between exact gap passes; 0: only to confirm convergence."""
+    batch_size: int = 1
+    """Blocks drawn at a time, whose oracles are called at the same w, side by side (`minibatch`)."""
+    batch_step: bool = False
+    """One batch Frank-Wolfe step over all blocks after each exact gap pass (LJ13 Alg. 2)."""
+    averaging: str = "none"
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        check_one_of("solver.sampler", self.sampler, SAMPLERS)
+        check_one_of("solver.averaging", self.averaging, AVERAGES)
+        check("solver.batch_size", self.batch_size, self.batch_size >= 1, "an integer >= 1")
+        if self.batch_step:
+            check("solver.averaging", self.averaging, self.averaging == "none", "none, for batch_step=true")
+        check("solver.degree", self.degree, self.degree > 0, "a number > 0")
+        check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
+
+
+class Bcfw(BlockMethod):
+    """One block after another as the sampler says, exact passes in between."""
+
+    specs = (
+        *SPECS,
+        ("average", ("average_feature",), "f8", "running sum of the weighted average (LJ13 3.4); empty without one"),
+        ("average_ell", ("one",), "f8", "the same for the mean loss of the dual point"),
+    )
+    options: Options
+
+    @staticmethod
+    def averages(options: Options) -> bool:
+        """Whether the state keeps a running average."""
+        return options.averaging != "none"
+
+    @property
+    def rewrites_w(self) -> bool:
+        """Averages are certified where they are better."""
+        return self.averages(self.options)
+
+    @property
+    def sampler(self) -> int:
+        """The code of `solver.sampling`."""
+        return SAMPLERS.index(self.options.sampler)
+
+    @property
+    def degree(self) -> float:
+        """`solver.degree`, where gaps are what blocks are drawn by."""
+        return self.options.degree if self.sampler in (GAP, MAX_GAP) else 1.0
+
+    def solve(
+        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
+    ) -> tuple[Status, Certificate | None]:
+        """Down to the tolerance at the present lambda (O16 Alg. 2)."""
+        at = self.at
+        while True:
+            started = time.perf_counter()
+            self.rebase()
+            at.seconds += time.perf_counter() - started
+            stop = boundary(self)
+            if stop:
+                self.fresh = True
+                return stop, None
+            started = time.perf_counter()
+            try:
+                bound = tolerance * (max(at.dual, 0.0) if relative else 1.0)
+                if at.exact_due:
+                    point, found = self.due_pass(bound, exact)
+                    self.record(point, started)
+                    bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
+                    if point.gap <= bound:
+                        return Status.CONVERGED, point
+                    limit = self.limit()
+                    if limit:
+                        return limit, point
+                    if found and self.options.batch_step:
+                        self.batch_step(found)
+                self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
+                if relative and not self.options.refresh_every and not bound > 0.0:
+                    at.exact_due = True  # no other way to a dual value, which the tolerance is relative to
+            finally:
+                at.seconds += time.perf_counter() - started
+
+    def due_pass(self, bound: float, exact: bool) -> tuple[Certificate, ExactGaps | None]:
+        """An exact pass; where stale gaps may decide (`exact` is False) and are small enough, they instead."""
+        stale = float(np.sum(np.maximum(self.state.gap, 0.0)))
+        if exact or not stale <= bound:
+            return self.exact_pass()
+        self.weights = self.state.w
+        return self.certificate(stale), None
+
+    def take_steps(self, threshold: float) -> None:
+        """Steps until the next rebase point; sets `exact_due` when the stale sum or the count calls for it."""
+        at, options, n = self.at, self.options, self.problem.n
+        counters = self.state.counters
+        summed = self.sampler != MAX_GAP and self.degree == 1.0  # then the tree's root is the stale gap sum
+        steps = options.rebase_steps or 10 * n
+        order = np.empty(0, np.int64)
+        if self.sampler == PERMUTATION:
+            epoch, position = divmod(self.steps, n)
+            order = np.random.default_rng([self.seed, epoch]).permutation(n)[position:]
+            steps = min(steps, order.size)
+        elif not summed:
+            steps = min(steps, n)
+        calls = counters[ORACLE_CALLS]
+        calls_left = min(options.max_oracle_calls, options.max_passes * n) - (self.oracle_calls - at.calls_before)
+        stop_calls = int(min(float(at.next_refresh), calls + max(calls_left, 1.0)))
+        flags = self.flags(threshold if summed else -1.0, stop_calls)
+        why = (self.run if options.batch_size == 1 else self.run_batches)(flags, order, steps)
+        at.exact_due = bool(why != DONE or self.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
+        if options.refresh_every and self.steps - at.last_refresh >= CACHED_SHARE * options.refresh_every * n:
+            at.exact_due = True
+
+    def run_batches(self, flags: Flags, order: np.ndarray, steps: int) -> int:
+        """`run` by mini-batches: as many steps, and why it returned."""
+        P = self.problem
+        most = min(self.options.batch_size, P.n)
+        while steps > 0:
+            calls_left = int(flags.stop_calls - self.state.counters[ORACLE_CALLS])
+            if calls_left <= 0:
+                return CALLS_REACHED
+            self.make_room(most + 1)
+            block = np.full(min(most, calls_left), -1)
+            made, why = collect_driver(P)(P, self.state, flags, self.rng, order, steps, block)
+            steps, order, block = steps - made, order[made:], block[block >= 0]
+            if block.size:
+                found = corners_at(P, self.state.w, block, self.spread)
+                answers_driver(P)(P, self.state, flags, Answers(block, found.loss, found.corner))
+            elif why != DONE:
+                return int(why)
+        return DONE
+
+    def batch_step(self, found: ExactGaps) -> None:
+        """One batch Frank-Wolfe step towards the corners of an exact pass at the present point (LJ13 Alg. 2)."""
+        P = self.problem
+        self.make_room(P.n)
+        corners = found.corner, found.loss, found.gap
+        batch_driver(P)(P, self.state, self.scale, *corners, np.zeros(P.d), self.capacity)
+
+    def better_certificate(self, point: Certificate) -> Certificate:
+        """The certificate of the averaged iterate as the primal point, where it is the better one (LJ13 3.4)."""
+        P, S = self.problem, self.state
+        steps = int(S.counters[AVERAGED])
+        if not self.averages(self.options) or steps == 0:
+            return point
+        w = S.u - (2.0 / (steps * (steps + 1.0))) * S.z
+        if P.lower.size:
+            w = np.clip(w, P.lower, P.upper)
+        hinge = float(np.sum(corners_at(P, w, range(P.n), self.spread).hinge)) / P.n
+        self.at.gap_passes += 1
+        norm2 = squared_norm(w)
+        gap = 0.5 * point.lam * norm2 + hinge - point.dual
+        if gap >= point.gap:
+            return point
+        self.weights = w
+        return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
+
+    def after_exact_pass(self) -> None:
+        """Count from here to the next exact pass."""
+        super().after_exact_pass()
+        every = self.options.refresh_every
+        self.at.next_refresh = int(self.state.counters[ORACLE_CALLS]) + every * self.problem.n if every else NEVER
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Besides the shared state the running average."""
+        arrays, attrs = super().packed()
+        return {**arrays, "average": self.state.z, "average_ell": self.state.z_ell[:1]}, attrs
+
+    @classmethod
+    def restored(
+        cls,
+        problem: Problem,
+        options: Options,
+        seed: int,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        *,
+        own_primal: bool = True,
+        spread: Spread = HERE,
+    ) -> Self:
+        """The method at a committed rebase point."""
+        found = super().restored(problem, options, seed, arrays, attrs, own_primal=own_primal, spread=spread)
+        found.state.z[:], found.state.z_ell[:1] = arrays["average"], arrays["average_ell"]
+        return found
+
+
+METHOD = Bcfw

@@ -1,0 +1,165 @@
+"""Mini-batches: tau oracles called side by side at the same w, and their blocks moved one after another.
+
+For expensive oracles. In turn:
+
+1. *collect*: draw blocks as the sampler says. A block whose cached corner promises enough takes its step at once, as always;
+   the others are set aside, until there are tau of them;
+2. *ask* their oracles at the present w, side by side, wherever `parallel` calls them: only labels and losses come back, so
+   no sum depends on where;
+3. *rate* the answers: block gaps at this common w, which sampling and the cache rule use, and corners into the pool;
+4. *move* block after block in the order they were drawn. Each step is the ordinary one towards the corner it was given, with
+   exact line search against the w it meets; a direction that no longer ascends there is not taken. So the dual never falls,
+   and alpha stays feasible, for any tau.
+
+With tau = 1 the result is that of the plain loop, bit by bit. Limits hold to the call: a batch is cut at the rebase point,
+at the next exact pass and at the last oracle call allowed.
+
+What tau changes: corners are those of a w up to tau - 1 moves old; and the blocks of a batch are distinct: one that is set
+aside is not drawn until its oracle has answered (uniform sampling draws again, gap sampling gives it weight zero). So each
+draw is the sampler's own among the other blocks, and a block with much of the whole gap is visited less often than its
+share, at most once a batch. Exact passes do not depend on tau.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, PLAIN
+from stages.solver.codes import BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
+from stages.solver.loop import draw, reason_to_return
+from stages.solver.sampling import MAX_GAP, UNIFORM, tree_set
+from stages.solver.step import (
+    best_move,
+    cache_promises_enough,
+    end_step,
+    move,
+    note_answer,
+    reads_mu,
+    score_atoms_of,
+)
+
+
+class Answers(NamedTuple):
+    """What the oracles of a batch's blocks returned."""
+
+    block: np.ndarray
+    """int64: in the order drawn"""
+    losses: np.ndarray
+    """float64: L_i of the labellings"""
+    labels: np.ndarray
+    """truth's dtype, (blocks, longest)"""
+
+
+@njit(**PLAIN)
+def among(blocks, i):
+    """Whether i is one of `blocks`."""
+    for k in range(blocks.size):  # noqa: SIM110
+        if blocks[k] == i:
+            return True
+    return False
+
+
+@njit(**PLAIN)
+def step_from_cache(P, S, flags, i, theta_all, delta_all):
+    """Take the step of block i if its cached corner promises enough; whether it did."""
+    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+    mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
+    length = P.label_ptr[i + 1] - P.label_ptr[i]
+    by_mu = reads_mu(S, flags, i)
+    P.scores(i, S.w, theta)
+    base, best, h_best, away, h_away, active = score_atoms_of(P, S, flags, i, theta, mu, by_mu, length)
+    if not cache_promises_enough(S, flags, i, best, h_best - base):
+        return False
+    S.counters[STEPS] += 1
+    S.counters[CACHED_STEPS] += 1
+    S.pool.used[best] = S.counters[STEPS]
+    kind, gamma, gamma_max, _, _ = best_move(
+        P, S, flags, i, mu, by_mu, best, h_best, base, away, h_away, active, delta, length
+    )
+    if gamma > 0.0:
+        loss = S.pool.losses[best]
+        move(P, S, flags, i, mu, by_mu, kind, best, away, gamma, gamma_max, loss, delta, length)
+    end_step(S, flags, i)
+    return True
+
+
+@driver
+def collect_driver(fingerprint: str) -> Any:
+    """`collect(P, S, flags, rng, order, steps, block) -> (draws made, why it returned)`: phase 1; fills `block`."""
+
+    @njit(cache=True, **JIT)
+    def collect(P, S, flags, rng, order, steps, block):
+        fingerprint  # noqa: B018
+        widest = 0
+        for i in range(S.ell.size):
+            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        theta, delta = np.empty(widest), np.empty(widest)
+        aside = 0
+        for k in range(steps):
+            why = reason_to_return(S, flags)
+            if why != DONE:
+                return k, why
+            i = draw(S, flags, rng, order, k)
+            while flags.sampler == UNIFORM and among(block[:aside], i):
+                i = draw(S, flags, rng, order, k)
+            if i < 0:
+                return k, SUM_REACHED
+            if step_from_cache(P, S, flags, i, theta, delta):
+                continue
+            block[aside] = i
+            tree_set(S.tree, flags.sampler == MAX_GAP, i, 0.0)  # not drawn again until its oracle has answered
+            aside += 1
+            if aside == block.size:
+                return k + 1, BATCH_FULL
+        return steps, DONE
+
+    return collect
+
+
+@driver
+def answers_driver(fingerprint: str) -> Any:
+    """`take(P, S, flags, answers)`: phases 3 and 4, rate all answers at the common w, then move block after block."""
+
+    @njit(cache=True, **JIT)
+    def take(P, S, flags, answers):
+        fingerprint  # noqa: B018
+        count, pool = answers.block.size, S.pool
+        slot = np.empty(count, np.int64)
+        widest = 0
+        for k in range(count):
+            widest = max(widest, P.local_ptr[answers.block[k] + 1] - P.local_ptr[answers.block[k]])
+        theta_all, delta_all = np.empty(widest), np.empty(widest)
+        for rating in (True, False):
+            for k in range(count):
+                i = answers.block[k]
+                lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+                mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
+                length = P.label_ptr[i + 1] - P.label_ptr[i]
+                by_mu = reads_mu(S, flags, i)
+                if not rating:
+                    S.counters[STEPS] += 1
+                P.scores(i, S.w, theta)
+                base, _, _, away, h_away, active = score_atoms_of(P, S, flags, i, theta, mu, by_mu, length)
+                if rating:
+                    y = answers.labels[k, :length]
+                    slot[k], _ = note_answer(P, S, flags, i, theta, y, answers.losses[k], base)
+                    if slot[k] >= 0:
+                        pool.used[slot[k]] = S.counters[STEPS]
+                    continue
+                target, h, loss = slot[k], -np.inf, 0.0
+                if target >= 0:
+                    loss = pool.losses[target]
+                    h = loss + P.value(i, theta, pool.labels[target, :length])
+                    pool.used[target] = S.counters[STEPS]
+                kind, gamma, gamma_max, _, _ = best_move(
+                    P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length
+                )
+                if gamma > 0.0:
+                    move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, length)
+                end_step(S, flags, i)
+
+    return take

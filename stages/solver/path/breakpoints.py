@@ -1,0 +1,89 @@
+"""A solved lambda with everything that proves it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stages.problems.protocol import Problem
+from stages.solver.method import Method
+from stages.solver.objective import Certificate, squared_norm
+from stages.solver.options import Status
+from stages.solver.supports import Supports
+
+
+@dataclass(frozen=True)
+class Breakpoint:
+    """One solved lambda; arrays are copies."""
+
+    index: int
+    point: Certificate
+    """nan in gap, ell and dual, of a method that does not certify"""
+    status: Status
+    lambda_low: float
+    """The certificate of the path holds from here up to the breakpoint before; lambda itself on a grid."""
+    effective_passes: float
+    oracle_calls: int
+    seconds: float
+    weights: np.ndarray
+    """float64, (d,)"""
+    block_gap: np.ndarray
+    """float64, (n,)"""
+    supports: Supports
+
+    def record(self) -> dict[str, Any]:
+        """Its numbers and arrays under the names of `storage.layout.PATH`."""
+        point = self.point
+        return {
+            "lambda": point.lam,
+            "lambda_low": self.lambda_low,
+            "gap": point.gap,
+            "primal": point.primal,
+            "dual": point.dual,
+            "hinge": point.hinge,
+            "loss_dual": point.ell,
+            "norm2": point.norm2,
+            "effective_passes": self.effective_passes,
+            "oracle_calls": self.oracle_calls,
+            "seconds": self.seconds,
+            "status": list(Status).index(self.status),
+            "weights": self.weights,
+            "block_gap": self.block_gap,
+            "support_offset": self.supports.offset,
+            "support_alpha": self.supports.alpha,
+            "support_loss": self.supports.losses,
+            "support_label": self.supports.label,
+            "label_offset": self.supports.label_offset,
+        }
+
+
+def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low: float) -> Breakpoint:
+    """The present lambda of `solver` as a breakpoint."""
+    at, weights = solver.at, np.array(solver.primal())
+    # the first one's share includes the path's start and smaller first lambdas that were given up
+    calls_before, seconds_before = (at.calls_before, at.seconds_before) if at.breakpoint else (0, 0.0)
+    calls = solver.oracle_calls - calls_before
+    if point is None:
+        point = Certificate(at.lam, math.nan, solver.mean_hinge(), math.nan, squared_norm(weights), math.nan)
+    return Breakpoint(
+        index=at.breakpoint,
+        point=point,
+        status=status,
+        lambda_low=low,
+        effective_passes=calls / solver.problem.n,
+        oracle_calls=calls,
+        seconds=at.seconds - seconds_before,
+        weights=weights,
+        block_gap=solver.block_gaps(),
+        supports=solver.supports() or no_supports(solver.problem),
+    )
+
+
+def no_supports(problem: Problem) -> Supports:
+    """Of a method without a dual point."""
+    nothing = np.empty(0)
+    offset = np.zeros(problem.n + 1, np.int64)
+    return Supports(offset, nothing, nothing, np.empty(0, np.int64), np.empty(0, problem.truth.dtype), offset[:1])

@@ -1,0 +1,89 @@
+"""What `one_sided` and `paper` share: one breakpoint after another, each certified down to the next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from stages.solver.objective import Certificate
+from stages.solver.options import PathOptions, Status
+from stages.solver.path.rule import Following, PathStart, Solved
+
+
+def lowest(path: PathOptions, start: PathStart, floor: float) -> float:
+    """Where the path may end although its certificate does not reach down to zero; `floor` is a share of its top."""
+    return max(path.lambda_min, floor * start.lam_top)
+
+
+def descend(
+    path: PathOptions, lowest: float, solved: Solved, lower_end: Callable[[Certificate, float], float]
+) -> Following:
+    """The next lambda is the lower end of what the last one certifies, until that is at or below `lowest`."""
+    point = solved.point
+    assert point is not None
+    if point.gap >= path.eps:
+        return Following(math.nan, point.lam, solved.status)
+    low = lower_end(point, path.eps)
+    if low <= lowest:
+        return Following(math.nan, low)
+    if solved.index + 1 >= path.max_breakpoints:
+        return Following(math.nan, low, Status.PASS_LIMIT)
+    return Following(low, low)
+
+
+def check_gap(point: Certificate, eps: float) -> None:
+    """ValueError unless the gap is below eps."""
+    if point.gap >= eps:
+        raise ValueError(f"path: the gap {point.gap:.3g} at lambda {point.lam:.6g} is not below eps {eps:g}")
+
+
+def stepwise_model(
+    solved: Mapping[str, np.ndarray], above: list[tuple[int, float, tuple[float, float], float]]
+) -> dict[str, np.ndarray]:
+    """Cells where each breakpoint's w holds from itself down to the next one, under those of `above`.
+
+    `above`: (interval, low, (t_0, t_1), scale) of cells above the first breakpoint, from the largest lambda down.
+    """
+    lams, lows = solved["lambda"], solved["lambda_low"]
+    rows = [*above]
+    for b in range(lams.size):
+        # at a breakpoint its own w holds, so the cell of the one above ends just before it
+        low = float(np.nextafter(lams[b + 1], math.inf)) if b + 1 < lams.size else float(lows[b])
+        rows.append((b + 1, low, (1.0, 0.0), math.inf))
+    edges = np.array([row[1] for row in rows])
+    return {
+        "cell_interval": np.array([row[0] for row in rows], np.int64),
+        "cell_low": edges,
+        "cell_high": np.append(math.inf, edges[:-1]),
+        "cell_primal": np.array([row[2] for row in rows]),
+        "cell_scale": np.array([row[3] for row in rows]),
+    }
+
+
+def just_above(lam: float) -> float:
+    """The next number above lambda."""
+    return float(np.nextafter(lam, math.inf))
+
+
+def below_first(
+    arrays: Mapping[str, np.ndarray],
+    lam: np.ndarray,
+    gap_below: Callable[[Mapping[str, np.ndarray], np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """Bounds on the gap at `lam` from the breakpoint at or above each; nan above the first and below the path's end."""
+    names = ("lambda", "lambda_low", "gap", "hinge", "norm2")
+    which = np.searchsorted(-arrays["lambda"], -lam, side="right") - 1
+    at = {name: arrays[name][np.maximum(which, 0)] for name in names}
+    return np.where((which >= 0) & (lam >= at["lambda_low"]), gap_below(at, lam), np.nan)
+
+
+def second_order(at: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
+    """g + N (lambda - lambda_j)^2 / (2 lambda): the gap of w^j with the same alpha^j at another lambda."""
+    return np.asarray(at["gap"] + at["norm2"] * (at["lambda"] - lam) ** 2 / (2 * lam))
+
+
+def to_zero(at: Mapping[str, np.ndarray], lam: np.ndarray) -> np.ndarray:
+    """The bound of a breakpoint that certifies all lambdas below it, with the dual point scaled towards the truth."""
+    return np.minimum(second_order(at, lam), np.maximum(at["gap"], at["hinge"]))

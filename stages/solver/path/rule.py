@@ -1,0 +1,180 @@
+"""What a path rule is: where a path starts, which lambda comes next, what is certified between; and the registry of rules.
+
+One file a rule in `rules/`, with the class `RULE`. `path.rule` names the file. `given` is the rule of grids and single
+lambdas. Each rule has a twin in `stages/certify/`, under the same name, that checks its certificates by code of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import stages.solver.path.rules as package
+from stages.solver.options import PathOptions, Status
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from stages.parallel import Spread
+    from stages.problems.protocol import Problem
+    from stages.solver.method import ArraySpec
+    from stages.solver.objective import Certificate
+
+GIVEN = "given"
+"""The rule of lambdas that are given, a grid's or a single one."""
+
+
+@dataclass(frozen=True)
+class PathStart:
+    """Where a path begins: the dual point of w = 0, and the lambdas above which nothing needs to be solved."""
+
+    lam: float
+    """First lambda to solve."""
+    lam_top: float
+    """From here up w = 0 (or, as the rule says, the scaled first w) is eps-optimal."""
+    hinge_at_zero: float
+    """R_0: mean of the largest losses."""
+    psi_norm2: float
+    """||psi~||^2, clipped to the cone."""
+    labels: np.ndarray
+    """truth's dtype, flat: max-oracle labellings at w = 0"""
+    losses: np.ndarray
+    """float64, (n,): their losses"""
+    psi: np.ndarray
+    """float64, (d,): psi~"""
+    oracle_calls: int
+
+    def scalars(self) -> dict[str, Any]:
+        """Its numbers: what is committed and stored as attributes."""
+        arrays = ("labels", "losses", "psi")
+        return {name: value for name, value in vars(self).items() if name not in arrays}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """To what a lambda is solved."""
+
+    tolerance: float
+    relative: bool
+    exact: bool = True
+    """False: stale gaps decide, and nothing is certified."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """What a rule is told of a lambda that has just been solved."""
+
+    index: int
+    """Breakpoints before it."""
+    status: Status
+    point: Certificate | None
+    """None of a method that does not certify."""
+    weights: np.ndarray
+    """float64, (d,): the certified w"""
+    worst_hinge: Any
+    """worst_hinge() -> the largest hinge of a block in units of the least loss of its wrong labellings"""
+
+
+@dataclass(frozen=True)
+class Following:
+    """What comes after a solved lambda: the next one (nan: the end), and how far down this one reaches."""
+
+    lam: float
+    low: float
+    status: Status = Status.CONVERGED
+    again: bool = False
+    """The first lambda did not cover everything above it: start at this larger one."""
+
+
+class PathRule(Protocol):
+    """One rule over one path; what changes from lambda to lambda is its state.
+
+    Attributes
+    ----------
+    kappa : float
+        Share of eps that a breakpoint is solved to, unless `path.kappa` says otherwise.
+    floor : float
+        No path goes below this share of its top: where data are not separable the hinge never falls to eps.
+    starts_exactly : bool
+        Whether the first lambda may need no step, so that it begins with an exact pass.
+    specs : tuple of ArraySpec
+        The arrays that `packed` returns.
+    between : bool
+        Whether the model changes between two breakpoints, so that losses are measured there, too.
+    """
+
+    kappa: ClassVar[float]
+    floor: ClassVar[float]
+    starts_exactly: ClassVar[bool]
+    specs: ClassVar[tuple[ArraySpec, ...]]
+    between: ClassVar[bool]
+
+    @classmethod
+    def check(cls, path: PathOptions) -> None:
+        """ValueError naming the key of an option that the rule cannot keep to."""
+
+    @classmethod
+    def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart | None:
+        """Where the path begins; None where its lambdas are given."""
+
+    @classmethod
+    def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
+        """The rule before its first lambda."""
+
+    @classmethod
+    def restored(
+        cls,
+        path: PathOptions,
+        start: PathStart | None,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+    ) -> Self:
+        """The rule as it was packed."""
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays of `specs`, and JSON-able attributes."""
+
+    def goal(self) -> Goal:
+        """To what the next lambda is solved."""
+
+    def warm_start(self) -> str:
+        """How the method gets to the next lambda."""
+
+    def following(self, solved: Solved) -> Following:
+        """The next lambda, or the end."""
+
+    def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The model of every lambda as cells, from the largest lambda down; {} where only solved lambdas have one.
+
+        In a cell w(lambda) = min(1, cell_scale / lambda) (t_0 w_above + t_1 w_below), the breakpoints k - 1 and k by falling
+        lambda, and w = 0 outside the path: arrays cell_interval (k), cell_low, cell_high, cell_primal (t, two columns),
+        cell_scale, and further ones that the rule's certificates need.
+
+        Parameters
+        ----------
+        solved : mapping of arrays, (breakpoints,) each
+            lambda, lambda_low, gap, hinge, loss_dual and norm2 of all breakpoints, by falling lambda.
+        """
+
+    @classmethod
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+        """The certified bound on the gap (or gap / primal) at `lam`, nan where there is none; from what path.zarr holds."""
+
+
+def rules() -> tuple[str, ...]:
+    """Names of all rules that find their lambdas."""
+    return tuple(sorted(module.name for module in iter_modules(package.__path__) if module.name != GIVEN))
+
+
+def path_rule(name: str) -> type[PathRule]:
+    """The class of a rule."""
+    found: type[PathRule] = import_module(f"{package.__name__}.{name}").RULE
+    return found
+
+
+def rule_of(path: PathOptions) -> type[PathRule]:
+    """The class of the rule that `path` asks for."""
+    return path_rule(path.rule if path.is_path else GIVEN)

@@ -1,0 +1,164 @@
+"""`path.rule=one_sided`: w^j with the *same* dual point certifies smaller lambdas, to second order in the step.
+
+With N = ||w||^2, R the mean hinge, ell the mean loss of the dual point and g = lambda_j N + R - ell the gap at lambda_j:
+P(w^j) is lambda N / 2 + R and D(alpha^j) is ell - lambda_j^2 N / (2 lambda) at any lambda, hence
+
+    P(w^j) - D(alpha^j) = g + N (lambda - lambda_j)^2 / (2 lambda).
+
+It holds with bounds at 0 too, where w scales with 1 / lambda as v does. The next breakpoint is the lower root of gap = eps.
+The path ends where R <= eps: below, (w^j, tau alpha^j) stays within max(g, R).
+
+Above the first breakpoint, t w^1 with t = clip((R_0 - R) / (lambda N), 0, 1) and the same alpha: by convexity of the hinge
+P(t w) <= lambda t^2 N / 2 + t R + (1 - t) R_0. From lambda_top up w = 0 is eps-optimal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from stages.solver.objective import Certificate
+from stages.solver.options import PathOptions, check
+from stages.solver.path.descend import (
+    below_first,
+    check_gap,
+    descend,
+    just_above,
+    lowest,
+    second_order,
+    stepwise_model,
+    to_zero,
+)
+from stages.solver.path.rule import Following, Goal, PathStart, Solved
+
+if TYPE_CHECKING:
+    from stages.parallel import Spread
+    from stages.problems.protocol import Problem
+
+
+@dataclass
+class OneSided:
+    """The rule has no state: each certificate rests on its own breakpoint."""
+
+    kappa = 0.9
+    floor = 1e-12
+    starts_exactly = False
+    specs = ()
+    between = False
+
+    path: PathOptions
+    zero: PathStart
+
+    @classmethod
+    def check(cls, path: PathOptions) -> None:
+        """A relative eps needs the two-sided rule."""
+        check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
+
+    @classmethod
+    def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
+        """w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that."""
+        from stages.solver.path.start import start_below_zero
+
+        return start_below_zero(problem, path, spread)
+
+    @classmethod
+    def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
+        """The rule of a path that begins at `start`."""
+        assert start is not None
+        return cls(path, start)
+
+    @classmethod
+    def restored(
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> Self:
+        """The rule again."""
+        return cls.begin(path, start)
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Nothing."""
+        return {}, {}
+
+    def goal(self) -> Goal:
+        """A share kappa of eps."""
+        return Goal(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
+
+    def warm_start(self) -> str:
+        """alpha stays."""
+        return "keep_dual"
+
+    def following(self, solved: Solved) -> Following:
+        """The lower end; the first lambda must also cover all above it, else the path begins at twice that lambda."""
+        point, path, zero = solved.point, self.path, self.zero
+        assert point is not None
+        if point.gap < path.eps and solved.index == 0 and point.lam < zero.lam_top:
+            worst = worst_gap_above(point, zero.hinge_at_zero, zero.lam_top)
+            if worst > path.eps * (1.0 + 1e-12):
+                return Following(min(2.0 * point.lam, zero.lam_top), point.lam, again=True)
+        return descend(path, lowest(path, zero, self.floor), solved, lower_end)
+
+    def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Each breakpoint's w down to the next; above the first t w^1, and w = 0 from the top up."""
+        first = float(solved["lambda"][0])
+        fall, norm2 = self.zero.hinge_at_zero - float(solved["hinge"][0]), float(solved["norm2"][0])
+        scale = max(fall / norm2, 0.0) if norm2 > 0.0 else math.inf
+        above = [(-1, max(self.zero.lam_top, just_above(first)), (1.0, 0.0), math.inf)]
+        if self.zero.lam_top > just_above(first):
+            above.append((0, just_above(first), (0.0, 1.0), scale))
+        return stepwise_model(solved, above)
+
+    @classmethod
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+        """The certified bound on the gap at `lam`, nan where there is none."""
+        first = {name: float(arrays[name][0]) for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")}
+        point = Certificate(
+            first["lambda"], first["gap"], first["hinge"], first["loss_dual"], first["norm2"], dual=math.nan
+        )
+        zero = float(attrs["psi_norm2"]) / (2.0 * lam)
+        scaled = np.array([gap_above(point, float(attrs["hinge_at_zero"]), float(x)) for x in np.ravel(lam)])
+        above = np.where(lam >= max(float(attrs["lam_top"]), point.lam), zero, scaled.reshape(np.shape(lam)))
+        below = below_first(
+            arrays, lam, lambda at, x: np.where(at["lambda_low"] <= 0.0, to_zero(at, x), second_order(at, x))
+        )
+        return np.where(lam > point.lam, above, below)
+
+
+def lower_end(point: Certificate, eps: float) -> float:
+    """The smallest lambda that `point` certifies to eps; 0 if that is all of them. Needs gap < eps."""
+    check_gap(point, eps)
+    if point.hinge <= eps or point.norm2 == 0.0:
+        return 0.0
+    e = (eps - point.gap) / point.norm2
+    # lam + e - sqrt(e^2 + 2 e lam), free of cancellation
+    return point.lam**2 / (point.lam + e + math.sqrt(e * e + 2.0 * e * point.lam))
+
+
+def gap_above(point: Certificate, hinge_at_zero: float, lam: float) -> float:
+    """Bound on the gap at lambda >= point.lam of t w, with the same alpha."""
+    n2 = point.norm2
+    t = shrinkage(point, hinge_at_zero, lam)
+    primal = 0.5 * lam * t * t * n2 + t * point.hinge + (1.0 - t) * hinge_at_zero
+    return primal - (point.ell - point.lam**2 * n2 / (2.0 * lam))
+
+
+def shrinkage(point: Certificate, hinge_at_zero: float, lam: float) -> float:
+    """The t of `gap_above`: by how much the first breakpoint's w is scaled for lambda above it."""
+    if point.norm2 == 0.0:
+        return 1.0
+    return min(max((hinge_at_zero - point.hinge) / (lam * point.norm2), 0.0), 1.0)
+
+
+def worst_gap_above(point: Certificate, hinge_at_zero: float, lam_top: float) -> float:
+    """The largest bound of `gap_above` over [point.lam, lam_top].
+
+    Where t = 1 the bound is convex in lambda, where t < 1 monotone: the worst is at an end or where t leaves 1.
+    """
+    turn = (hinge_at_zero - point.hinge) / point.norm2 if point.norm2 > 0 else point.lam
+    lams = [point.lam, lam_top] + ([turn] if point.lam < turn < lam_top else [])
+    return max(gap_above(point, hinge_at_zero, lam) for lam in lams)
+
+
+RULE = OneSided

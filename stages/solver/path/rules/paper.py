@@ -1,0 +1,109 @@
+"""`path.rule=paper`: the epsilon-approximate path as O16 has it (section 4, Alg. 6, 7).
+
+w^j with the dual point rescaled towards the truth has gap g + (1 - rho) (R - g) at rho lambda_j, first order in the step;
+R - g is the paper's Delta. The next breakpoint is where that reaches eps: rho = 1 - (eps - g) / (R - g). (Alg. 7 as
+printed in the supplement has its two branches swapped; the main text is right.) The path ends where R <= eps. Above the
+first breakpoint (lambda_1 / lambda) w^1 with the same alpha has a gap that is convex in the scale, g at 1 and R_0 - ell
+at 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from stages.solver.objective import Certificate
+from stages.solver.options import PathOptions, check
+from stages.solver.path.descend import below_first, check_gap, descend, just_above, lowest, stepwise_model, to_zero
+from stages.solver.path.rule import Following, Goal, PathStart, Solved
+
+if TYPE_CHECKING:
+    from stages.parallel import Spread
+    from stages.problems.protocol import Problem
+
+
+@dataclass
+class Paper:
+    """The rule has no state: each certificate rests on its own breakpoint."""
+
+    kappa = 0.9
+    floor = 1e-12
+    starts_exactly = True
+    specs = ()
+    between = False
+
+    path: PathOptions
+    zero: PathStart
+
+    @classmethod
+    def check(cls, path: PathOptions) -> None:
+        """A relative eps needs the two-sided rule."""
+        check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
+
+    @classmethod
+    def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
+        """lambda_inf = (||psi~||^2 + mean_i max_y <-psi~, psi_i(y)>) / (kappa eps): O16 Alg. 6, l. 1-6."""
+        from stages.solver.path.start import paper_start
+
+        return paper_start(problem, path, spread)
+
+    @classmethod
+    def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
+        """The rule of a path that begins at `start`."""
+        assert start is not None
+        return cls(path, start)
+
+    @classmethod
+    def restored(
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> Self:
+        """The rule again."""
+        return cls.begin(path, start)
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Nothing."""
+        return {}, {}
+
+    def goal(self) -> Goal:
+        """A share kappa of eps."""
+        return Goal(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
+
+    def warm_start(self) -> str:
+        """w stays; alpha moves towards the truth."""
+        return "keep_primal"
+
+    def following(self, solved: Solved) -> Following:
+        """The lower end of what the last lambda certifies."""
+        return descend(self.path, lowest(self.path, self.zero, self.floor), solved, lower_end)
+
+    def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Each breakpoint's w down to the next; above the first (lambda_1 / lambda) w^1."""
+        first = float(solved["lambda"][0])
+        return stepwise_model(solved, [(0, just_above(first), (0.0, 1.0), first)])
+
+    @classmethod
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+        """The certified bound on the gap at `lam`, nan where there is none."""
+        first, gap, ell = (float(arrays[name][0]) for name in ("lambda", "gap", "loss_dual"))
+        s = first / lam
+        above = s * gap + (1.0 - s) * (float(attrs["hinge_at_zero"]) - ell)
+
+        def at_or_below(at: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+            first_order = at["gap"] + (1 - x / at["lambda"]) * (at["hinge"] - at["gap"])
+            return np.where(at["lambda_low"] <= 0.0, to_zero(at, x), first_order)
+
+        return np.where(lam > first, above, below_first(arrays, lam, at_or_below))
+
+
+def lower_end(point: Certificate, eps: float) -> float:
+    """The smallest lambda that `point` certifies to eps; 0 if that is all of them. Needs gap < eps."""
+    check_gap(point, eps)
+    if point.hinge <= eps or point.norm2 == 0.0:
+        return 0.0
+    return point.lam * (1.0 - (eps - point.gap) / (point.hinge - point.gap))
+
+
+RULE = Paper

@@ -1,0 +1,251 @@
+"""`path.rule=two_sided`: lambdas certified from the solved ones on both sides (proof: `stages.solver.path.cells`).
+
+Lambdas are solved from the largest down. When the interval between two of them cannot be certified, the lambda at which it
+fails by most is solved next, and both halves are tried. So the rule keeps a stack of solved points: the lowest one above
+which everything is certified, and those below it that wait for the interval between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from stages.solver.options import PathOptions, Status, check
+from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, solved_point, zero
+from stages.solver.path.rule import Following, PathStart, Solved
+from stages.solver.path.rule import Goal as SolveGoal
+
+if TYPE_CHECKING:
+    from stages.parallel import Spread
+    from stages.problems.protocol import Problem
+
+THETA = (0.5, 1.5)
+"""Range of the step's factor theta."""
+AFTER_FAILURE = 0.75
+"""What theta is multiplied with when an interval fails."""
+LAST_HINGE = 0.85
+"""The last lambda is aimed at this share of eps for R: less would be a longer way than needed."""
+
+
+@dataclass
+class TwoSided:
+    """The stack of solved points and the cells certified so far; all of it is committed."""
+
+    kappa = 0.7
+    floor = 1e-9  # the last lambda is solved: psi = lambda w is a small difference of large sums, whose rounding shows
+    starts_exactly = False
+    specs = (
+        (
+            "path_points",
+            ("point", "point_column"),
+            "f8",
+            "solved points that are still needed: fields of `cells.Point`",
+        ),
+        ("path_vectors", ("point", "point_feature"), "f8", "their w; psi~ for the point w = 0"),
+        ("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: columns of `flat_cells`"),
+    )
+    between = True
+
+    path: PathOptions
+    hinge_at_zero: float
+    lam_top: float
+    points: list[Point]
+    """By falling lambda; the first is the lowest down to which everything is certified."""
+    vectors: list[np.ndarray]
+    """w of each (d,); psi~ for w = 0"""
+    cells: list[Cell] = field(default_factory=list)
+    """Those certified so far, from the top down."""
+    theta: float = 1.0
+    fall: float = math.nan
+    """d log R / d log lambda between the last two certified points."""
+
+    # -- the rule -----------------------------------------------------------------------------------------------------
+    @classmethod
+    def check(cls, path: PathOptions) -> None:
+        """Stale gaps certify nothing from two sides."""
+        check("path.rule", path.rule, path.kind == "regpath", "one_sided or paper for a heuristic path")
+
+    @classmethod
+    def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
+        """w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that."""
+        from stages.solver.path.start import start_below_zero
+
+        return start_below_zero(problem, path, spread)
+
+    @classmethod
+    def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
+        """Nothing solved yet: w = 0 covers everything from `lam_top` up."""
+        assert start is not None
+        point = zero(start.hinge_at_zero, start.psi_norm2)
+        everything_above = Cell(-1, start.lam_top, math.inf, (1.0, 0.0), (1.0, 0.0), 0.0, 0.0)
+        return cls(path, start.hinge_at_zero, start.lam_top, [point], [start.psi], [everything_above])
+
+    def goal(self) -> SolveGoal:
+        """A share kappa of eps, which may be relative."""
+        return SolveGoal(self.path.kappa * self.path.eps, self.path.relative)
+
+    def warm_start(self) -> str:
+        """alpha stays."""
+        return "keep_dual"
+
+    def following(self, solved: Solved) -> Following:
+        """The next lambda: inside the first interval that is not certified, else below the last one."""
+        path, point = self.path, solved.point
+        assert point is not None
+        goal, floor = Goal(path.eps, path.relative), max(path.lambda_min, self.floor * self.lam_top)
+        if goal.excess(point.primal, point.dual) >= 0.0:
+            return Following(math.nan, point.lam, solved.status)
+        last = all(p.lam > point.lam for p in self.points)
+        self.add(solved_point(point, solved.worst_hinge() if path.relative else math.inf), solved.weights)
+        lam = self.advance(goal, self.lam_top)
+        if lam is None and self.finish(goal, floor):
+            return Following(math.nan, self.cells[-1].low if last else point.lam)
+        if solved.index + 1 >= path.max_breakpoints:
+            return Following(math.nan, point.lam, Status.PASS_LIMIT)
+        return Following(max(self.step(goal, path.kappa), floor) if lam is None else lam, point.lam)
+
+    # -- points and cells ---------------------------------------------------------------------------------------------
+    def add(self, point: Point, w: np.ndarray) -> None:
+        """Another solved lambda."""
+        k = sum(p.lam > point.lam for p in self.points)
+        self.points.insert(k, point)
+        self.vectors.insert(k, np.array(w))
+
+    def advance(self, goal: Goal, lam_top: float) -> float | None:
+        """Certify intervals from the top down; None when all are, else the lambda to solve for the first that fails."""
+        while len(self.points) > 1:
+            pair = self.pair()
+            low, high = pair.below.lam, min(pair.above.lam, lam_top)
+            interval = self.cells[-1].interval + 1
+            cells = pair.cells(goal, interval, low, high)
+            if not cells and low < high:
+                self.theta = max(AFTER_FAILURE * self.theta, THETA[0])
+                return pair.worst(goal, low, high)
+            if low < high and pair.above.norm2 > 0.0:
+                self.adapt(pair, goal)
+            self.cells += cells or [Cell(interval, low, low, (0.0, 1.0), (0.0, 1.0), pair.inner, pair.dual_inner)]
+            if 0.0 < pair.below.hinge < pair.above.hinge and math.isfinite(high):
+                self.fall = math.log(pair.above.hinge / pair.below.hinge) / math.log(pair.above.lam / pair.below.lam)
+            del self.points[0], self.vectors[0]
+        return None
+
+    def finish(self, goal: Goal, lowest: float) -> bool:
+        """Whether the last point certifies all that is left; its cell is then added."""
+        (point,) = self.points
+        interval = self.cells[-1].interval + 1
+        cells = cell_to_zero(point, goal, interval)
+        if not cells and lowest > 0.0:
+            cells = cell_down_to(point, goal, interval, min(lowest, point.lam))
+        self.cells += cells
+        return bool(cells)
+
+    def pair(self) -> Pair:
+        """The first two points."""
+        a, b = self.points[:2]
+        inner = float(np.sum(self.vectors[0] * self.vectors[1]))
+        if math.isinf(a.lam):
+            return Pair(a, b, 0.0, b.lam * inner, self.hinge_at_zero)
+        return Pair(a, b, inner, a.lam * b.lam * inner, self.hinge_at_zero)
+
+    def adapt(self, pair: Pair, goal: Goal) -> None:
+        """theta from what the interval left over: what its middle adds to the gap grows with the square of the step."""
+        middle = math.sqrt(pair.below.lam) * math.sqrt(pair.above.lam)
+        t, tau = pair.best(middle)
+        primal, own = pair.primal(middle, t), 0.5 * (pair.above.gap + pair.below.gap)
+        added = max(primal - pair.dual(middle, tau) - own, 1e-3 * own, 1e-300)
+        left = goal.eps * (primal if goal.relative else 1.0) - own
+        wanted = self.theta * math.sqrt(max(left, 0.0) / added)
+        self.theta = min(max(wanted, THETA[0]), THETA[1])
+
+    def step(self, goal: Goal, kappa: float) -> float:
+        """The next smaller lambda to solve."""
+        b = self.points[0]
+        eps = goal.eps * ((0.5 * b.lam * b.norm2 + b.hinge) if goal.relative else 1.0)
+        room = self.theta**2 * (1.0 - kappa) * eps / (b.lam * b.norm2)
+        lam = b.lam * math.exp(-2.0 * math.acosh(1.0 + room))
+        if self.fall > 0.0 and not goal.relative:
+            lam = max(lam, b.lam * min((LAST_HINGE * goal.eps / b.hinge) ** (1.0 / self.fall), 1.0))
+        return lam
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays of `specs`, and scalars."""
+        arrays = {
+            "path_points": np.array(self.points, dtype=float).reshape(-1, len(Point._fields)),
+            "path_vectors": np.array(self.vectors),
+            "path_cells": flat_cells(self.cells),
+        }
+        return arrays, {"theta": self.theta, "fall": self.fall}
+
+    @classmethod
+    def restored(
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> Self:
+        """The rule as it was packed."""
+        assert start is not None
+        points = [Point(*row) for row in arrays["path_points"].tolist()]
+        cells = [
+            Cell(int(k), lo, hi, (a, b), (c, d), G, S) for k, lo, hi, a, b, c, d, G, S in arrays["path_cells"].tolist()
+        ]
+        vectors = list(arrays["path_vectors"])
+        return cls(path, start.hinge_at_zero, start.lam_top, points, vectors, cells, **attrs)
+
+    # -- what it leaves -----------------------------------------------------------------------------------------------
+    def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The cells, with the shares of their dual points and the inner products that certify them."""
+        rows = flat_cells(self.cells)
+        return {
+            "cell_interval": rows[:, 0].astype(np.int64),
+            "cell_low": rows[:, 1],
+            "cell_high": rows[:, 2],
+            "cell_primal": rows[:, 3:5],
+            "cell_scale": np.full(len(rows), math.inf),
+            "cell_dual": rows[:, 5:7],
+            "cell_inner": rows[:, 7],
+            "cell_dual_inner": rows[:, 8],
+        }
+
+    @classmethod
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+        """The certified bound on the gap (or gap / primal) at `lam`, nan where there is none."""
+        columns = (arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2"))
+        points = [Point(lam_j, g, R, ell, N, lam_j**2 * N) for lam_j, g, R, ell, N in zip(*columns, strict=True)]
+        hinge_at_zero, relative = float(attrs["hinge_at_zero"]), bool(attrs["relative"])
+        above_all, nothing = (
+            zero(hinge_at_zero, float(attrs["psi_norm2"])),
+            Point(0.0, 0.0, hinge_at_zero, 0.0, 0.0, 0.0),
+        )
+        low, found = arrays["cell_low"], []
+        for x in np.ravel(lam).tolist():
+            if not x >= low[-1]:
+                found.append(math.nan)
+                continue
+            c = int(np.argmax(low <= x))
+            k, t, tau = int(arrays["cell_interval"][c]), arrays["cell_primal"][c], arrays["cell_dual"][c]
+            if k < 0:  # w = 0
+                primal, gap = hinge_at_zero, above_all.dual_norm2 / (2.0 * x)
+                found.append(gap / primal if relative else gap)
+                continue
+            above = points[k - 1] if k > 0 else above_all
+            below = points[k] if k < len(points) else nothing
+            pair = Pair(above, below, arrays["cell_inner"][c], arrays["cell_dual_inner"][c], hinge_at_zero)
+            primal = pair.primal(x, t)
+            if low[c] == 0.0:
+                tau = tau * (min(1.0, above.ell * x / above.dual_norm2) if above.dual_norm2 > 0.0 else 1.0)
+                primal = 0.5 * x * t[0] ** 2 * above.norm2 + (above.hinge if t[0] == 1.0 else 0.0)
+            gap = primal - pair.dual(x, tau)
+            found.append(gap / primal if relative else gap)
+        return np.array(found).reshape(np.shape(lam))
+
+
+def flat_cells(cells: list[Cell]) -> np.ndarray:
+    """One row a cell: interval, low, high, t_a, t_b, tau_a, tau_b, G, S."""
+    rows = [(c.interval, c.low, c.high, *c.primal, *c.dual, c.inner, c.dual_inner) for c in cells]
+    return np.array(rows, dtype=float).reshape(-1, 9)
+
+
+RULE = TwoSided

@@ -1,0 +1,113 @@
+"""Where a path begins: the dual point of w = 0 and the largest lambda worth solving (O16 Alg. 6, l. 1-6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.parallel import HERE, Spread
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, Problem, frozen
+from stages.solver.objective import require_cone, squared_norm
+from stages.solver.options import PathOptions
+from stages.solver.oracles import corners_at
+from stages.solver.path.rule import PathStart
+
+
+@driver
+def start_driver(fingerprint: str):
+    """`mean_psi(P, labels, psi)`: psi += (1/n) sum_i B_i (m_i(y_i) - m_i(labels_i)); labels (n, longest)."""
+
+    @njit(cache=True, **JIT)
+    def mean_psi(P, labels, psi):
+        fingerprint  # noqa: B018
+        n = P.label_ptr.size - 1
+        delta_all = np.zeros(P.local_ptr[n])
+        for i in range(n):
+            delta = delta_all[P.local_ptr[i] : P.local_ptr[i + 1]]
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            P.add(i, P.truth[first:last], 1.0, delta)
+            P.add(i, labels[i, : last - first], -1.0, delta)
+            P.push(i, 1.0 / n, delta, psi)
+
+    return mean_psi
+
+
+@driver
+def decode_driver(fingerprint: str):
+    """`excess(P, w, blocks, out)`: out_k <- max_y <theta_i, m_i(y)> - <theta_i, m_i(y_i)>, i = blocks_k."""
+
+    @njit(cache=True, **JIT)
+    def excess(P, w, blocks, out):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        for k in range(blocks.size):
+            i = blocks[k]
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            y = np.empty_like(truth)
+            P.decode(i, theta, y, scratch)
+            out[k] = P.value(i, theta, y) - P.value(i, theta, truth)
+
+    return excess
+
+
+def excess(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+    """float64, (blocks,): max_y -<w, psi_i(y)>; one decoding a block."""
+    out = np.empty(blocks.size)
+    decode_driver(problem)(problem, frozen(w), blocks, out)
+    return out
+
+
+def start_below_zero(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart:
+    """Where w = 0 ends to be eps-optimal: n oracle calls, wherever `spread` says.
+
+    With the largest losses as its dual point w = 0 has the gap ||psi~||^2 / (2 lambda), so it covers all
+    lambda >= ||psi~||^2 / (2 eps). The first lambda solved is an eighth of that. For a relative goal eps stands for
+    eps R_0.
+
+    Raises
+    ------
+    ValueError
+        If a bound is neither 0 nor infinite.
+    """
+    labels, losses, psi = at_zero(problem, spread)
+    hinge, psi_norm2 = float(np.sum(losses)) / problem.n, squared_norm(psi)
+    eps = path.eps * (hinge if path.relative else 1.0)
+    top, lam = (psi_norm2 / (2.0 * eps), psi_norm2 / (16.0 * eps)) if eps > 0.0 else (0.0, 0.0)
+    return path_start(lam, top, hinge, psi_norm2, labels, losses, psi, problem.n)
+
+
+def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart:
+    """lambda_inf = (||psi~||^2 + mean_i max_y <-psi~, psi_i(y)>) / (kappa eps): 2 n oracle calls (O16 Alg. 6).
+
+    Raises
+    ------
+    ValueError
+        If a bound is neither 0 nor infinite.
+    """
+    labels, losses, psi = at_zero(problem, spread)
+    hinge, psi_norm2 = float(np.sum(losses)) / problem.n, squared_norm(psi)
+    over = np.concatenate(spread.blocks(excess, problem, psi, range(problem.n)))
+    lam = (psi_norm2 + float(np.sum(over)) / problem.n) / (path.kappa * path.eps)
+    return path_start(lam, lam, hinge, psi_norm2, labels, losses, psi, 2 * problem.n)
+
+
+def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The max-oracle's labellings at w = 0 (flat), their losses (n,), and psi~ (d,), clipped to the cone."""
+    require_cone(problem)
+    found = corners_at(problem, np.zeros(problem.d), range(problem.n), spread)
+    psi = np.zeros(problem.d)
+    start_driver(problem)(problem, found.corner, psi)
+    if problem.lower.size:
+        psi = np.clip(psi, problem.lower, problem.upper)
+    mask = np.arange(found.corner.shape[1]) < np.diff(problem.label_ptr)[:, None]
+    return found.corner[mask], found.loss, psi
+
+
+def path_start(lam: float, top: float, *rest: Any) -> PathStart:
+    """The start; where the labellings of w = 0 score as the truth does everywhere, any lambda is the first: 1."""
+    return PathStart(*((1.0, 1.0) if lam == 0.0 else (lam, top)), *rest)

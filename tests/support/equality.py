@@ -1,0 +1,28 @@
+"""Equality of what two runs leave: every bit, except in the columns that a clock fills."""
+
+from __future__ import annotations
+
+import fnmatch
+
+from storage.layout import MEASURES
+from storage.places import Place
+from storage.results import read_path, read_trace
+
+MEASURED = {"seconds", "timestamp_ms"}
+"""Columns that a clock fills: all others are the same in every run."""
+
+
+def assert_same_path(run: Place, expected: Place) -> None:
+    """The path and the trace are the same bits; measures on test data too, where both runs have them."""
+    (a, a_attrs), (b, b_attrs) = (read_path(at / "path.zarr") for at in (run, expected))
+    assert a_attrs == b_attrs
+    measures = {name for name in a.keys() | b.keys() if any(fnmatch.fnmatchcase(name, like) for like in MEASURES)}
+    assert a.keys() - measures == b.keys() - measures
+    for name in (a.keys() & b.keys()) - MEASURED:
+        assert a[name].dtype == b[name].dtype
+        assert a[name].shape == b[name].shape, name
+        assert a[name].tobytes() == b[name].tobytes(), name
+    trace, other = read_trace(run), read_trace(expected)
+    assert trace.keys() == other.keys()
+    for name in trace.keys() - MEASURED:
+        assert trace[name].tobytes() == other[name].tobytes(), name

@@ -1,0 +1,34 @@
+"""Ways to divide blocks among workers, none of which may change a bit of the result."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from stages.parallel import Spread
+
+
+def backwards(fn, ranges):
+    """The last range first."""
+    return [fn(*part) for part in reversed(ranges)][::-1]
+
+
+def on_threads(fn, ranges):
+    """All ranges at once."""
+    with ThreadPoolExecutor(8) as pool:
+        return list(pool.map(lambda part: fn(*part), ranges))
+
+
+def elsewhere(problem, threads: int = 8) -> Spread:
+    """Other processes as far as the solver can tell: a problem of their own, w read-only, the last part first."""
+    copy = type(problem)(*problem)
+
+    def call(fn, split, w, parts):
+        assert split == "train"
+        w = w.copy()
+        w.flags.writeable = False
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda part: fn(copy, w, np.array(part, np.int64)), reversed(parts)))[::-1]
+
+    return Spread(elsewhere=call)
