@@ -1,4 +1,4 @@
-"""How work on many blocks is spread: over threads of this process, and over processes that have the problem open (DESIGN 4).
+"""How work on many blocks is spread: over threads of this process, and over processes that have the problem open.
 
 Whatever the spreading, what comes back is one entry a block, in the order of the blocks. So no sum depends on how many
 workers there were, which of them died, or where a range was computed.

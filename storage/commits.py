@@ -1,14 +1,13 @@
-"""Committed generations of a solve's state: nothing that was committed is ever lost (DESIGN 3.2).
+"""Committed generations of a solve's state: what was committed is never lost.
 
-``state/`` holds generations ``g000045.zarr`` with a sidecar ``g000045.json`` (checksum, key, format version, segments)
-and ``HEAD.json``, a copy of the newest sidecar. Breakpoints that are done go into segments ``s000007.zarr``, written
-once and never touched again; a sidecar lists those that belong to its generation. A commit writes everything aside,
-fsyncs, renames, and only then moves HEAD; of older generations it keeps one, to fall back on should the newest prove
-damaged.
+``state/`` holds generations ``g000045.zarr``, each with a sidecar ``g000045.json`` (checksum, configuration, format
+version, segments), and ``HEAD.json``, a copy of the newest sidecar. Finished breakpoints go into segments
+``s000007.zarr``, which are written once; a sidecar lists the segments of its generation. A commit publishes the
+generation and its sidecar durably and only then moves HEAD. It keeps one older generation to fall back on if the newest
+is damaged.
 
-On an object store (`storage.places`) the same without renames: every object but HEAD is written once, under a name that
-no other process uses, and HEAD moves last, by one PUT, from what this process saw last. A process that has lost its lease
-can therefore commit nothing more.
+On an object store every object but HEAD is written once, under a name that no other process uses, and HEAD moves last,
+from the version that this process saw last. So a process that has lost its lease can commit nothing more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The feature store: what featurize made, opened memory-mapped (DESIGN 5).
+"""The feature store: the arrays that featurize writes, memory-mapped when they are read.
 
-One ``.npy`` file an array under ``<split>/`` (``shared/`` for both), written in one go from start to end, so that
-30 GB need not fit in memory on either side; ``meta.json`` is written last. The store is made aside and renamed: it is
-complete or not there, and knows the checksums of its files. On an object store it is sent when it is complete, and
-opened from a copy on this machine (`storage.cache`).
+Each array is one ``.npy`` file under ``<split>/`` (``shared/`` for those of all splits), written from start to end, so
+30 GB need not fit in memory. ``meta.json``, written last, has the checksums of all files. The store is written aside and
+published, so it is complete or not there. From remote storage it is mapped through a copy on this machine.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class _Growing:
 
 
 class FeatureWriter:
-    """Writes a feature store aside; leaving the ``with`` block without an error gives it its name."""
+    """Writes a feature store, and publishes it when the ``with`` block ends without an error."""
 
     def __init__(self, target: Location) -> None:
         self.target = target
@@ -77,12 +76,12 @@ class FeatureWriter:
         return folder / f"{name}.npy"
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
-        """One block: every array is added along its first axis, the offsets become ``<name>_ptr`` (int64).
+        """Append one block to every array along its first axis; the offsets become ``<name>_ptr`` (int64).
 
         Raises
         ------
         ValueError
-            If these are not the arrays that the split's first block had.
+            If the arrays are not those of the first block of the split, by name, dtype and trailing shape.
         """
         first = self._names.setdefault(split, set(arrays))
         if first != set(arrays):
@@ -100,7 +99,7 @@ class FeatureWriter:
             self._offsets[at].append(self._growing[at].rows)
 
     def put(self, split: str, name: str, array: np.ndarray) -> None:
-        """A whole array; split "" means shared by all."""
+        """Write a whole array; split "" means shared by all splits."""
         np.save(self._file(split, name), np.ascontiguousarray(array), allow_pickle=False)
 
     def __exit__(
@@ -109,7 +108,7 @@ class FeatureWriter:
         try:
             if kind is None:
                 self._finish()
-        finally:  # a full disk may fail any of it: what was written aside goes, whatever else fails
+        finally:  # whatever fails (a full disk, say), nothing stays behind
             for growing in self._growing.values():
                 with contextlib.suppress(OSError):
                     growing.file.close()
@@ -138,7 +137,7 @@ class Features:
             )
 
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
-        """Read-only memory-mapped arrays of a split and the shared ones, by name."""
+        """The arrays of a split and the shared ones by name, read-only and memory-mapped."""
         found = {}
         root = backend(self.path).mapped_folder(self.path)
         for folder in ("shared", split):
@@ -147,13 +146,13 @@ class Features:
         return found
 
     def damage(self) -> str | None:
-        """What is not as it was written, or None; reads the whole store once, as one gap pass does."""
+        """The first file that does not match its checksum, in words, or None; reads the whole store once."""
         root = backend(self.path).mapped_folder(self.path, check=True)
         return changed(root, self.meta.get("files", {}))
 
 
 def is_complete(path: Location) -> bool:
-    """Whether a feature store is there."""
+    """Whether there is a feature store."""
     return (path / "meta.json").is_file()
 
 

@@ -1,4 +1,4 @@
-"""``path.zarr`` and ``trace.zarr``: what a solve leaves for verify, evaluate, people and programs (DESIGN 3.3)."""
+"""``path.zarr`` and ``trace.zarr``: what a solve leaves for verify, evaluate, people and programs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def write_path(
 ) -> None:
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
-    Written aside and renamed. The result does not depend on how the breakpoints were divided into segments. With
+    The result does not depend on how the breakpoints were divided into segments. With
     `cells` (arrays of CELLS, and of CELL_CERTIFICATES where there are any), which count breakpoints by falling lambda,
     breakpoints are put into that order; what they have of atoms and labels stays in the order they were solved.
     """
@@ -117,7 +117,7 @@ def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dic
 
 
 def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Like `read_path`, but for the weights: over a million features all breakpoints' together need not fit in memory."""
+    """Like `read_path`, without the weights: those of all breakpoints together may not fit in memory."""
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")
     names = tuple(sorted(name for name, _ in open_group(path).arrays() if name != "weights"))
@@ -145,7 +145,7 @@ def add_losses(path: Location, losses: Mapping[str, np.ndarray]) -> None:
 
 
 def write_trace(path: Location, rows: np.ndarray, columns: Sequence[str]) -> None:
-    """Write the trace of a solve aside and rename."""
+    """Write the trace of a solve."""
     write_group(aside(path), TRACE, {"trace": rows}, {"trace_columns": list(columns)})
     publish(path)
 

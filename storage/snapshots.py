@@ -1,7 +1,7 @@
-"""Snapshots of a running solve in append-only parts, joined into ``snapshots.zarr`` at its end (DESIGN 3.2).
+"""Snapshots of a running solve in append-only parts, joined into ``snapshots.zarr`` at its end.
 
-A part is written before the commit that lists it and never touched again, so a resumed solve keeps exactly the parts of
-the generation it goes on from, and takes again, to the same bits, whatever a killed process had taken after it.
+A part is written once, before the commit that lists it. A resumed solve keeps exactly the parts that its generation lists
+and takes the later ones again, to the same bits.
 """
 
 from __future__ import annotations

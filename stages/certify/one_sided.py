@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from stages.certify.audit import TOLERANCE
@@ -44,6 +46,15 @@ class OneSided(Stepwise):
         """By how much the first breakpoint's w is scaled at a lambda above it."""
         hinge = self.audit.zero.hinge
         return min(max((hinge - r.hinge) / (at * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
+
+    def above(self, r: Rebuilt, here: float) -> list[tuple[int, float, float, float, float]]:
+        """w = 0 from lambda_top up, below it `shrink` as a scale over lambda."""
+        top, after = float(self.audit.attrs["lam_top"]), float(np.nextafter(here, math.inf))
+        cells = [(-1, max(top, after), 1.0, 0.0, math.inf)]
+        if top > after:
+            scale = max((self.audit.zero.hinge - r.hinge) / r.norm2, 0.0) if r.norm2 > 0.0 else math.inf
+            cells.append((0, after, 0.0, 1.0, scale))
+        return cells
 
     def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:
         """`shrink`; w = 0 from lambda_top up."""

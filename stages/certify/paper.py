@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from stages.certify.recompute import Rebuilt
 from stages.certify.stepwise import Stepwise
 
@@ -16,6 +20,10 @@ class Paper(Stepwise):
     def worst_above(self, r: Rebuilt, lam: float) -> float:
         """Of s w with s = lambda_1 / lambda and the same alpha the gap is convex in s: g at s = 1, R_0 - ell at s = 0."""
         return max(r.gap, self.audit.zero.hinge - r.ell)
+
+    def above(self, r: Rebuilt, here: float) -> list[tuple[int, float, float, float, float]]:
+        """The first w, scaled by lambda_1 / lambda."""
+        return [(0, float(np.nextafter(here, math.inf)), 0.0, 1.0, here)]
 
     def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:
         """lambda_1 / lambda."""

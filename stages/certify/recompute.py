@@ -1,6 +1,6 @@
 """A solved lambda from its labellings and weights alone.
 
-The dual point, w, an exact pass and every number that a certificate rests on are computed here once more, in another way and
+The dual point, w, an exact pass and every number that a certificate rests on are recomputed here, with separate code and in
 another order of summation than the solver's.
 """
 
@@ -75,7 +75,7 @@ def rebuild_driver(fingerprint: str) -> Any:
 
 @driver
 def largest_driver(fingerprint: str) -> Any:
-    """`largest(P, w, blocks, labels, most, hinges)`: one oracle call a block, written out once more for independence."""
+    """`largest(P, w, blocks, labels, most, hinges)`: one oracle call a block; separate from the solver's on purpose."""
 
     @njit(cache=True, **JIT)
     def largest(P, w, blocks, labels, most, hinges):
@@ -181,7 +181,7 @@ def rebuild(
     *,
     dual: bool = True,
 ) -> Rebuilt:
-    """Breakpoint b, whose weights are `stored`; a w of its `own` is no function of its supports, and its gap is P - D.
+    """Breakpoint b, whose weights are `stored`; with `own`, w is no function of the supports, and the gap is P - D.
 
     Without a `dual` point only the primal value is known; the rest is nan.
     """

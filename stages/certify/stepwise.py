@@ -36,6 +36,29 @@ class Stepwise(ABC):
     def dual_share(self, r: Rebuilt, b: int, lam: float) -> float:
         """The share of the dual point of breakpoint b that certifies lambda, at or below it."""
 
+    @abstractmethod
+    def above(self, r: Rebuilt, here: float) -> list[tuple[int, float, float, float, float]]:
+        """Cells above the first breakpoint r at `here`: (interval, low, t_0, t_1, scale), from the largest lambda down."""
+
+    def check_model(self) -> None:
+        """The stored cells give each lambda the model that is certified: its breakpoint's w, or the first one's, scaled."""
+        audit, lams, lows = self.audit, self.audit.arrays["lambda"], self.audit.arrays["lambda_low"]
+        expected = self.above(audit.rebuilt[0], float(lams[0]))
+        edges = [*np.nextafter(lams[1:], math.inf).tolist(), float(lows[-1])]
+        expected += [(b + 1, low, 1.0, 0.0, math.inf) for b, low in enumerate(edges)]
+        t = audit.arrays["cell_primal"]
+        stored = list(
+            zip(audit.arrays["cell_interval"], audit.arrays["cell_low"], t[:, 0], t[:, 1], audit.arrays["cell_scale"])
+        )
+        if len(stored) != len(expected):
+            audit.broken.append(f"model: {len(stored)} cells are stored, expected {len(expected)}")
+        for c, (found, wanted) in enumerate(zip(stored, expected, strict=False)):
+            if not np.allclose(np.array(found, float), np.array(wanted), rtol=TOLERANCE, atol=0.0):
+                numbers = ", ".join(f"{float(x):.9g}" for x in found)
+                audit.broken.append(
+                    f"lambda {float(found[1]):.9g} and above: cell {c} of the model ({numbers}) is not the rule's"
+                )
+
     def check_top(self) -> None:
         """The dual point of w = 0."""
         self.audit.top()
@@ -74,6 +97,7 @@ class Stepwise(ABC):
                 broken.append(f"lambda {float(lams[b + 1]):.9g}..{low:.9g}: no breakpoint covers this interval")
         if attrs["status"] == "CONVERGED" and not float(lows[-1]) <= float(attrs["lambda_min"]) + 1e-300:
             broken.append(f"lambda {float(lows[-1]):.9g}: the path ends above lambda_min without reaching its end")
+        self.check_model()
         return worst
 
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:

@@ -98,7 +98,7 @@ class TwoSided:
             return
         for c in range(self.low.size):
             if not 0.0 <= self.low[c] <= self.high[c]:
-                self.broken.append(f"{self._where(c)}: its ends are no interval")
+                self.broken.append(f"{self._where(c)}: expected 0 <= low <= high")
             if c and not self.high[c] >= self.low[c - 1]:
                 self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: no cell covers this interval")
         end = float(self.attrs["lambda_min"])
@@ -110,7 +110,7 @@ class TwoSided:
         k, low, high = int(self.arrays["cell_interval"][c]), float(self.low[c]), float(self.high[c])
         t, tau = self.arrays["cell_primal"][c], self.arrays["cell_dual"][c]
         if not -1 <= k <= len(self.rebuilt):
-            self.broken.append(f"{self._where(c)}: there is no such interval")
+            self.broken.append(f"{self._where(c)}: no such interval; the path has {len(self.rebuilt)} breakpoints")
             return math.inf
         inner, dual_inner = self.inner[k] if 0 <= k < len(self.inner) else (0.0, 0.0)
         for name, stored, value in (
@@ -119,11 +119,15 @@ class TwoSided:
         ):
             if not abs(stored - value) <= self.tolerance * (1.0 + abs(value)):
                 self.broken.append(f"{self._where(c)}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
+        if not self.arrays["cell_scale"][c] == math.inf:
+            self.broken.append(f"{self._where(c)}: expected a model that is not scaled")
         if low == 0.0:
             return self._to_zero(c, k - 1, high)
         for name, share in (("t", t), ("tau", tau)):
             if not (min(share) >= 0.0 and sum(share) <= 1.0 + ROUNDING):
-                self.broken.append(f"{self._where(c)}: the shares {name} = {share.tolist()} are none")
+                self.broken.append(
+                    f"{self._where(c)}: the shares {name} = {share.tolist()} are not >= 0 with a sum <= 1"
+                )
         (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self._numbers(k - 1), self._numbers(k)
         A = t[0] ** 2 * Na + t[1] ** 2 * Nb + 2.0 * t[0] * t[1] * inner
         B = tau[0] ** 2 * ca + tau[1] ** 2 * cb + 2.0 * tau[0] * tau[1] * dual_inner
@@ -143,7 +147,9 @@ class TwoSided:
         """The worst gap over (0, high] of s w_b with tau alpha_b, tau the best at each lambda: at an end."""
         scale = float(self.arrays["cell_primal"][c][0])
         if not 0 <= b < len(self.rebuilt) or not scale >= 1.0 or self.arrays["cell_primal"][c][1] != 0.0:
-            self.broken.append(f"{self._where(c)}: down to 0 there is nothing but a breakpoint's w, or more of it")
+            self.broken.append(
+                f"{self._where(c)}: expected the model down to 0 to be a multiple >= 1 of a breakpoint's w"
+            )
             return math.inf
         hinge, ell, norm2, dual_norm2 = self._numbers(b)
         if scale > 1.0:

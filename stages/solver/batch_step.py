@@ -19,7 +19,7 @@ def batch_driver(fingerprint: str) -> Any:
     """`batch(P, S, scale, corner, loss, gap, direction, capacity)`: one Frank-Wolfe step of all blocks together.
 
     All blocks move by the same gamma towards the corners of an exact pass at the current w (batch Frank-Wolfe, LJ13
-    Alg. 2). `direction` (d,) is zeroed workspace; a slot a block must be free. Returns gamma.
+    Alg. 2). `direction` (d,) is zeroed workspace; needs one free slot per block. Returns gamma.
     """
 
     @njit(cache=True, **JIT)

@@ -63,11 +63,11 @@ class BlockMethod(ABC):
     spread: Spread = HERE
     """Where oracles of exact passes are called; decides no bit."""
     fresh: bool = False
-    """Just restored: the state is at a rebase point already."""
+    """True right after a restore: the state is at a rebase point already."""
     own_primal: bool = True
-    """Whether a certified w may differ from the w of its dual point: not on a path of breakpoints."""
+    """Whether the certified w may differ from w(alpha); False on paths, whose rules need w(alpha)."""
     untouched: bool = False
-    """An exact pass is under way and has changed nothing: should it fail, the rebase point before it can be committed."""
+    """True while an exact pass runs: it changes no state until it succeeds, so the rebase point before can be committed."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the primal point of the last certificate."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -174,7 +174,7 @@ class BlockMethod(ABC):
         return self.dual_and_excess()[0]
 
     def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
-        """The certificate of `point`; without `hinge` it follows from the gap (cone bounds only)."""
+        """The certificate of `point`; a missing `hinge` is computed from the gap, which is valid for cone bounds only."""
         lam = self.at.lam
         ell, norm2 = float(self.state.z_ell[1]), squared_norm(self.point)
         if hinge is None:
@@ -286,12 +286,12 @@ class BlockMethod(ABC):
         return point
 
     def make_room(self, slots: int) -> None:
-        """See to it that the pool has at least this many free slots."""
+        """Grow the pool until at least `slots` slots are free."""
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
-        """The compiled loop, with a larger pool whenever it asks for one; returns why it came back."""
+        """The compiled loop, with a larger pool whenever that is full; returns one of the codes why it ended."""
         driver = steps_driver(self.problem)
         while True:
             made, why = driver(self.problem, self.state, flags, self.rng, order, steps)
@@ -301,7 +301,7 @@ class BlockMethod(ABC):
             steps, order = steps - made, order[made:]
 
     def warm_up(self) -> None:
-        """Compile or load what a solve calls, so that seconds count solving; changes no bit of what follows."""
+        """Compile or load every function a solve calls, so that seconds exclude compilation; does not change the result."""
         if not self.fresh:
             self.rebase()
         P, S = self.problem, self.state

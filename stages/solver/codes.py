@@ -6,15 +6,15 @@ STEPS, ORACLE_CALLS, CACHED_STEPS, AVERAGED, N_COUNTERS = range(5)
 """Entries of `State.counters`: steps, oracle calls in steps, steps from the cache, steps in the average (since lambda)."""
 
 DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED, BATCH_FULL = range(5)
-"""Why a compiled loop returned: all steps made, no free slot in the pool, stale gap sum at its bound, oracle calls used
-up, a mini-batch complete."""
+"""Why a compiled loop returned: all steps made, pool full, sum of last known gaps at its bound, oracle-call limit reached,
+mini-batch complete."""
 
 CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY = range(3)
 """Where a step takes its corner from: the cache if it promises enough and else the max-oracle, always the max-oracle, or
 the cache alone."""
 
 SKIPPED_VISITS = 3
-"""Visits of cached passes that a block with a small gap sits out."""
+"""Visits that cached passes skip for a block whose gap is small."""
 
 FEW_ATOMS = 16
 """Blocks with at most this many atoms recompute mu_i from them, which touches less memory than storing it."""

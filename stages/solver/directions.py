@@ -1,4 +1,4 @@
-"""Frank-Wolfe, pairwise and away moves: a direction delta in local coordinates and a largest step (DESIGN 2.2).
+"""Frank-Wolfe, pairwise and away moves: a direction delta in local coordinates and a largest step.
 
 All of them share one line search. With scale = 1 / (lambda n) a move of gamma along delta with slope
 s = d(ell) + <theta, delta> changes n D by gamma s - gamma^2 scale ||B delta||^2 / 2 (exactly without a box, at least that
@@ -34,7 +34,7 @@ def gain(gamma, slope, norm2, scale):
 
 @njit(**PLAIN)
 def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
-    """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i from `mu` if `by_mu`, else from the block's atoms."""
+    """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i is `mu` if `by_mu`, else summed over atoms."""
     sign = -1.0 if kind == FW else 1.0
     if by_mu:
         for j in range(delta.size):

@@ -1,13 +1,13 @@
-"""Squared distances between the labellings a block holds: what a pairwise move changes, without looking at features again.
+"""Squared distances between a block's labellings: what a pairwise move changes, without looking at features.
 
-With q_k = B_i m_i(y_k), a move of weight gamma from labelling z to y adds -gamma scale (q_y - q_z) to w (DESIGN 2.2), so its
+With q_k = B_i m_i(y_k), a move of weight gamma from labelling z to y adds -gamma scale (q_y - q_z) to w, so its
 curvature is ||q_y - q_z||^2, and every score h_k changes by
 
-    -gamma scale <q_k, q_y - q_z> = (gamma scale / 2) (||q_k - q_y||^2 - ||q_k - q_z||^2) + a number that is one for all k.
+    -gamma scale <q_k, q_y - q_z> = (gamma scale / 2) (||q_k - q_y||^2 - ||q_k - q_z||^2) + a term that does not depend on k.
 
-Only differences of scores decide what happens next, so these distances are the block's whole Gram matrix as far as moves go
-(without a box, where w = clip(u) is not linear). They are derived from the pool: each is computed when a cached pass first
-needs it, always with the newer labelling first, so that going on and resuming find the same bits.
+Steps depend on differences of scores only, so these distances replace the block's Gram matrix (without a box, where
+w = clip(u) is not linear). They are derived from the pool: each is computed when a cached pass first needs it, always with
+the newer labelling first, so that going on and resuming find the same bits.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ STEP = 8
 
 
 class Distances(NamedTuple):
-    """A square (width_i, width_i) a block; `Pool.place` says which row and column is an atom's."""
+    """A square (width_i, width_i) a block; `Pool.place` is the row and column of an atom."""
 
     start: np.ndarray
     """int64, (n,): where block i's square begins"""
     width: np.ndarray
     """int64, (n,): atoms that it has room for"""
     squared: np.ndarray
-    """float64, flat: ||B_i (m_i(y) - m_i(z))||^2, garbage where no two atoms are"""
+    """float64, flat: ||B_i (m_i(y) - m_i(z))||^2, undefined in rows and columns without an atom"""
 
 
 def no_distances(n: int) -> Distances:
@@ -62,7 +62,7 @@ def _copy(distances, wider):
 
 @njit(**PLAIN)
 def measure(P, pool, distances, i, slots, delta):
-    """Places and distances for the atoms of block i that have none; `slots` are all its atoms in list order."""
+    """Give every atom of block i that has no row one, and fill in its distances; `slots` are all its atoms in list order."""
     start, width = distances.start[i], distances.width[i]
     length = P.label_ptr[i + 1] - P.label_ptr[i]
     place = -1

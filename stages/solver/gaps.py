@@ -31,9 +31,9 @@ class ExactGaps(NamedTuple):
 def exact_gaps(
     problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, spread: Spread = HERE, pool: Pool | None = None
 ) -> ExactGaps:
-    """One exact pass at w (d,) with block states mu (flat local) and ell (n,), which `pool` may speak for.
+    """One exact pass at w (d,) with block states mu (flat local) and ell (n,); those of few atoms come from `pool`.
 
-    Where oracles are called elsewhere, nothing of the state goes there: this process computes its part of the gaps.
+    Where oracles run in other processes, only w is sent: ell_i + <theta_i, mu_i> is computed here.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def exact_gaps(
 
 @driver
 def cached_driver(fingerprint: str) -> Any:
-    """`cached(P, pool, w, gap)`: gaps at w (d,) from the cached labellings only, at most the true ones; no oracle call."""
+    """`cached(P, pool, w, gap)`: lower bounds on the gaps at w (d,) from cached labellings; no oracle call."""
 
     @njit(cache=True, **JIT)
     def cached(P, pool, w, gap):

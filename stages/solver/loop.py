@@ -29,7 +29,7 @@ class State(NamedTuple):
     mu: np.ndarray
     """float64, flat local vectors: mu_i = sum_y alpha_i(y) m_i(y) at the last rebase"""
     by_mu: np.ndarray
-    """uint8, (n,): 1 where moves other than pairwise keep mu_i up to date, because the block had many atoms then"""
+    """uint8, (n,): 1 where mu_i is kept up to date (many atoms at the last rebase); else it is summed over atoms"""
     ell: np.ndarray
     """float64, (n,): sum_y alpha_i(y) L_i(y)"""
     u: np.ndarray

@@ -62,7 +62,7 @@ class Method(Protocol):
     def solve(
         self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
     ) -> tuple[Status, Certificate | None]:
-        """Down to the tolerance at the present lambda.
+        """Solve at the current lambda to `tolerance`.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class Method(Protocol):
         """
 
     def warm_up(self) -> None:
-        """Compile or load what a solve calls, so that seconds count solving; changes no bit of what follows."""
+        """Compile or load every function a solve calls, so that seconds exclude compilation; does not change the result."""
 
     def primal(self) -> np.ndarray:
         """float64, (d,): the solution at the present lambda."""

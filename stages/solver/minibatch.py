@@ -1,6 +1,6 @@
 """Mini-batches: tau oracles called side by side at the same w, and their blocks moved one after another.
 
-For expensive oracles. In turn:
+For expensive oracles. A batch has four phases:
 
 1. *collect*: draw blocks as the sampler says. A block whose cached corner promises enough takes its step at once, as always;
    the others are set aside, until there are tau of them;

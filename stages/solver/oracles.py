@@ -1,7 +1,7 @@
-"""Max-oracle calls for many blocks at one w, and what the blocks' dual points have there (DESIGN 2.1, 4).
+"""Max-oracle calls for many blocks at one w, and ell_i + <theta_i, mu_i> at the same w.
 
-One compiled function does both, for it must: the oracle's part of a gap may come from another process and the other part
-from here, and the same machine code makes the same bits wherever it runs.
+One compiled function computes both: the two parts of a gap may be computed in different processes, and only identical
+machine code rounds identically.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def exact_driver(fingerprint: str) -> Any:
     """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner)`: entry k of the results is of blocks[k].
 
     what[0] has the bits ORACLES (h, hinge, loss, corner: one oracle call a block) and BASES (base = ell_i + <theta_i,
-    mu_i>). It is an array so that the compiler cannot make a loop of its own for each case, which might round
+    mu_i>). It is an array, so that the compiler cannot specialise the loop for each value, which might round
     differently. Blocks with few atoms in the pool take base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) from them;
     the others read mu, which is much more memory.
     """

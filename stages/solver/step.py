@@ -254,7 +254,7 @@ def end_step(S, flags, i):
 
 @njit(**PLAIN)
 def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, places_all, values_all):
-    """Pairwise moves between the labellings of block i's cache, `flags.rounds` of them; no oracle. Workspace as above."""
+    """Pairwise moves between the labellings of block i's cache, `flags.rounds` of them; arrays are workspace."""
     S.counters[STEPS] += 1
     pool, n, squared = S.pool, S.ell.size, S.distances.squared
     boxed = P.lower.size > 0
@@ -320,7 +320,7 @@ def atoms_of(pool, i, slots, places):
 
 @njit(**PLAIN)
 def score_atoms(P, pool, i, w, slots, theta, values):
-    """values <- losses and scores at w of the atoms in `slots`, up to what is the same for all; theta is workspace."""
+    """values <- losses and scores at w of the atoms in `slots`, up to a term common to all; theta is workspace."""
     score_labels(P, i, w, pool.labels, slots, theta, values)
     for k in range(slots.size):
         values[k] += pool.losses[slots[k]]

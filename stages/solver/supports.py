@@ -1,4 +1,4 @@
-"""The pool of labellings: which corners each block holds, with which weight (DESIGN 2.2, 2.3, 3.1).
+"""The pool of labellings: which corners each block holds, with which weight.
 
 One pool for all blocks. An atom is a labelling y of a block with its task loss, its weight alpha (zero: only cached) and
 when it was last used; the atoms of a block form a linked list from ``head[i]``, free slots another one. Only the order

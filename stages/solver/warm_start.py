@@ -22,7 +22,7 @@ def truth_driver(fingerprint: str) -> Any:
     """`towards_truth(P, S, rho, capacity)`: the dual of lambda becomes that of rho lambda with the same w.
 
     alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps follow exactly, without an oracle call. mu, ell and u are
-    left to the next rebase. A slot a block must be free.
+    left to the next rebase. Needs one free slot per block.
     """
 
     @njit(cache=True, **JIT)

@@ -41,7 +41,8 @@ from stages.datasets import open_dataset  # noqa: E402
 from stages.evaluate import predict  # noqa: E402
 from stages.problems import build  # noqa: E402
 from stages.problems.chain import Chain, metrics  # noqa: E402
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status  # noqa: E402
+from stages.solver.methods import method_options  # noqa: E402
+from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status  # noqa: E402
 from stages.solver.path.walk import begin  # noqa: E402
 
 TASKS = {
@@ -51,8 +52,8 @@ TASKS = {
 }
 """Reader, its options, and the lambdas; None is 1/n. 0.1 is near the best on test of the path over OCR-small."""
 SOLVERS = {
-    "accelerated": SolverOptions(name="accelerated", schedule="accelerated", cache=CacheOptions("gap")),
-    "bcpfw_gap_cache": SolverOptions(cache=CacheOptions("gap")),
+    "accelerated": method_options(name="accelerated", method="accelerated", cache=CacheOptions("gap")),
+    "bcpfw_gap_cache": method_options(cache=CacheOptions("gap")),
 }
 SHORT = 5.0
 """CPU seconds below which a training is repeated."""
@@ -101,7 +102,7 @@ def crfsuite(train: Chain, given: list[list[list[str]]], test: list[list[list[st
     return Trained(cpu, wall, labels, f"{last['num']} iterations, {last['active_features']:,} weights")
 
 
-def gapwise(train: Chain, test: Chain, options: SolverOptions, lam: float, tolerance: float, most: float) -> Trained:
+def gapwise(train: Chain, test: Chain, options: MethodOptions, lam: float, tolerance: float, most: float) -> Trained:
     """One lambda to gap / dual <= tolerance, or for `most` CPU seconds."""
     path = PathOptions(kind="single", lam=lam, tolerance=tolerance, relative=True)
     solver = begin(train, options, path, None, 0)

@@ -30,7 +30,8 @@ from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.solver.path.walk import begin
 
 SIZES = (1, 2, 4, 8, 16)
@@ -45,7 +46,7 @@ PRESETS = {
 def solved(problem: Problem, preset: str, lam: float, size: int, seed: int, passes: float, spread: Spread = HERE):
     """The solver at a relative gap of 1e-3, None where so many passes do not get there, and its wall seconds."""
     sampler, step, cache = PRESETS[preset]
-    options = SolverOptions(
+    options = method_options(
         sampler=sampler, step=step, cache=CacheOptions(kind=cache), batch_size=size, max_passes=passes
     )
     solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, spread=spread)

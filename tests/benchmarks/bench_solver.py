@@ -17,7 +17,8 @@ from stages.featurize import open_problem
 from stages.parallel import HERE, Spread
 from stages.solver.codes import ORACLE_CALLS
 from stages.solver.gaps import exact_gaps
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
 from stages.solver.path.walk import begin
 
 PRESETS = {
@@ -49,7 +50,7 @@ def main() -> None:
     print(f"{arguments.features.name}: n = {n:,}, d = {problem.d:,}")
     print(f"{'preset':16} {'first':>8} {'later':>8} {'us/visit':>9} {'oracle calls/visit':>19}")
     for name, (sampler, step, cache) in PRESETS.items():
-        options = SolverOptions(
+        options = method_options(
             sampler=sampler, step=step, cache=CacheOptions(kind=cache), refresh_every=0, rebase_steps=n
         )
         solver = begin(problem, options, PathOptions(kind="single", lam=1.0 / n), None, seed=0)

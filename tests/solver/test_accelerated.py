@@ -1,4 +1,4 @@
-"""The accelerated schedule: the same optimum, exact certificates, one scale-free constant (DESIGN 2.8)."""
+"""The accelerated method: the same optimum, exact certificates, one scale-free constant."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from single import accelerated_of, never
 from tiny import TINY, multiclass
 
 from stages.solver.methods import accelerated
-from stages.solver.methods.accelerated import dual_and_excess, inner_share
 from stages.solver.options import Status
 
 SCHEDULES = ("accelerated", "multiplane_half")
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("method", SCHEDULES)
 @pytest.mark.parametrize("own_primal", [True, False])
-def test_accelerated__reaches_the_optimum(name, schedule, own_primal):
+def test_accelerated__reaches_the_optimum(name, method, own_primal):
     problem = TINY[name]()
-    solver = accelerated_of(problem, schedule, own_primal=own_primal)
+    solver = accelerated_of(problem, method, own_primal=own_primal)
     status, point = solver.solve(1e-6, never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
@@ -29,7 +28,7 @@ def test_accelerated__reaches_the_optimum(name, schedule, own_primal):
     assert solver.at.kappa == 0.0
     assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
-    if not own_primal or schedule == "multiplane_half":
+    if not own_primal or method == "multiplane_half":
         np.testing.assert_array_equal(solver.weights, solver.state.w)  # what the supports give
 
 
@@ -43,7 +42,7 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
     def boundary(solver):
         nonlocal seen
         if solver.at.kappa > 0.0:
-            dual, excess = dual_and_excess(solver)
+            dual, excess = solver.dual_and_excess()
             from stages.solver.gaps import exact_gaps
 
             S = solver.state
@@ -71,12 +70,12 @@ def test_accelerated__does_not_change_with_the_scale_of_features():
 def test_accelerated__needs_fewer_exact_passes_than_plain_steps():
     problem = multiclass(n=60, width=12, classes=6)
     passes = {}
-    for schedule in ("steps", "accelerated"):
-        solver = accelerated_of(problem, schedule, lam=1e-2)
+    for method in ("bcfw", "accelerated"):
+        solver = accelerated_of(problem, method, lam=1e-2)
         status, _ = solver.solve(1e-4, never)
         assert status is Status.CONVERGED
-        passes[schedule] = solver.oracle_calls / problem.n
-    assert passes["accelerated"] < 0.7 * passes["steps"], passes
+        passes[method] = solver.oracle_calls / problem.n
+    assert passes["accelerated"] < 0.7 * passes["bcfw"], passes
 
 
 def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
@@ -94,13 +93,13 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
 def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypatch):
     """Cached passes end as soon as their gap is below the share that `inner_target` and kappa allow."""
     solver = accelerated_of(multiclass(n=60), lam=0.005)
-    assert inner_share(solver) == solver.options.acceleration.inner_target
+    assert solver.inner_share() == solver.options.acceleration.inner_target
     solver.options.acceleration.c = 3.0
     visit, cached_passes, left, seen = solver.visit, accelerated.cached_passes, [], []
 
     def noted_visit(*args, **more):
         visit(*args, **more)
-        left.append(solver.state.gap.sum() + dual_and_excess(solver)[1])
+        left.append(solver.state.gap.sum() + solver.dual_and_excess()[1])
 
     def noted_passes(solver, estimate):
         left.clear()
@@ -118,8 +117,8 @@ def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypat
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_accelerated__solves_random_boxes(seed, schedule):
+@pytest.mark.parametrize("method", SCHEDULES)
+def test_accelerated__solves_random_boxes(seed, method):
     """Some weights free, some bounded on one side, some on both, some fixed, 0 not always inside; against a dense QP."""
     rng = np.random.default_rng(seed)
     low, high = np.sort(rng.normal(scale=0.4, size=(2, 12)), axis=0)
@@ -127,7 +126,7 @@ def test_accelerated__solves_random_boxes(seed, schedule):
     lower, upper = np.where(np.isin(kind, (0, 1)), -np.inf, low), np.where(np.isin(kind, (0, 2)), np.inf, high)
     upper = np.where(kind == 3, lower, upper)
     problem = multiclass(seed, lower=lower, upper=upper)
-    solver = accelerated_of(problem, schedule)
+    solver = accelerated_of(problem, method)
     status, point = solver.solve(1e-6, never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
-from stages.solver.stepping import flags_of
 from tiny import TINY, feature_matrix, local
 
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
-from stages.solver.counts import NEVER
 from stages.solver.distances import no_distances, with_room
 from stages.solver.loop import steps_driver
 from stages.solver.objective import dual_value
@@ -82,7 +80,7 @@ def test_rounds__of_one_visit_solve_the_block(name):
     S = solver.state._replace(distances=with_room(solver.state.distances, solver.state.pool.counts))
     for i in range(problem.n):
         for rounds in (1, 400):
-            flags = flags_of(solver, -1.0, NEVER, sampler=PERMUTATION, corner=CACHE_ONLY, rounds=rounds)
+            flags = solver.flags(sampler=PERMUTATION, corner=CACHE_ONLY, rounds=rounds)
             steps_driver(problem)(problem, S, flags, solver.rng, np.array([i]), 1)
             theta, length = np.empty(problem.local_ptr[i + 1] - problem.local_ptr[i]), np.diff(problem.label_ptr)[i]
             problem.scores(i, S.w, theta)

@@ -12,7 +12,7 @@ from single import accelerated_of, never
 from tiny import TINY, multiclass
 
 from stages.solver.gaps import exact_gaps
-from stages.solver.methods.accelerated import MEAN_POWER, SURE, cached_gap, dual_and_excess, known_gap, note
+from stages.solver.methods.accelerated import MEAN_POWER, SURE
 from stages.solver.options import Status
 
 
@@ -21,7 +21,7 @@ def test_note__weighs_points_by_rising_powers():
     points = np.random.default_rng(0).normal(size=(20, solver.problem.d))
     for point in points:
         solver.state.w[:] = point
-        note(solver)
+        solver.note()
     weights = np.array([math.prod(k + j for j in range(int(MEAN_POWER))) for k in range(1, 21)], float)
     np.testing.assert_allclose(solver.mean, weights @ points / weights.sum(), rtol=1e-12)
     assert solver.at.points == 20
@@ -39,19 +39,19 @@ def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
         if solver.at.points == 0:
             return
         w = solver.mean
-        exact = primal_value(problem, w, LAM) - dual_and_excess(solver, w)[0]
-        known = cached_gap(solver, w)
+        exact = primal_value(problem, w, LAM) - solver.dual_and_excess(w)[0]
+        known = solver.cached_gap(w)
         assert -1e-9 <= known <= exact + 1e-9
         S = solver.state
         found = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
-        assert found.gap.sum() + dual_and_excess(solver, w)[1] == pytest.approx(exact, abs=1e-9)
+        assert found.gap.sum() + solver.dual_and_excess(w)[1] == pytest.approx(exact, abs=1e-9)
         if solver.at.exact_due:
             seen += 1
 
     status, point = solver.solve(0.02, boundary)
     assert status is Status.CONVERGED
     assert seen > 0
-    assert cached_gap(solver, solver.weights) == pytest.approx(point.gap, abs=1e-9)
+    assert solver.cached_gap(solver.weights) == pytest.approx(point.gap, abs=1e-9)
 
 
 def test_mean__is_what_is_certified_and_better_than_the_last_point():
@@ -83,7 +83,7 @@ def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success():
 
     def boundary(solver):
         if solver.at.exact_due:
-            tried.append(cached_gap(solver, solver.mean))
+            tried.append(solver.cached_gap(solver.mean))
 
     assert solver.solve(1e-4, boundary)[0] is Status.CONVERGED
     assert solver.passes_here < 100.0
@@ -91,18 +91,18 @@ def test_exact_passes__at_the_mean_are_made_when_the_cache_promises_success():
     assert max(tried) <= SURE * 1e-4
 
 
-def test_known_gap__begins_the_mean_anew_where_the_last_point_is_better():
+def test_mean_gap__begins_the_mean_anew_where_the_last_point_is_better():
     solver = accelerated_of(multiclass())
     solver.solve(1e-6, never)
     best = solver.weights.copy()
     solver.state = solver.state._replace(w=best)  # u stays
-    known = cached_gap(solver, best)
+    known = solver.cached_gap(best)
     solver.mean, solver.at.points = np.full(solver.problem.d, 3.0), 50
-    assert known_gap(solver) == known
+    assert solver.mean_gap() == known
     assert solver.at.points == 1
     np.testing.assert_array_equal(solver.mean, best)
     solver.state, solver.at.points = solver.state._replace(w=np.full(solver.problem.d, 3.0)), 50
-    assert known_gap(solver) == known
+    assert solver.mean_gap() == known
     assert solver.at.points == 50
     np.testing.assert_array_equal(solver.mean, best)
 
@@ -117,7 +117,7 @@ def test_limits__certify_the_better_of_mean_and_last_point(seed):
 
     def boundary(solver):
         if solver.at.exact_due:
-            last.append(primal_value(problem, solver.state.w, 1e-2) - dual_and_excess(solver)[0])
+            last.append(primal_value(problem, solver.state.w, 1e-2) - solver.dual_and_excess()[0])
 
     status, point = solver.solve(1e-8, boundary)
     assert status is Status.PASS_LIMIT

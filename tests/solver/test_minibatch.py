@@ -1,4 +1,4 @@
-"""Mini-batches: the plain loop's bits at tau = 1, nobody's workers in the result, and DESIGN 2.6 at any tau."""
+"""Mini-batches: the plain loop's bits at tau = 1, the same for any workers, a feasible rising dual for any tau."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from dense import best, primal_value
 from python_task import Pairs
 from single import LAM, never, solver_of
 from spreads import backwards, elsewhere, on_threads
-from stages.solver.fixed_lambda import Solver
-from stages.solver.methods.minibatch import run_batches
 from tiny import TINY, instance, multiclass, python_oracle
 
 from stages.parallel import HERE, Spread
 from stages.problems import build
-from stages.solver import stepping
+from stages.solver.block_method import BlockMethod
 from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.gaps import exact_gaps
+from stages.solver.methods.bcfw import Bcfw
 from stages.solver.options import SAMPLERS, STEPS, Status
 from stages.solver.state import derive
 from stages.solver.supports import pack
 
 
-def bits(solver: Solver) -> list[bytes]:
+def bits(solver: BlockMethod) -> list[bytes]:
     """Everything that is committed, and the trace but its seconds."""
     S = solver.state
     arrays = [*pack(S.pool, solver.problem.label_ptr), S.gap, S.counters, S.z, S.z_ell, S.u]
@@ -50,7 +49,7 @@ def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, a
             solver.solve(1e-9, never)
             one += bits(solver)
         found.append(one)
-        monkeypatch.setattr(stepping, "run", run_batches)
+        monkeypatch.setattr(Bcfw, "run", Bcfw.run_batches)
     assert found[0] == found[1]
 
 

@@ -8,7 +8,8 @@ from single import solver_of
 from tiny import multiclass
 
 from stages.parallel import Spread
-from stages.solver.options import SAMPLERS, CacheOptions, SolverOptions
+from stages.solver.methods import method_options
+from stages.solver.options import SAMPLERS, CacheOptions
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
@@ -60,9 +61,9 @@ def test_uniform_batches__are_drawn_without_favour() -> None:
     ("choices", "says"),
     [
         ({"batch_size": 0}, r"solver\.batch_size: expected an integer >= 1, got 0"),
-        ({"batch_size": 2, "schedule": "accelerated"}, r"solver\.batch_size: expected 1, for schedule=accelerated"),
+        ({"batch_size": 2, "method": "accelerated"}, r"solver\.batch_size: expected 1, for method=accelerated"),
     ],
 )
 def test_options__refuse_sizes_that_cannot_be(choices, says) -> None:
     with pytest.raises(ValueError, match=says):
-        SolverOptions(cache=CacheOptions(kind="gap"), **choices).check()
+        method_options(cache=CacheOptions(kind="gap"), **choices).check()

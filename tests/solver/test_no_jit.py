@@ -1,4 +1,4 @@
-"""The same numbers with and without the compiler: what a debugger steps through is what runs (DESIGN 3.1).
+"""The same numbers with and without the compiler: what a debugger steps through is what runs.
 
 A second Python with NUMBA_DISABLE_JIT=1 solves the same tiny instances. Sums may be reordered by the compiler, so the
 numbers agree to rounding, and where rounding may choose between ways, what they lead to.
@@ -20,7 +20,8 @@ from tiny import TINY
 
 from stages.init_path import init_path
 from stages.solver.gaps import exact_gaps
-from stages.solver.options import STEPS, CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.methods import method_options
+from stages.solver.options import STEPS, CacheOptions, PathOptions, Status
 from stages.solver.path.walk import begin
 
 TESTS = Path(__file__).resolve().parents[1] / "support"
@@ -29,7 +30,7 @@ TESTS = Path(__file__).resolve().parents[1] / "support"
 def optimum(name: str, step: str) -> list[float]:
     """Dual and primal at a gap of 1e-11: whatever the way, only rounding is left."""
     path = PathOptions(kind="single", lam=0.3, tolerance=1e-11)
-    options = SolverOptions(step=step, cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=5000.0)
+    options = method_options(step=step, cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=5000.0)
     solver = begin(TINY[name](), options, path, None, seed=0)
     status, point = solver.solve(path.tolerance, never)
     assert status is Status.CONVERGED
@@ -52,7 +53,7 @@ def one_pass(name: str) -> list[float]:
 def first_steps(name: str) -> list[float]:
     """The state after two visits of every block: u, ell and gaps."""
     problem = TINY[name]()
-    options = SolverOptions(sampler="permutation", step="fw", refresh_every=0)
+    options = method_options(sampler="permutation", step="fw", refresh_every=0)
     solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
     solver.rebase()
     for _ in range(2):

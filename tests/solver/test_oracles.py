@@ -1,4 +1,4 @@
-"""Oracle calls here, on threads and elsewhere: the same bits whatever the division (DESIGN 4)."""
+"""Oracle calls here, on threads and elsewhere: the same bits whatever the division."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from tiny import TINY
 
 from stages.parallel import FEW, MANY, Spread, block_ranges, task_ranges
 from stages.solver.gaps import exact_gaps
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
 from stages.solver.oracles import corners_at
 from stages.solver.path.walk import begin
 
@@ -17,7 +18,7 @@ from stages.solver.path.walk import begin
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
     problem = TINY[name]()
-    options = SolverOptions(step="pairwise", cache=CacheOptions(kind="gap"), rebase_steps=3 * problem.n)
+    options = method_options(step="pairwise", cache=CacheOptions(kind="gap"), rebase_steps=3 * problem.n)
     solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
     solver.rebase()
     for _ in range(4):

@@ -1,4 +1,4 @@
-"""The path: its rules, its certificates at every lambda, its warm starts (DESIGN 2.5; O16 section 4)."""
+"""The path: its rules, its certificates at every lambda, its warm starts (O16 section 4)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from dense import optimum, primal_value
 from single import never
-from stages.solver.path.warm_start import keep_dual, keep_primal
 from tiny import TINY, multiclass
 
 from stages.init_path import init_path
 from stages.problems import build
-from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path.rules import gap_above, lower_end, shrinkage, worst_gap_above
+from stages.solver.methods import method_options
+from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
+from stages.solver.path.rules import one_sided, paper
+from stages.solver.path.rules.one_sided import gap_above, shrinkage, worst_gap_above
 from stages.solver.path.walk import begin, check_choices, walk
+from stages.solver.warm_start import keep_dual, keep_primal
 
 EPS = 0.1
 LOWEST = 0.02
@@ -25,7 +27,7 @@ LOWEST = 0.02
 def walked(problem, cache="gap", **choices):
     path = PathOptions(**{"eps": EPS, "kappa": 0.9, **choices})
     path.check()
-    options = SolverOptions(cache=CacheOptions(kind=cache))
+    options = method_options(cache=CacheOptions(kind=cache))
     start = init_path(problem, path) if path.is_path else None
     solver = begin(problem, options, path, start, seed=0)
     records = []
@@ -120,9 +122,9 @@ def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam
 def test_rules__lower_end_has_gap_eps_exactly():
     _problem, _, records, _, _ = tiny_path("multiclass", "one_sided")
     for b in records[:-1]:
-        point, low = b.point, lower_end(b.point, EPS, "one_sided")
+        point, low = b.point, one_sided.lower_end(b.point, EPS)
         assert point.gap + point.norm2 * (point.lam - low) ** 2 / (2 * low) == pytest.approx(EPS, abs=1e-12)
-        low = lower_end(point, EPS, "paper")
+        low = paper.lower_end(point, EPS)
         assert point.gap + (1 - low / point.lam) * (point.hinge - point.gap) == pytest.approx(EPS, abs=1e-12)
 
 
@@ -138,7 +140,7 @@ def test_init__paper_start_is_kappa_eps_optimal():
     problem = TINY["multiclass_cone"]()
     path = PathOptions(rule="paper", eps=EPS, kappa=0.9)
     start = init_path(problem, path)
-    solver = begin(problem, SolverOptions(), path, start, seed=0)
+    solver = begin(problem, method_options(), path, start, seed=0)
     solver.rebase()
     point, _ = solver.exact_pass()
     assert 0 <= point.gap <= 0.9 * EPS + 1e-12
@@ -174,7 +176,7 @@ def test_grid__relative_tolerance_is_on_gap_over_dual():
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_relative_tolerance__needs_no_refresh(sampler):
     """The dual value that it is relative to is not known before an exact pass: one has to be made."""
-    options = SolverOptions(sampler=sampler, refresh_every=0)
+    options = method_options(sampler=sampler, refresh_every=0)
     path = PathOptions(kind="grid", lambdas=[0.1, 1.0], relative=True, tolerance=0.01)
     solver = begin(TINY["multiclass"](), options, path, None, seed=0)
     points = []
@@ -191,7 +193,7 @@ def test_path__refuses_bounds_that_are_no_cone():
     upper[7] = 2.5
     problem = multiclass(lower=np.full(12, -np.inf), upper=upper)
     with pytest.raises(ValueError, match=r"feature 7 has upper=2\.5.*path=grid"):
-        check_choices(problem, SolverOptions(), PathOptions())
+        check_choices(problem, method_options(), PathOptions())
 
 
 def test_path__lambda_min_ends_it_early():

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from stages.problems import build
+from stages.solver.block_method import BlockMethod
 from stages.solver.codes import ORACLE_CALLS
-from stages.solver.fixed_lambda import Solver
 from stages.solver.gaps import exact_gaps
-from stages.solver.options import PathOptions, SolverOptions, Status
+from stages.solver.methods import method_options
+from stages.solver.options import PathOptions, Status
 from stages.solver.path.walk import begin
 
 LAM = 0.01
@@ -39,14 +40,14 @@ def toy(n: int, K: int):
     )
 
 
-def true_gap(solver: Solver) -> float:
+def true_gap(solver: BlockMethod) -> float:
     S = solver.state
     return float(np.sum(exact_gaps(solver.problem, S.w, S.mu, S.ell).gap))
 
 
 def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1) -> tuple[int, int]:
     """Oracle calls of steps until the point is optimal, and of refreshes up to there."""
-    options = SolverOptions(sampler=sampler, step="fw", refresh_every=refresh_every, rebase_steps=1)
+    options = method_options(sampler=sampler, step="fw", refresh_every=refresh_every, rebase_steps=1)
     solver = begin(toy(n, K), options, PathOptions(kind="single", lam=LAM), None, seed)
     status, _ = solver.solve(0.0, lambda at: Status.INTERRUPTED if true_gap(at) < OPTIMAL else None)
     assert status is Status.INTERRUPTED

@@ -13,10 +13,13 @@ from tiny import TINY, multiclass
 
 from stages.init_path import init_path
 from stages.problems import build
-from stages.solver.options import SCHEDULES, CacheOptions, PathOptions, SolverOptions, Status
-from stages.solver.path import two_sided
-from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, quadratic, solved, zero
-from stages.solver.path.walk import TWO_SIDED_FLOOR, begin, begin_sides, walk
+from stages.solver.methods import method_options, methods
+from stages.solver.options import CacheOptions, PathOptions, Status
+from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, quadratic, solved_point, zero
+from stages.solver.path.rule import rule_of
+from stages.solver.path.rules import two_sided
+from stages.solver.path.rules.two_sided import TwoSided
+from stages.solver.path.walk import begin, walk
 
 EPS = 0.1
 LOWEST = 0.02
@@ -26,8 +29,8 @@ def walked(problem, solver=None, **choices):
     path = PathOptions(**{"rule": "two_sided", "eps": EPS, **choices})
     path.check()
     start = init_path(problem, path)
-    solver = begin(problem, solver or SolverOptions(cache=CacheOptions(kind="gap")), path, start, seed=0)
-    sides, records = begin_sides(path, start), []
+    solver = begin(problem, solver or method_options(cache=CacheOptions(kind="gap")), path, start, seed=0)
+    sides, records = rule_of(path).begin(path, start), []
     status = walk(solver, path, start, lambda solver: None, records.append, sides)
     return status, sorted(records, key=lambda b: -b.point.lam), start, sides
 
@@ -86,7 +89,9 @@ def test_pair__bounds_the_primal_from_above_and_the_dual_from_below(name):
     problem, _, records, start, _ = tiny_path(name)
     a, b = records[1], records[2]
     inner = float(a.weights @ b.weights)
-    pair = Pair(solved(a.point), solved(b.point), inner, a.point.lam * b.point.lam * inner, start.hinge_at_zero)
+    pair = Pair(
+        solved_point(a.point), solved_point(b.point), inner, a.point.lam * b.point.lam * inner, start.hinge_at_zero
+    )
     rng = np.random.default_rng(1)
     (psi_a, ell_a), (psi_b, ell_b) = (dense_dual(problem, x.supports) for x in (a, b))
     psis, losses = psi_and_loss(problem)
@@ -115,7 +120,7 @@ def test_zero__is_the_dual_point_of_the_largest_losses(name):
     b = records[0]
     for tau in ((0.3, 0.5), (0.0, 1.0)):
         inner = b.point.lam * float(start.psi @ b.weights)
-        pair = Pair(zero(start.hinge_at_zero, start.psi_norm2), solved(b.point), 0.0, inner, start.hinge_at_zero)
+        pair = Pair(zero(start.hinge_at_zero, start.psi_norm2), solved_point(b.point), 0.0, inner, start.hinge_at_zero)
         assert pair.dual(b.point.lam, tau) <= optimum(problem, b.point.lam) + 1e-7
 
 
@@ -164,10 +169,10 @@ def test_path__solves_to_kappa_eps(name):
         assert b.point.gap <= 0.7 * EPS * b.point.primal
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_path__holds_with_every_schedule(schedule):
+@pytest.mark.parametrize("method", methods())
+def test_path__holds_with_every_method(method):
     problem = TINY["multiclass_cone"]()
-    options = SolverOptions(schedule=schedule, cache=CacheOptions(kind="gap"))
+    options = method_options(method=method, cache=CacheOptions(kind="gap"))
     _, records, _, sides = walked(problem, solver=options, lambda_min=LOWEST)
     for lam in np.geomspace(LOWEST, 3.0 * records[0].point.lam, 7):
         cell = next(c for c in sides.cells if c.low <= lam)
@@ -181,8 +186,8 @@ def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
     problem, order = TINY[name](), []
     path = PathOptions(rule="two_sided", eps=0.02, lambda_min=LOWEST)
     start = init_path(problem, path)
-    solver = begin(problem, SolverOptions(cache=CacheOptions(kind="gap")), path, start, seed=0)
-    sides = begin_sides(path, start)
+    solver = begin(problem, method_options(cache=CacheOptions(kind="gap")), path, start, seed=0)
+    sides = TwoSided.begin(path, start)
     sides.theta = 5.0
     assert walk(solver, path, start, lambda solver: None, order.append, sides) is Status.CONVERGED
     lams = [b.point.lam for b in order]
@@ -232,7 +237,7 @@ def test_path__ends_at_a_floor_on_data_that_are_not_separable(relative):
     status, records, start, sides = walked(problem, relative=relative)
     assert status is Status.CONVERGED
     assert records[-1].point.hinge > EPS
-    assert 0.0 < sides.cells[-1].low <= TWO_SIDED_FLOOR * start.lam_top * (1 + 1e-12)
+    assert 0.0 < sides.cells[-1].low <= TwoSided.floor * start.lam_top * (1 + 1e-12)
 
 
 def test_relative_path__is_asked_for_with_its_rule_only():
@@ -250,7 +255,7 @@ def test_path__kappa_is_the_rule_s_own_unless_given():
 
 def test_path__stops_at_a_limit_and_claims_what_it_has():
     problem = TINY["multiclass"]()
-    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=3.0)
+    options = method_options(cache=CacheOptions(kind="gap"), max_passes=3.0)
     status, records, _, sides = walked(problem, solver=options, eps=1e-3, lambda_min=LOWEST)
     assert status is Status.PASS_LIMIT
     assert sides.cells[-1].low > min(b.point.lam for b in records)

@@ -15,7 +15,8 @@ from stages.featurize import open_problem
 from stages.parallel import Spread
 from stages.problems import structure
 from stages.solve import solve
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
 from storage.features import FeatureWriter
 from storage.paths import open_path
 from storage.results import read_path
@@ -65,7 +66,7 @@ def run(request, tmp_path: Path) -> tuple[Path, Path]:
     """(features, run directory) of a solved grid."""
     features = store_of(tmp_path, request.param)
     path = PathOptions(kind="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)
-    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=500.0)
+    options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
     solve(open_problem(features, "train"), options, path, tmp_path / "run", key="k", seed=0)
     return features, tmp_path / "run"
 
@@ -159,7 +160,7 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_pat
     features = store_of(tmp_path, "multiclass")
     path = PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)
     solve(
-        open_problem(features, "train"), SolverOptions(cache=CacheOptions(kind="gap")), path, tmp_path, key="k", seed=0
+        open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path, tmp_path, key="k", seed=0
     )
     found = evaluate(features, tmp_path)
     arrays, _ = read_path(tmp_path / "path.zarr")

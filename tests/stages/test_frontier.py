@@ -17,7 +17,8 @@ from stages.reports.comparison import compare
 from stages.reports.frontier import Price, cost_cell, markdown, price_table, solve_lines, winners
 from stages.reports.frontier_figures import above_first, whole_axis
 from stages.solve import solve
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
 from stages.verify import verify
 from storage.results import without_weights
 
@@ -102,7 +103,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     problem, places = multiclass(n=8, width=12, classes=3), {}
     for rule in RULES:
         places[rule] = tmp_path_factory.mktemp(rule)
-        options = SolverOptions(cache=CacheOptions(kind="gap"))
+        options = method_options(cache=CacheOptions(kind="gap"))
         solve(problem, options, PathOptions(rule=rule, eps=0.1, kappa=0.0), places[rule], key="k", seed=0)
         verify(problem, places[rule], samples=60)
     return places

@@ -13,8 +13,9 @@ from tiny import TINY
 
 from stages.problems.protocol import Problem
 from stages.reports.gap_trace import gap_trace, read_gap_trace
+from stages.solver.methods import method_options
 from stages.solver.objective import dual_value
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 from stages.solver.state import derive, restored_state
 from stages.solver.supports import Supports
 from storage.layout import SNAPSHOTS, read_group
@@ -27,13 +28,13 @@ MEASURED = {"seconds"}
 GRID = PathOptions(kind="grid", lambdas=[0.3, 0.05], tolerance=1e-9)
 
 
-def options(problem: Problem, **choices) -> SolverOptions:
+def options(problem: Problem, **choices) -> MethodOptions:
     given = {"max_passes": 8.0, "refresh_every": 3, "rebase_steps": problem.n, **choices}
-    return SolverOptions(**given)
+    return method_options(**given)
 
 
 def with_snapshots(
-    problem: Problem, run: Path, every: float = 1.0, solver: SolverOptions | None = None, **ways
+    problem: Problem, run: Path, every: float = 1.0, solver: MethodOptions | None = None, **ways
 ) -> Status:
     return solved(problem, run, solver or options(problem), GRID, snapshot_passes=every, **ways)
 
@@ -62,7 +63,7 @@ def test_gap_trace__is_the_exact_gap(tmp_path: Path, name: str) -> None:
     met = 0
     for row in range(trace["gap"].size):
         calls = trace["oracle_calls"][row] - problem.n
-        here = (found["oracle_calls"] == calls) & (found["steps"] == trace["steps"][row])
+        here = (found["oracle_calls"] == calls) & (found["bcfw"] == trace["bcfw"][row])
         for k in np.flatnonzero(here & (found["breakpoint"] == trace["breakpoint"][row])):
             met += 1
             assert found["gap"][k] == pytest.approx(trace["gap"][row], rel=1e-9, abs=1e-12)
@@ -73,7 +74,7 @@ def test_gap_trace__is_the_exact_gap(tmp_path: Path, name: str) -> None:
 def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Path) -> None:
     """Taken in the middle of a proximal problem; recomputed from the labellings committed at the same moment."""
     problem = TINY["multiclass_cone"]()
-    solver = options(problem, schedule="accelerated", max_passes=40.0, cache=CacheOptions("gap"))
+    solver = options(problem, method="accelerated", max_passes=40.0, cache=CacheOptions("gap"))
     met, means = 0, 0
     for calls in range(3, 7):
         assert (

@@ -11,7 +11,8 @@ from tiny import chain, multiclass, multiclass_cone, segmentation
 
 from stages.solve import solve
 from stages.solver.gaps import exact_gaps
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.solver.path.walk import begin, walk
 from storage.paths import open_path
 
@@ -23,7 +24,7 @@ PROBLEMS = {
 }
 LOWEST = 0.01
 NEAR = 1e-5
-OPTIONS = SolverOptions(cache=CacheOptions(kind="gap"))
+OPTIONS = method_options(cache=CacheOptions(kind="gap"))
 
 
 def optima(problem, lams: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Solve, stopped anywhere and going on: the same bits as if nothing had happened (DESIGN 3.2)."""
+"""Solve, stopped anywhere and going on: the same bits as if nothing had happened."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from tiny import TINY, multiclass
 
 from stages.init_path import init_path
 from stages.parallel import Spread
-from stages.solver.options import SAMPLERS, SCHEDULES, STEPS, Status
-from stages.solver.path.walk import two_sided
+from stages.solver.methods import methods
+from stages.solver.options import SAMPLERS, STEPS, Status
+from stages.solver.path.rules import two_sided
 from storage.commits import CommitStore
 from storage.results import read_path, read_trace
 
@@ -78,11 +79,11 @@ def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: s
     assert np.all(np.diff(lams) < 0.0)
 
 
-@pytest.mark.parametrize("schedule", [s for s in SCHEDULES if s != "steps"])
+@pytest.mark.parametrize("method", [name for name in methods() if name != "bcfw"])
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid_keep_dual", "single"])
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
-def test_resume__is_bit_equal_for_every_schedule(tmp_path: Path, schedule: str, kind: str, name: str) -> None:
-    problem, options = TINY[name](), options_of(schedule=schedule)
+def test_resume__is_bit_equal_for_every_method(tmp_path: Path, method: str, kind: str, name: str) -> None:
+    problem, options = TINY[name](), options_of(method=method)
     path = path_of(**{**PATHS[kind], **({"tolerance": 1e-6} if kind == "single" else {})})
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     stops = np.random.default_rng(1).integers(1, 4, size=6)

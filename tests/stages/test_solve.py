@@ -1,4 +1,4 @@
-"""Solve: its trace, its limits, what it takes for complete, and whose state it refuses (DESIGN 3.2)."""
+"""Solve: its trace, its limits, what it takes for complete, and whose state it refuses."""
 
 from __future__ import annotations
 

@@ -107,6 +107,9 @@ LOWS = {
     "missing breakpoint": (drop_breakpoint, "no breakpoint covers"),
     "missing beginning": (keep_last_two, r"breakpoint 0.*the gap reaches"),
     "missing end": (drop_last, "ends above lambda_min"),
+    "model share": (change("cell_primal", 3, lambda x: 0.5 * x), "cell 3 of the model .* is not the rule's"),
+    "model edge": (change("cell_low", 3, lambda x: 0.9 * x), "cell 3 of the model .* is not the rule's"),
+    "model scale": (change("cell_scale", 1, lambda x: 0.5 * x), "cell 1 of the model .* is not the rule's"),
     "hinge at zero": (other_hinge_at_zero, "hinge_at_zero is stored as"),
 }
 TOPS = {
@@ -116,20 +119,21 @@ TOPS = {
 
 
 CELLS = {
+    "scale": (change("cell_scale", 3, lambda x: 1.0), "expected a model that is not scaled"),
     "low": (change("cell_low", -1, lambda x: 0.1 * x), "interval.*the gap reaches"),
     "low zero": (change("cell_low", -1, lambda x: 0.0), "interval.*the gap reaches"),
-    "low nan": (change("cell_low", 3, lambda x: np.nan), "its ends are no interval"),
+    "low nan": (change("cell_low", 3, lambda x: np.nan), "expected 0 <= low <= high"),
     "hole": (change("cell_high", 3, lambda x: 0.99 * x), "no cell covers this interval"),
     "beginning": (change("cell_high", 0, lambda x: 1e9), "the largest lambdas"),
     "end": (change("cell_low", -1, lambda x: x * 1.1), "ends above"),
     "other t": (change("cell_primal", 3, lambda x: x[::-1] * [1.0, 0.0]), "interval.*the gap reaches"),
     "other tau": (change("cell_dual", 3, lambda x: 0.7 * x), "interval.*the gap reaches"),
-    "negative t": (change("cell_primal", 3, lambda x: [1.2, -0.2]), "the shares t = .* are none"),
-    "too much tau": (change("cell_dual", 3, lambda x: [0.7, 0.7]), "the shares tau = .* are none"),
+    "negative t": (change("cell_primal", 3, lambda x: [1.2, -0.2]), "the shares t = .* are not >= 0"),
+    "too much tau": (change("cell_dual", 3, lambda x: [0.7, 0.7]), "the shares tau = .* are not >= 0"),
     "inner": (change("cell_inner", 3, lambda x: x * (1 + 1e-5)), "inner is stored as"),
     "dual inner": (change("cell_dual_inner", 3, lambda x: x * (1 + 1e-5)), "dual_inner is stored as"),
     "interval": (change("cell_interval", 3, lambda x: x + 1), "inner is stored as|the gap reaches"),
-    "no interval": (change("cell_interval", 3, lambda x: 99), "there is no such interval"),
+    "no interval": (change("cell_interval", 3, lambda x: 99), "no such interval"),
     "missing breakpoint": (drop_breakpoint, "inner is stored as"),
     "missing end": (drop_last, "inner is stored as"),
     "hinge at zero": (other_hinge_at_zero, "hinge_at_zero is stored as"),
@@ -149,7 +153,7 @@ SCALES = {
     ),
     "not at all": (change("cell_primal", -1, lambda x: [1.0, 0.0]), "the gap reaches 1 >"),
     "too large": (change("cell_primal", -1, lambda x: x * 1.5), "the gap reaches"),
-    "of two": (change("cell_primal", -1, lambda x: [x[0], 0.1]), "nothing but a breakpoint's w"),
+    "of two": (change("cell_primal", -1, lambda x: [x[0], 0.1]), "expected the model down to 0 to be a multiple"),
 }
 
 
@@ -198,14 +202,14 @@ def test_verify__finds_a_gap_above_the_tolerance_it_claims(tmp_path: Path) -> No
 
 def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, monkeypatch) -> None:
     """Were the certificate's formula wrong, an exact pass between two breakpoints would say so."""
-    from stages.verify import Audit
+    from stages.certify.one_sided import OneSided
 
     run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
     group = zarr.open_group(run / "path.zarr", mode="a")
     lams = group["lambda"][...]
     assert lams.size >= 6
     change("lambda_low", 1, lambda x: lams[5])(group)
-    monkeypatch.setattr(Audit, "gap_below", lambda *args: 0.0)
+    monkeypatch.setattr(OneSided, "gap_below", lambda *args: 0.0)
     keep_rows(group, np.setdiff1d(np.arange(lams.size), [2, 3, 4]))
     with pytest.raises(CertificateError, match=r"sampled\): an exact pass finds a gap"):
         verify(TINY["multiclass"](), run, samples=60)
@@ -213,7 +217,7 @@ def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, mon
 
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_verify__knows_a_primal_point_that_is_not_that_of_the_supports(tmp_path: Path, name: str) -> None:
-    run = copy_of(run_of(name, "grid", schedule="accelerated"), tmp_path)
+    run = copy_of(run_of(name, "grid", method="accelerated"), tmp_path)
     assert verify(TINY[name](), run)["certified"]
     change("weights", (1, 0), lambda x: x + 0.1)(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError, match="breakpoint 1"):

@@ -1,4 +1,4 @@
-"""Committed generations: what was committed is never lost, wherever a commit ends (DESIGN 3.2)."""
+"""Committed generations: what was committed is never lost, wherever a commit ends."""
 
 from __future__ import annotations
 

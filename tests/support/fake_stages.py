@@ -90,7 +90,7 @@ def trace() -> dict[str, np.ndarray]:
     step = np.arange(rows)
     return {
         "breakpoint": step // 2, "lambda": 0.5 / (1 + step // 2), "passes": 1.0 + step, "oracle_calls": 5 * (step + 1),
-        "steps": 10 * step, "seconds": 0.1 * step, "timestamp_ms": 1_790_000_000_000 + 100 * step,
+        "bcfw": 10 * step, "seconds": 0.1 * step, "timestamp_ms": 1_790_000_000_000 + 100 * step,
         "gap": 1.0 / (1 + step), "dual": 0.1 * step, "primal": 0.2 * step,
     }  # fmt: skip
 
@@ -187,7 +187,7 @@ def modules() -> dict[str, types.ModuleType]:
         "stages.featurize": {"featurize": featurize, "open_problem": open_problem, "damaged": damaged},
         "stages.init_path": {"init_path": init_path},
         "stages.solve": {"solve": solve},
-        "stages.solver.fixed_lambda": {"TRACE": tuple(trace())},
+        "stages.solver.counts": {"TRACE": tuple(trace())},
         "stages.verify": {"verify": verify, "CertificateError": CertificateError},
         "stages.evaluate": {"evaluate": evaluate},
         "stages.reports.run_figures": {"draw": draw},

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.solver.fixed_lambda import Solver
-
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions
+from stages.solver.block_method import BlockMethod
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
 from stages.solver.path.walk import begin
 
 LAM = 0.3
 ACCELERATED_LAM = 0.05
 
 
-def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any) -> Solver:
+def solver_of(
+    problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any
+) -> BlockMethod:
     """A solver with these options; `cache` is the cache's kind and `capacity` its size, and there is none by default."""
     cache = {"kind": choices.pop("cache", "none")}
     if "capacity" in choices:
         cache["capacity"] = choices.pop("capacity")
-    options = SolverOptions(cache=CacheOptions(**cache), **choices)
+    options = method_options(cache=CacheOptions(**cache), **choices)
     options.check()
     return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, spread=spread)
 
 
 def accelerated_of(
-    problem: Problem, schedule: str = "accelerated", lam: float = ACCELERATED_LAM, *, own_primal: bool = True
-) -> Solver:
+    problem: Problem, method: str = "accelerated", lam: float = ACCELERATED_LAM, *, own_primal: bool = True
+) -> BlockMethod:
     """A solver with one of the accelerated schedules, with a cache; `own_primal` False certifies w of the supports."""
-    solver = solver_of(problem, lam, schedule=schedule, cache="gap", max_passes=3000.0)
+    solver = solver_of(problem, lam, method=method, cache="gap", max_passes=3000.0)
     solver.own_primal = own_primal
     return solver
 
 
-def never(solver: Solver) -> None:
+def never(solver: BlockMethod) -> None:
     """A boundary that neither stops nor commits."""

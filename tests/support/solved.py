@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 
 from stages.solve import solve
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 
 LOWEST = 0.1
 SINGLE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}
@@ -26,9 +27,10 @@ PATHS = {
 }
 
 
-def options_of(**choices) -> SolverOptions:
+def options_of(**choices) -> MethodOptions:
     cache = CacheOptions(kind=choices.pop("cache", "gap"), capacity=choices.pop("capacity", 50))
-    options = SolverOptions(cache=cache, **{"rebase_steps": 5, "refresh_every": 2, "max_passes": 500.0, **choices})
+    often = {"refresh_every": 2} if choices.get("method", "bcfw") == "bcfw" else {}
+    options = method_options(cache=cache, **{"rebase_steps": 5, "max_passes": 500.0, **often, **choices})
     options.check()
     return options
 
@@ -39,7 +41,7 @@ def path_of(**choices) -> PathOptions:
     return path
 
 
-def solved(problem, run: Path, options: SolverOptions, path: PathOptions, **more) -> Status:
+def solved(problem, run: Path, options: MethodOptions, path: PathOptions, **more) -> Status:
     return solve(problem, options, path, run, key="k", **{"seed": 3, "every_seconds": math.inf, **more})
 
 
@@ -54,7 +56,7 @@ class StopAfter:
         return self.left < 0
 
 
-def stopped_and_resumed(problem, run: Path, options: SolverOptions, path: PathOptions, stops, **more) -> int:
+def stopped_and_resumed(problem, run: Path, options: MethodOptions, path: PathOptions, stops, **more) -> int:
     """Solve to the end, stopping after so many rebase points each time; returns how often it was interrupted."""
     times = 0
     for left in stops:

@@ -10,7 +10,8 @@ from pathlib import Path
 from tiny import TINY, multiclass
 
 from stages.solve import solve
-from stages.solver.options import CacheOptions, PathOptions, SolverOptions, Status
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions, Status
 
 KINDS = {
     "one_sided": {"lambda_min": 0.05},
@@ -42,7 +43,7 @@ def run_of(name: str, kind: str, **choices) -> Path:
     run = Path(tempfile.mkdtemp(dir=FOLDER.name))
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind]})
     limit = 6.0 if kind == "limited" else 1000.0
-    options = SolverOptions(cache=CacheOptions(kind="gap"), max_passes=limit, rebase_steps=20, **choices)
+    options = method_options(cache=CacheOptions(kind="gap"), max_passes=limit, rebase_steps=20, **choices)
     options.check()
     status = solve(problem_of(name, kind), options, path, run, key="k", seed=0)
     assert status is (Status.PASS_LIMIT if kind == "limited" else Status.CONVERGED)

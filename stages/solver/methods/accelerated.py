@@ -1,7 +1,7 @@
-"""Exact passes as rare as can be: an accelerated proximal-point method over cached passes.
+"""An accelerated proximal-point method over cached passes, to need few exact ones.
 
 Catalyst (Lin, Mairal, Harchaoui, NIPS 2015) around the compiled loop: minimise P(w) + (kappa/2) ||w - y||^2 loosely,
-recentre y with momentum, again. In local coordinates the proximal term costs one scalar. With
+recentre y with momentum, repeat. In local coordinates the proximal term costs one scalar. With
 
     u = (kappa y + lambda v) / (lambda + kappa),  w = clip(u),  v = ((lambda + kappa) u - kappa y) / lambda
 
@@ -49,7 +49,8 @@ MEAN_POWER = 7.0
 7, 11, and of fixed windows of 4 to 20 points, it was the best or near it everywhere: OCR, CoNLL, Weizmann, seven lambdas."""
 
 NEAR = 30.0
-"""Estimate over tolerance below which the mean's gap over cached labellings, 0.04 to 0.6 of it, is looked at."""
+"""The mean's gap over cached labellings (0.04 to 0.6 of the estimate) is computed once the estimate is below this multiple
+of the tolerance."""
 
 SURE = 0.95
 """Share of the tolerance that this gap, which takes no oracle, must be below before an exact pass is made for the mean. The
@@ -142,7 +143,7 @@ class Accelerated(CachedPasses):
         return float(np.sum(gap)) + self.dual_and_excess(w)[1]
 
     def mean_gap(self) -> float:
-        """The mean's gap over cached labellings; the mean begins anew at w where that has a smaller one."""
+        """The mean's gap over cached labellings; the mean restarts at w if w has the smaller gap."""
         known, last = self.cached_gap(self.mean), self.cached_gap(self.state.w)
         if last < known:
             self.at.points = 0

@@ -2,7 +2,7 @@
 
 The loop of `solve`: rebase; offer the state for a commit; if an exact pass is due, make it and perhaps stop; then take steps
 until the stale gap sum falls below 0.8 of the tolerance, `refresh_every` effective passes are over, or `rebase_steps` steps
-were made. Everything but the decision which rebase points are written depends on counts only.
+were made. A clock decides only which rebase points are written; everything else depends on counts.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Bcfw(BlockMethod):
                         self.batch_step(found)
                 self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
                 if relative and not self.options.refresh_every and not bound > 0.0:
-                    at.exact_due = True  # no other way to a dual value, which the tolerance is relative to
+                    at.exact_due = True  # a relative tolerance needs a dual value, and only an exact pass gives one
             finally:
                 at.seconds += time.perf_counter() - started
 

@@ -204,7 +204,7 @@ class Pair(NamedTuple):
         return found
 
     def worst(self, goal: Goal, low: float, high: float) -> float:
-        """The lambda between at which the goal is missed by most, or least over-fulfilled."""
+        """The lambda between at which the goal is missed by the largest margin (or met by the smallest)."""
         ratio = low / high
         return max((high * ratio ** (k / GRID) for k in range(1, GRID)), key=lambda lam: self.excess(lam, goal))
 

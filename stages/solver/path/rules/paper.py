@@ -99,7 +99,7 @@ class Paper:
 
 
 def lower_end(point: Certificate, eps: float) -> float:
-    """The smallest lambda that `point` certifies to eps; 0 if that is all of them. Needs gap < eps."""
+    """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
     check_gap(point, eps)
     if point.hinge <= eps or point.norm2 == 0.0:
         return 0.0

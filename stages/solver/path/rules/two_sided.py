@@ -28,7 +28,7 @@ THETA = (0.5, 1.5)
 AFTER_FAILURE = 0.75
 """What theta is multiplied with when an interval fails."""
 LAST_HINGE = 0.85
-"""The last lambda is aimed at this share of eps for R: less would be a longer way than needed."""
+"""The last lambda is aimed at this share of eps for R: a smaller share would take extra breakpoints."""
 
 
 @dataclass
@@ -116,7 +116,7 @@ class TwoSided:
         self.vectors.insert(k, np.array(w))
 
     def advance(self, goal: Goal, lam_top: float) -> float | None:
-        """Certify intervals from the top down; None when all are, else the lambda to solve for the first that fails."""
+        """Certify intervals from the top down; None if all are, else the lambda to solve inside the first that is not."""
         while len(self.points) > 1:
             pair = self.pair()
             low, high = pair.below.lam, min(pair.above.lam, lam_top)
