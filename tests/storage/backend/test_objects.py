@@ -128,3 +128,9 @@ def test_reading__goes_in_small_parts(objects: UrlPath, monkeypatch) -> None:
 def test_once__is_plain_on_a_disk_and_this_writers_own_elsewhere(tmp_path: Path) -> None:
     assert once(tmp_path / "g000001.zarr") == tmp_path / "g000001.zarr"
     assert once(UrlPath("memory://x/g000001.zarr")).name != "g000001.zarr"
+
+
+def test_memory__belongs_to_one_process(tmp_path: Path) -> None:
+    """A sweep has many."""
+    shared = [location(where) for where in ("memory://x", "s3://bucket/x", str(tmp_path))]
+    assert [backend(where).is_shared(where) for where in shared] == [False, True, True]
