@@ -23,7 +23,8 @@ from stages.solver.methods import method
 from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint
 from stages.solver.path.descend import lowest
-from stages.solver.path.rule import GIVEN, PathRule, PathStart, rule_of
+from stages.solver.path.rule import PathRule, PathStart, rule_of
+from stages.solver.path.rules import GIVEN
 from stages.solver.path.walk import begin, check_choices, walk
 from stages.solver.snapshots import Snapshots
 from storage.commits import Commit, CommitStore

@@ -48,7 +48,14 @@ class Stepwise(ABC):
         expected += [(b + 1, low, 1.0, 0.0, math.inf) for b, low in enumerate(edges)]
         t = audit.arrays["cell_primal"]
         stored = list(
-            zip(audit.arrays["cell_interval"], audit.arrays["cell_low"], t[:, 0], t[:, 1], audit.arrays["cell_scale"])
+            zip(
+                audit.arrays["cell_interval"],
+                audit.arrays["cell_low"],
+                t[:, 0],
+                t[:, 1],
+                audit.arrays["cell_scale"],
+                strict=False,
+            )
         )
         if len(stored) != len(expected):
             audit.broken.append(f"model: {len(stored)} cells are stored, expected {len(expected)}")

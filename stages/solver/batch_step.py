@@ -9,8 +9,9 @@ from numba import njit
 
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, dot
-from stages.solver.directions import FW, line_search, update_weights, write_direction
+from stages.solver.directions import line_search, update_weights, write_direction
 from stages.solver.step import clip_into
+from stages.solver.steps import FW
 from stages.solver.supports import find, insert
 
 

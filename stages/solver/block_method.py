@@ -21,16 +21,17 @@ from stages.problems.protocol import Problem
 from stages.solver.codes import AVERAGED, CACHE_FIRST, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, TRACE, BlockCounts
-from stages.solver.gaps import ExactGaps, exact_gaps
+from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
 from stages.solver.loop import Flags, State, steps_driver
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value, squared_norm
-from stages.solver.options import STEPS, Status
+from stages.solver.options import Status
 from stages.solver.oracles import load_exact
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
-from stages.solver.state import derive, new_state, restored_state
+from stages.solver.state import derive, new_state, restored_state, truth_pool
+from stages.solver.steps import step_rule
 from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
-from stages.solver.warm_start import WARM_STARTS
+from stages.solver.warm_start import truth_driver
 
 SPECS: tuple[ArraySpec, ...] = (
     ("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),
@@ -200,10 +201,11 @@ class BlockMethod(ABC):
 
     def flags(self, stop_sum: float = -1.0, stop_calls: int = NEVER, **other: Any) -> Flags:
         """The options as the compiled loop reads them; `other` replaces some."""
-        cache = self.options.cache
+        cache, rule = self.options.cache, step_rule(self.options.step)
         flags = Flags(
             sampler=self.sampler,
-            step=STEPS.index(self.options.step),
+            kinds=rule.kinds,
+            by_slope=rule.by_slope,
             cache=self.caching,
             corner=CACHE_FIRST,
             rounds=1,
@@ -234,8 +236,24 @@ class BlockMethod(ABC):
         self.state.z_ell[0] = 0.0
 
     def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
-        """Begin another lambda by one of `warm_start.WARM_STARTS`."""
-        WARM_STARTS[warm_start](self, lam, breakpoint)
+        """Begin another lambda; `warm_start` says what is taken along: keep_primal, keep_dual or none."""
+        at, P = self.at, self.problem
+        if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
+            if not lam <= at.lam:
+                raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {at.lam:g}")
+            self.make_room(P.n)
+            truth_driver(P)(P, self.state, lam / at.lam, self.capacity)
+        elif warm_start == "keep_dual":  # the same alpha; gaps from cached labellings, without an oracle call
+            at.lam = lam
+            self.derive()
+            if self.caching:
+                cached_driver(P)(P, self.state.pool, self.state.w, self.state.gap)
+            else:
+                self.state.gap[:] = np.inf
+        else:  # w = 0
+            self.state = self.state._replace(pool=truth_pool(P))
+            self.state.gap[:] = np.inf
+        self.start_lambda(lam, breakpoint)
 
     def after_exact_pass(self) -> None:
         """Count from here to the next exact pass."""

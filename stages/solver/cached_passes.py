@@ -17,13 +17,13 @@ import numpy as np
 from stages.solver.block_method import BlockMethod
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.counts import BlockCounts
-from stages.solver.directions import PAIRWISE
 from stages.solver.distances import no_distances, with_room
 from stages.solver.gaps import cached_driver
 from stages.solver.method import Boundary
 from stages.solver.objective import Certificate
 from stages.solver.options import BlockOptions, CacheOptions, Status, check
 from stages.solver.sampling import PERMUTATION
+from stages.solver.steps import PAIRWISE
 from stages.solver.supports import drop_unused
 
 MOST_CACHED_PASSES = 300
@@ -145,7 +145,7 @@ class CachedPasses(BlockMethod):
         order = np.concatenate([rng.permutation(self.problem.n) for _ in range(times)])
         self.at.permutations += 1
         flags = self.flags(**choices)
-        if flags.corner == CACHE_ONLY and flags.step == PAIRWISE:
+        if flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
             S = self.state
             self.state = S._replace(distances=with_room(S.distances, S.pool.counts))
         self.run(flags, order, order.size)

@@ -10,9 +10,7 @@ from __future__ import annotations
 from numba import njit
 
 from stages.problems.protocol import PLAIN
-
-FW, PAIRWISE, AWAY, BEST = range(4)
-"""Codes of `options.STEPS`, in its order; the first three are also the kinds of a single move."""
+from stages.solver.steps import FW, PAIRWISE
 
 
 @njit(**PLAIN)

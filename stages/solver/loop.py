@@ -16,10 +16,10 @@ from numba import njit
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT
 from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
-from stages.solver.directions import PAIRWISE
 from stages.solver.distances import Distances
 from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
 from stages.solver.step import PART, cached_step, step
+from stages.solver.steps import PAIRWISE
 from stages.solver.supports import Pool
 
 
@@ -59,7 +59,10 @@ class Flags(NamedTuple):
     """The options of a method as compiled code reads them."""
 
     sampler: int
-    step: int
+    kinds: int
+    """moves that a block may make: bits of `steps`"""
+    by_slope: bool
+    """of FW and AWAY only the one with the larger slope"""
     cache: bool
     corner: int
     """CACHE_FIRST to CACHE_ONLY: where a step's corner comes from"""
@@ -128,7 +131,7 @@ def steps_driver(fingerprint: str) -> Any:
                 return k, SUM_REACHED
             if flags.corner == CACHE_ONLY and S.skip[i] > 0:
                 S.skip[i] -= 1
-            elif flags.corner == CACHE_ONLY and flags.step == PAIRWISE:
+            elif flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
                 cached_step(P, S, flags, i, theta, delta, slots, places, values)
             else:
                 step(P, S, flags, i, theta, delta, y, scratch)

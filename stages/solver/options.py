@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from stages.solver.path.rules import path_rule, rules
+from stages.solver.steps import steps
+
 
 class Status(StrEnum):
     """How a solve ended."""
@@ -23,7 +26,6 @@ class Status(StrEnum):
 
 
 SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
-STEPS = ("fw", "pairwise", "away", "best")
 CACHES = ("none", "gap")
 KINDS = ("regpath", "heuristic", "grid", "single")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
@@ -91,7 +93,7 @@ class BlockOptions(MethodOptions):
     def check(self) -> None:
         """Raises ValueError naming the key."""
         super().check()
-        check_one_of("solver.step", self.step, STEPS)
+        check_one_of("solver.step", self.step, steps())
         self.cache.check()
         check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
 
@@ -121,15 +123,11 @@ class PathOptions:
     max_breakpoints: int = 100_000
 
     def __post_init__(self) -> None:
-        from stages.solver.path.rule import path_rule, rules
-
         if self.kappa == 0.0 and self.rule in rules():
             self.kappa = path_rule(self.rule).kappa
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        from stages.solver.path.rule import path_rule, rules
-
         check_one_of("path.kind", self.kind, KINDS)
         check_one_of("path.rule", self.rule, rules())
         check_one_of("path.warm_start", self.warm_start, WARM_STARTS)

@@ -23,19 +23,10 @@ from stages.solver.codes import (
     SKIPPED_VISITS,
     STEPS,
 )
-from stages.solver.directions import (
-    AWAY,
-    BEST,
-    FW,
-    PAIRWISE,
-    gain,
-    largest_step,
-    line_search,
-    update_weights,
-    write_direction,
-)
+from stages.solver.directions import gain, largest_step, line_search, update_weights, write_direction
 from stages.solver.distances import measure
 from stages.solver.sampling import MAX_GAP, tree_set, weight_of
+from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.supports import drop_inactive, find, insert
 
 PART = {**PLAIN, "inline": "always"}
@@ -94,7 +85,7 @@ def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
 @njit(**PART)
 def reads_mu(S, flags, i):
     """Whether block i reads its stored mu_i; pairwise moves need none, and blocks with few atoms recompute it."""
-    return flags.step != PAIRWISE and S.by_mu[i] == 1
+    return flags.kinds != PAIRWISE and S.by_mu[i] == 1
 
 
 @njit(**PART)
@@ -103,7 +94,7 @@ def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
     pool = S.pool
     base = S.ell[i] + dot(theta, mu) if by_mu else 0.0
     best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
-    if flags.cache or flags.step != FW or not by_mu:
+    if flags.cache or flags.kinds != FW or not by_mu:
         s = pool.head[i]
         while s >= 0:
             h = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
@@ -153,20 +144,19 @@ def note_answer(P, S, flags, i, theta, y, loss, base):
 def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length):
     """(kind, gamma, gamma_max, slope, ||B_i delta||^2) of the move that improves the dual most; gamma = 0 if none does.
 
-    Of the kinds that `flags.step` allows: towards the corner `target` (FW), from the worst active atom `away` to it
+    Of the kinds that `flags.kinds` allows: towards the corner `target` (FW), from the worst active atom `away` to it
     (pairwise), or away from that atom. For moves other than pairwise, `delta` holds the direction afterwards.
     """
-    pool = S.pool
-    kind = flags.step
-    if kind == AWAY:
-        kind = AWAY if active > 1 and base - h_away > h - base else FW
-    gamma, gamma_max, slope_taken, norm2_taken = 0.0, 0.0, 0.0, 0.0
+    pool, kinds = S.pool, flags.kinds
+    if flags.by_slope:
+        kinds = AWAY if active > 1 and base - h_away > h - base else FW
+    kind, gamma, gamma_max, slope_taken, norm2_taken = FW, 0.0, 0.0, 0.0, 0.0
     y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
-    if target >= 0 or kind == AWAY:
-        first, last = (FW, AWAY) if kind == BEST else (kind, kind)
-        most = 0.0
-        for candidate in range(first, last + 1):
-            if candidate == AWAY and active < 2:
+    if target >= 0 or kinds == AWAY:
+        most, measured = 0.0, 0
+        for bit in range(3):
+            candidate = 1 << bit
+            if kinds & candidate == 0 or (candidate == AWAY and active < 2):
                 continue
             if candidate == FW:
                 slope = h - base
@@ -176,23 +166,26 @@ def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, 
                 slope = base - h_away
             if slope <= 0.0:
                 continue
-            if candidate == PAIRWISE:
-                norm2 = pair_norm2(P, i, y_to, y_from, delta)
-            else:
-                write_direction(P, i, candidate, mu, pool, by_mu, y_to, y_from, delta)
-                norm2 = P.norm2(i, delta)
+            norm2 = measure_move(P, S, i, candidate, mu, by_mu, y_to, y_from, delta)
+            measured = candidate
             top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
             length_taken = line_search(slope, norm2, flags.scale, top)
             improvement = gain(length_taken, slope, norm2, flags.scale)
             if improvement > most:
                 most, kind, gamma, gamma_max = improvement, candidate, length_taken, top
                 slope_taken, norm2_taken = slope, norm2
-    if flags.step == BEST and gamma > 0.0 and kind != AWAY:  # a later candidate has overwritten delta
-        if kind == PAIRWISE:
-            pair_norm2(P, i, y_to, y_from, delta)
-        else:
-            write_direction(P, i, kind, mu, pool, by_mu, y_to, y_from, delta)
+        if gamma > 0.0 and kind != measured:  # a later candidate has overwritten delta
+            measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta)
     return kind, gamma, gamma_max, slope_taken, norm2_taken
+
+
+@njit(**PART)
+def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta):
+    """||B_i delta||^2 of a move; `delta` is its direction afterwards, or what `push_move` needs."""
+    if kind == PAIRWISE:
+        return pair_norm2(P, i, y_to, y_from, delta)
+    write_direction(P, i, kind, mu, S.pool, by_mu, y_to, y_from, delta)
+    return P.norm2(i, delta)
 
 
 @njit(**PART)

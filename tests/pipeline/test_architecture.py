@@ -54,6 +54,8 @@ def allowed(path: Path) -> tuple[str, ...]:
         return ("stages.problems",)
     if parts[1] == "solver":
         return ("stages.solver", "stages.parallel", *KERNELS)
+    if parts[1] == "certify":
+        return ("stages.certify", "stages.parallel", "stages.problems")
     if parts[1] == "parallel.py":
         return KERNELS
     return ("stages", "storage")
@@ -77,6 +79,51 @@ def test_imports__go_down_the_floors(path: Path) -> None:
     assert breaks(path) == []
 
 
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def circle(files: dict[str, Path]) -> list[str]:
+    """Modules that import each other in a circle, wherever the import stands; [] if there is none."""
+    arrows: dict[str, set[str]] = {}
+    for name, path in files.items():
+        found = {module for module, _ in imports(path) if within(module, *ROOMS)}
+        known = {module if module in files else module.rpartition(".")[0] for module in found}
+        arrows[name] = (known & files.keys()) - {name}
+    finished: set[str] = set()
+
+    def visit(name: str, above: list[str]) -> list[str]:
+        if name in above:
+            return [*above[above.index(name) :], name]
+        if name not in finished:
+            for other in sorted(arrows[name]):
+                if found := visit(other, [*above, name]):
+                    return found
+            finished.add(name)
+        return []
+
+    return next((found for name in sorted(files) if (found := visit(name, []))), [])
+
+
+def test_imports__run_in_no_circle() -> None:
+    assert circle({module_of(path): path for path in sources()}) == []
+
+
+def test_circle__is_seen(tmp_path: Path) -> None:
+    lines = {
+        "stages.a": "from stages.b import x",
+        "stages.b": "def f():\n    import stages.c",
+        "stages.c": "import stages.a",
+    }
+    files = {name: tmp_path / f"{name}.py" for name in lines}
+    for name, path in files.items():
+        path.write_text(lines[name])
+    assert circle(files) == ["stages.a", "stages.b", "stages.c", "stages.a"]
+    files["stages.c"].write_text("import stages.d")
+    assert circle(files) == []
+
+
 @pytest.mark.parametrize(
     ("where", "line", "wrong"),
     [
@@ -87,6 +134,9 @@ def test_imports__go_down_the_floors(path: Path) -> None:
         ("stages/problems/x.py", "from stages.problems import protocol", False),
         ("stages/solver/x.py", "from stages.problems import chain", True),
         ("stages/solver/x.py", "from stages.problems.protocol import JIT", False),
+        ("stages/certify/x.py", "from stages.solver.objective import Certificate", True),
+        ("stages/certify/x.py", "from storage.files import write_json", True),
+        ("stages/certify/x.py", "from stages.parallel import Spread", False),
         ("stages/x.py", "import pipeline.run", True),
         ("stages/x.py", "def f():\n    import mlflow", True),
         ("pipeline/x.py", "import mlflow", True),

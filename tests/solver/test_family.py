@@ -12,10 +12,11 @@ from tiny import TINY, instance
 
 from stages.solver.methods import method_options
 from stages.solver.objective import squared_norm
-from stages.solver.options import SAMPLERS, STEPS, Status
+from stages.solver.options import SAMPLERS, Status
 from stages.solver.state import derive
+from stages.solver.steps import steps
 
-MEMBERS = list(itertools.product(SAMPLERS, STEPS, ("none", "gap")))
+MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
@@ -44,7 +45,7 @@ def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, 
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", steps())
 @pytest.mark.parametrize("cache", ["none", "gap"])
 def test_family__dual_never_falls_and_running_state_is_the_derived_one(name, step, cache):
     problem = instance(name)

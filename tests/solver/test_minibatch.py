@@ -21,8 +21,9 @@ from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.gaps import exact_gaps
 from stages.solver.methods.bcfw import Bcfw
-from stages.solver.options import SAMPLERS, STEPS, Status
+from stages.solver.options import SAMPLERS, Status
 from stages.solver.state import derive
+from stages.solver.steps import steps
 from stages.solver.supports import pack
 
 
@@ -34,7 +35,7 @@ def bits(solver: BlockMethod) -> list[bytes]:
     return [array.tobytes() for array in (*arrays, trace)] + [str(solver.rng.bit_generator.state).encode()]
 
 
-MEMBERS = list(itertools.product(SAMPLERS, STEPS, ("none", "gap")))
+MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
 
 
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
@@ -84,7 +85,7 @@ def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, s
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", steps())
 @pytest.mark.parametrize("cache", ["none", "gap"])
 def test_batches__dual_never_falls_and_running_state_is_the_derived_one(name, step, cache) -> None:
     problem = instance(name)
@@ -114,7 +115,7 @@ def twins(size: float):
     return build("multiclass", {"x": np.array([[1.0], [size]]), "labels": np.zeros(2, int)}, {"classes": 2})
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", steps())
 def test_batches__move_in_the_order_drawn_and_skip_what_no_longer_ascends(step) -> None:
     """Both blocks ask for the same change of w. After the smaller one's exact step the larger one would overshoot."""
     seen = set()

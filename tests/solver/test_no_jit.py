@@ -21,8 +21,9 @@ from tiny import TINY
 from stages.init_path import init_path
 from stages.solver.gaps import exact_gaps
 from stages.solver.methods import method_options
-from stages.solver.options import STEPS, CacheOptions, PathOptions, Status
+from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.solver.path.walk import begin
+from stages.solver.steps import steps
 
 TESTS = Path(__file__).resolve().parents[1] / "support"
 
@@ -66,7 +67,7 @@ def all_numbers() -> dict[str, list[float]]:
     """By case; all of them plain floats."""
     found = {}
     for name in sorted(TINY):
-        found |= {f"{name} {step}": optimum(name, step) for step in STEPS if step != "fw"}
+        found |= {f"{name} {step}": optimum(name, step) for step in steps() if step != "fw"}
         found |= {f"{name} pass": one_pass(name), f"{name} steps": first_steps(name)}
     return {case: [float(value) for value in values] for case, values in found.items()}
 

@@ -18,7 +18,6 @@ from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
 from stages.solver.path.rules import one_sided, paper
 from stages.solver.path.rules.one_sided import gap_above, shrinkage, worst_gap_above
 from stages.solver.path.walk import begin, check_choices, walk
-from stages.solver.warm_start import keep_dual, keep_primal
 
 EPS = 0.1
 LOWEST = 0.02
@@ -94,7 +93,7 @@ def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
     _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
     w = solver.state.w.copy()
     point, _ = solver.exact_pass()
-    keep_primal(solver, 0.3, 1)
+    solver.move_to(0.3, 1, "keep_primal")
     predicted = solver.state.gap.copy()
     solver.rebase()
     moved, _ = solver.exact_pass()
@@ -111,7 +110,7 @@ def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam
     _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
     point, _ = solver.exact_pass()
     v, w = solver.state.u.copy(), solver.state.w.copy()
-    keep_dual(solver, lam, 1)
+    solver.move_to(lam, 1, "keep_dual")
     solver.rebase()
     np.testing.assert_allclose(solver.state.u, v * 0.5 / lam, atol=1e-10)
     dual = solver.certificate(0.0).dual

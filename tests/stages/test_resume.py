@@ -23,13 +23,14 @@ from tiny import TINY, multiclass
 from stages.init_path import init_path
 from stages.parallel import Spread
 from stages.solver.methods import methods
-from stages.solver.options import SAMPLERS, STEPS, Status
+from stages.solver.options import SAMPLERS, Status
 from stages.solver.path.rules import two_sided
+from stages.solver.steps import steps
 from storage.commits import CommitStore
 from storage.results import read_path, read_trace
 
 
-@pytest.mark.parametrize(("sampler", "step", "cache"), list(itertools.product(SAMPLERS, STEPS, ("none", "gap"))))
+@pytest.mark.parametrize(("sampler", "step", "cache"), list(itertools.product(SAMPLERS, steps(), ("none", "gap"))))
 @pytest.mark.parametrize("averaging", ["none", "weighted"])
 def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, cache, averaging) -> None:
     problem = multiclass(n=9)

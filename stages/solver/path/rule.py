@@ -1,19 +1,17 @@
-"""What a path rule is: where a path starts, which lambda comes next, what is certified between; and the registry of rules.
+"""What a path rule is: where a path starts, which lambda comes next, what is certified between.
 
-One file a rule in `rules/`, with the class `RULE`. `path.rule` names the file. `given` is the rule of grids and single
-lambdas. Each rule has a twin in `stages/certify/`, under the same name, that checks its certificates by code of its own.
+The rules are in `rules/`; `given` is that of grids and single lambdas. Each rule has a twin in `stages/certify/`, under the
+same name, that checks its certificates by code of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-import stages.solver.path.rules as package
 from stages.solver.options import PathOptions, Status
+from stages.solver.path.rules import GIVEN, path_rule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from stages.problems.protocol import Problem
     from stages.solver.method import ArraySpec
     from stages.solver.objective import Certificate
-
-GIVEN = "given"
-"""The rule of lambdas that are given, a grid's or a single one."""
 
 
 @dataclass(frozen=True)
@@ -164,17 +159,7 @@ class PathRule(Protocol):
         """The certified bound on the gap (or gap / primal) at `lam`, nan where there is none; from what path.zarr holds."""
 
 
-def rules() -> tuple[str, ...]:
-    """Names of all rules that find their lambdas."""
-    return tuple(sorted(module.name for module in iter_modules(package.__path__) if module.name != GIVEN))
-
-
-def path_rule(name: str) -> type[PathRule]:
-    """The class of a rule."""
-    found: type[PathRule] = import_module(f"{package.__name__}.{name}").RULE
-    return found
-
-
 def rule_of(path: PathOptions) -> type[PathRule]:
     """The class of the rule that `path` asks for."""
-    return path_rule(path.rule if path.is_path else GIVEN)
+    found: type[PathRule] = path_rule(path.rule if path.is_path else GIVEN)
+    return found

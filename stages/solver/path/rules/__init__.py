@@ -1,5 +1,20 @@
-"""The path rules, one file each: see `stages.solver.path.rule`."""
+"""The path rules, one file each with the class `RULE` (`stages.solver.path.rule.PathRule`); `path.rule` names the file."""
 
-from pkgutil import extend_path
+from importlib import import_module
+from pkgutil import extend_path, iter_modules
+from typing import Any
 
 __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+
+GIVEN = "given"
+"""The rule of lambdas that are given, a grid's or a single one."""
+
+
+def rules() -> tuple[str, ...]:
+    """Names of all rules that find their lambdas."""
+    return tuple(sorted(module.name for module in iter_modules(__path__) if module.name != GIVEN))
+
+
+def path_rule(name: str) -> Any:
+    """The class of a rule."""
+    return import_module(f"{__name__}.{name}").RULE

@@ -1,0 +1,35 @@
+"""The step rules, one file each: which moves a block may make; `solver.step` names the file, its `STEP` is the rule.
+
+A rule is data that the compiled loop reads: a set of kinds of moves, of which the one that improves the dual most is made.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import extend_path, iter_modules
+from typing import NamedTuple
+
+__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+
+FW, PAIRWISE, AWAY = 1, 2, 4
+"""Kinds of moves, as bits: towards a corner, from the worst active atom to the corner, away from that atom."""
+
+
+class StepRule(NamedTuple):
+    """Which moves a block may make."""
+
+    kinds: int
+    """Sum of kinds."""
+    by_slope: bool = False
+    """Of FW and AWAY only the one with the larger slope is looked at (O16 Alg. 4)."""
+
+
+def steps() -> tuple[str, ...]:
+    """Names of all rules."""
+    return tuple(sorted(module.name for module in iter_modules(__path__)))
+
+
+def step_rule(name: str) -> StepRule:
+    """A rule by its name."""
+    found: StepRule = import_module(f"{__name__}.{name}").STEP
+    return found
