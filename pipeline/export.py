@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.rundir import write_json
+from storage.backend import Location
 from storage.files import aside, fetched, publish
-from storage.places import Place
 
 
 @dataclass(frozen=True)
 class Export:
     """Where a copy is taken from, and where it goes."""
 
-    run: Place
-    features: Place
+    run: Location
+    features: Location
     folder: Path
 
     def json(self, name: str, value: Mapping[str, Any]) -> None:

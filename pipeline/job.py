@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stages.parallel import Spread
     from stages.problems.protocol import Problem
     from stages.solver.path.rule import PathStart
-    from storage.places import Place
+    from storage.backend import Location
 
 
 @dataclass
@@ -25,7 +25,7 @@ class Job:
 
     settings: Settings
     dir: RunDir
-    features_path: Place
+    features_path: Location
     features_key: str
     compute: Compute
     progress: Progress

@@ -10,8 +10,8 @@ from typing import Any
 from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
 from pipeline.stage_graph import flow
+from storage.backend import Location
 from storage.files import DamagedError
-from storage.places import Place
 
 FORMAT_VERSION = 1
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
@@ -41,7 +41,7 @@ def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
     return None if any(stage.has_more(done, settings) for stage in flow().values()) else dict(found)
 
 
-def facts_of(path: Place, fields: tuple[str, ...]) -> dict[str, Any]:
+def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
     """Of a stage's JSON file `fields`, and what else are single numbers and words, such as a structure's metrics."""
     found = read_json(path)
     if found is None:
@@ -52,7 +52,7 @@ def facts_of(path: Place, fields: tuple[str, ...]) -> dict[str, Any]:
     return {name: found[name] for name in fields} | others
 
 
-def breakpoints(run_dir: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One record a breakpoint of path.zarr, in the order they were solved; and its attributes."""
     from storage.layout import open_group
 
@@ -63,7 +63,7 @@ def breakpoints(run_dir: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return records, dict(group.attrs)
 
 
-def summary(found: Mapping[str, Any], run_dir: Place, width: int = 100) -> str:
+def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> str:
     """A few lines for the end of a run: what was solved, at what price, how good it is, where to look."""
     path, verify, best = found["path"], found["verify"], found["evaluate"]
     problem, last = found["problem"], path[-1]

@@ -28,7 +28,7 @@ from pipeline.result import complete
 from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json
 from pipeline.stage_graph import Stage, before, flow, stages
 from pipeline.tracking.mlflow import open_tracker
-from storage.places import Place, place
+from storage.backend import Location, location
 
 log = logging.getLogger("gapwise")
 
@@ -84,9 +84,9 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
         return INTERRUPTED + 2
 
 
-def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Place, str]:
+def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Location, str]:
     """The run's directory, that of its features, and their key; nothing is made."""
-    root = place(settings.run.root)
+    root = location(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
     directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
     return directory, root / "features" / f"{name}-{features_key[:8]}", features_key
@@ -181,7 +181,7 @@ def _check_earlier(job: Job, name: str) -> None:
             stage.usable(job)
 
 
-def _export(settings: Settings, directory: RunDir, features: Place) -> None:
+def _export(settings: Settings, directory: RunDir, features: Location) -> None:
     """Copy what the wanted stage left; what all stages of the run left, if none was named."""
     if settings.run.export is not None:
         from pipeline.export import Export

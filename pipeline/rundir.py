@@ -21,17 +21,17 @@ from typing import Any
 from pipeline.config.settings import KEY_FORMAT, Settings
 from pipeline.stage_graph import after, stages
 from storage import files
-from storage.files import DamagedError, aside, make_directory, publish, put_away, send, tree_checksum, working
+from storage.backend import Location
+from storage.files import DamagedError, aside, deliver, make_directory, publish, rename, tree_checksum, working
+from storage.files import LockedError as LockedError
+from storage.files import locked as locked
 from storage.integrity import sealed, unsealed
-from storage.locks import LockedError as LockedError
-from storage.locks import locked as locked
-from storage.places import ObjectPlace, Place
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 log = logging.getLogger("gapwise")
 
 
-def write_json(path: Place, value: Any, seal: bool = False) -> None:
+def write_json(path: Location, value: Any, seal: bool = False) -> None:
     """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
@@ -39,7 +39,7 @@ def write_json(path: Place, value: Any, seal: bool = False) -> None:
     publish(path)
 
 
-def read_json(path: Place) -> Any:
+def read_json(path: Location) -> Any:
     """The content of `path`, or None if there is no such file; DamagedError names a file that cannot be read."""
     if not path.is_file():
         return None
@@ -52,13 +52,13 @@ class RunDir:
 
     Parameters
     ----------
-    path : Path or ObjectPlace
+    path : Path or UrlPath
         The directory; `prepare` makes it.
     key : str
         Fingerprint of the science; must equal the manifest's, if there is one.
     """
 
-    def __init__(self, path: Place, key: str) -> None:
+    def __init__(self, path: Location, key: str) -> None:
         self.path = path
         self.key = key
         self.manifest: dict[str, Any] = {}
@@ -76,7 +76,7 @@ class RunDir:
             log.warning(
                 "%s; it is kept as damaged-manifest.json, and its stages run again from what they committed", error
             )
-            put_away(self.path / "manifest.json", "damaged-manifest.json")
+            rename(self.path / "manifest.json", "damaged-manifest.json")
             found = None
         if found is None:
             self.manifest = {
@@ -156,13 +156,11 @@ class RunDir:
         (folder / ".hydra").mkdir(parents=True)
         for name, text in hydra.items():
             (folder / ".hydra" / name).write_text(text, encoding="utf-8")
-        if isinstance(path, ObjectPlace):
-            send(path, folder)
+        deliver(path)
         try:
             yield folder
         finally:
-            if isinstance(path, ObjectPlace):
-                publish(path)
+            deliver(path, last=True)
 
 
 def _finite(value: Any) -> Any:

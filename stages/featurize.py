@@ -12,9 +12,9 @@ import numpy as np
 from stages.datasets import DataError, MapBlocks, Report, open_dataset
 from stages.problems import build, structure
 from stages.problems.protocol import Problem
+from storage.backend import Location
 from storage.features import FeatureWriter, is_complete, open_features
 from storage.files import DamagedError
-from storage.places import Place
 
 log = logging.getLogger("gapwise")
 
@@ -45,7 +45,7 @@ class _DerivingSink:
             self.shared[name] = array
 
 
-def featurize(dataset: Mapping[str, Any], target: Place, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
+def featurize(dataset: Mapping[str, Any], target: Location, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
     """Make the feature store `target` unless it exists undamaged.
 
     Parameters
@@ -73,7 +73,7 @@ def featurize(dataset: Mapping[str, Any], target: Place, *, key: str, map_blocks
         writer.meta = {**facts, "checked": True}
 
 
-def damaged(target: Place) -> str | None:
+def damaged(target: Location) -> str | None:
     """What in a feature store differs from what was written, or None; reads all of it once."""
     try:
         return open_features(target).damage()
@@ -81,7 +81,7 @@ def damaged(target: Place) -> str | None:
         return str(error)
 
 
-def open_problem(features: Place, split: str) -> Problem:
+def open_problem(features: Location, split: str) -> Problem:
     """The problem over one split of a feature store; arrays stay memory-mapped."""
     store = open_features(features)
     return build(store.meta["structure"], store.arrays(split), store.meta)

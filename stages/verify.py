@@ -12,8 +12,8 @@ from typing import Any
 from stages.certify.audit import Audit, CertificateError, Report
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
+from storage.backend import Location
 from storage.files import write_json
-from storage.places import Place
 from storage.results import weights_of, without_weights
 
 __all__ = ["CertificateError", "verify"]
@@ -21,7 +21,7 @@ __all__ = ["CertificateError", "verify"]
 
 def verify(
     problem: Problem,
-    run_dir: Place,
+    run_dir: Location,
     *,
     samples: int = 20,
     seed: int = 0,

@@ -11,7 +11,7 @@ import pytest
 from fakes import CheckedPatch
 from s3_server import serving
 
-from storage.places import ObjectPlace
+from storage.backend import UrlPath
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +59,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(params=["memory", "s3"])
-def objects(request: pytest.FixtureRequest, cache: Path) -> ObjectPlace:
+def objects(request: pytest.FixtureRequest, cache: Path) -> UrlPath:
     """An empty prefix of an object store, of each kind in turn."""
     root = "memory://gapwise" if request.param == "memory" else request.getfixturevalue("s3")
-    return ObjectPlace(f"{root}/{uuid.uuid4().hex}")
+    return UrlPath(f"{root}/{uuid.uuid4().hex}")

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.config.run_options import ComputeOptions, default_workers
 from pipeline.interrupt import Stop
-from storage.places import Place
+from storage.backend import Location
 
 if TYPE_CHECKING:
     from pipeline.compute.cluster import Cluster
@@ -102,14 +102,14 @@ class Compute:
             self._cluster = Cluster(self._options, self._stop)
         return self._cluster
 
-    def spread(self, features: Place, folder: Place, python: bool) -> Spread:
+    def spread(self, features: Location, folder: Location, python: bool) -> Spread:
         """Ways to spread the blocks of a feature store.
 
         Parameters
         ----------
-        features : Path or ObjectPlace
+        features : Path or UrlPath
             The feature store; workers on other machines open it under the same path.
-        folder : Path or ObjectPlace
+        folder : Path or UrlPath
             Where w is published for other processes, also under the same path.
         python : bool
             Whether the structure's oracle is Python code, which holds the GIL: `processes` then calls it in

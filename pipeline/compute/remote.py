@@ -23,7 +23,7 @@ from numba import config
 from stages.featurize import open_problem
 from stages.parallel import BlockFunction
 from stages.problems.protocol import Problem, frozen
-from storage.places import Place, place
+from storage.backend import Location, location
 from storage.weights import mapped, published
 
 R = TypeVar("R")
@@ -58,13 +58,13 @@ class Sender:
     Parameters
     ----------
     map_tasks : callable
-    features : Path or ObjectPlace
+    features : Path or UrlPath
         The feature store, under a path that means the same to every process.
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         Where w is published; the same holds for it.
     """
 
-    def __init__(self, map_tasks: MapTasks, features: Place, folder: Place) -> None:
+    def __init__(self, map_tasks: MapTasks, features: Location, folder: Location) -> None:
         self.map_tasks, self.features, self.folder = map_tasks, features, folder
 
     def __call__(self, fn: BlockFunction[R], split: str, w: np.ndarray, parts: Sequence[range | np.ndarray]) -> list[R]:
@@ -87,7 +87,7 @@ def do(errand: Errand) -> Any:
 def opened(features: str, split: str) -> Problem:
     """The problem of one split, opened once per process."""
     try:
-        return open_problem(place(features), split)
+        return open_problem(location(features), split)
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see the features in {features}; run.root has to lie on storage that every "
@@ -98,7 +98,7 @@ def opened(features: str, split: str) -> Problem:
 @functools.lru_cache(maxsize=2)
 def _weights(path: str) -> np.ndarray:
     try:
-        return frozen(mapped(place(path)))
+        return frozen(mapped(location(path)))
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see {path}, where w was published; run.root has to lie on storage that every "

@@ -10,7 +10,7 @@ from typing import Any
 
 from pipeline.errors import ConfigError
 from pipeline.stage_graph import flow, stages
-from storage.places import place
+from storage.backend import location
 
 
 @dataclass
@@ -106,7 +106,7 @@ class RunOptions:
     def check(self) -> None:
         expect("run.root", self.root, bool(self.root), "a directory or a URL")
         try:
-            place(self.root)
+            location(self.root)
         except ValueError as error:
             raise ConfigError(f"run.root: {error}") from None
         if self.stage is not None:

@@ -30,8 +30,7 @@ from pipeline.config.run_options import (
 )
 from stages.solver.methods import method_options, methods
 from stages.solver.options import MethodOptions, PathOptions, check_one_of
-from storage.places import ObjectPlace, place
-from storage.staging import cache_root
+from storage.backend import backend, location
 
 KEY_FORMAT = 3
 """Part of every key, equal to `storage.layout.FORMAT_VERSION`: raise both when what a stage writes changes its meaning."""
@@ -49,7 +48,9 @@ ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 def on_this_machine(root: str) -> str:
     """`root`, or for a URL a local directory that Hydra can write to; used as a resolver in conf/config.yaml."""
-    return str(cache_root()) if isinstance(place(root), ObjectPlace) else root
+    where = location(root)
+    here = backend(where).local_directory(where)
+    return root if here == where else str(here)
 
 
 OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)

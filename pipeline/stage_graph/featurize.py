@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pipeline.compute.local import Compute
     from pipeline.export import Export
     from pipeline.job import Job
-    from storage.places import Place
+    from storage.backend import Location
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -20,11 +20,11 @@ def run(job: Job) -> dict[str, Any]:
 
 
 def make_features(
-    dataset: Mapping[str, Any], path: Place, key: str, compute: Compute, report: Callable[[int, int, str], None]
+    dataset: Mapping[str, Any], path: Location, key: str, compute: Compute, report: Callable[[int, int, str], None]
 ) -> None:
     """Make the features of a data set at `path` unless they are there; waits while another process makes them."""
     from stages.featurize import featurize
-    from storage.locks import locked
+    from storage.files import locked
 
     def waiting(holder: str) -> None:
         report(0, 0, f"waiting for the features that {holder} is making")

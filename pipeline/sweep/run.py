@@ -31,7 +31,7 @@ from pipeline.sweep import table
 from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
 from pipeline.sweep.workers import Task, run_tasks
 from pipeline.tracking.mlflow import SweepTracker
-from storage.places import ObjectPlace, place
+from storage.backend import backend, location
 
 FORMAT_VERSION = 2
 SAY_SECONDS = 30.0
@@ -52,7 +52,7 @@ class Sweep:
         places_of = [None if job.settings is None else places(job.settings, job.source)[0] for job in self.jobs]
         self.rows = [table.row(job, where) for job, where in zip(self.jobs, places_of, strict=True)]
         self.key = fingerprint({"format": FORMAT_VERSION, "runs": sorted({where.key for where in places_of if where})})
-        root = place(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
+        root = location(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
         name = self.experiment or "multirun"
         self.folder = root / "sweeps" / f"{name}-{self.key[:8]}"
 
@@ -98,7 +98,7 @@ def multirun(asked: Sequence[Asked]) -> int:
 
 
 def _guarded(whole: Sweep, stop: Stop) -> int:
-    if isinstance(whole.folder, ObjectPlace) and whole.folder.protocol == "memory":
+    if not backend(whole.folder).is_shared(whole.folder):
         text = "run.root: memory:// belongs to one process, and a sweep has many; use a directory or s3://"
         return refuse(ConfigError(text), BAD_CONFIGURATION)
     try:
@@ -117,7 +117,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     todo = _todo(whole)
     far = whole.far(todo)
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
-    there = [place(row["run"]) for row in rows if row["status"] == "complete"]
+    there = [location(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
@@ -153,8 +153,8 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
     for number, (job, row) in enumerate(zip(whole.jobs, whole.rows, strict=True)):
         if job.settings is None:
             continue
-        if _is_complete(RunDir(place(row["run"]), row["key"]), job.settings):
-            row |= {"status": "complete", **table.facts(place(row["run"]))}
+        if _is_complete(RunDir(location(row["run"]), row["key"]), job.settings):
+            row |= {"status": "complete", **table.facts(location(row["run"]))}
         elif not _only_shown(job):
             todo.setdefault(row["run"], number)
     return {number: whole.jobs[number] for number in todo.values()}
@@ -193,19 +193,19 @@ def _reporting(
         run = rows[number]["run"]
         for row in rows:
             if row["run"] == run:
-                row |= {**outcome, **table.facts(place(run))}
+                row |= {**outcome, **table.facts(location(run))}
         left = sum(row["status"] == "waiting" for row in rows)
         words = {"done": f"{outcome.get('seconds', 0):.1f} s", "failed": f"FAILED: {outcome.get('error')}"}
         say(
             f"{len(rows) - left}/{len(rows)} {rows[number]['name']} · {words.get(outcome['status'], outcome['status'])}"
         )
         mlflow_status = {"done": "FINISHED", "failed": "FAILED"}.get(outcome["status"], "KILLED")
-        tracker.ended(place(run), mlflow_status)
+        tracker.ended(location(run), mlflow_status)
 
     def going_on(numbers: list[int]) -> None:
         if time.monotonic() - said >= SAY_SECONDS:
             for number in numbers:
-                say(f"  {rows[number]['name']} · {table.last_line(place(rows[number]['run']))}")
+                say(f"  {rows[number]['name']} · {table.last_line(location(rows[number]['run']))}")
 
     return ended, going_on
 
@@ -256,7 +256,7 @@ def _compare(whole: Sweep) -> dict[str, Any]:
     from stages.reports.sweep_figures import compare
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
-    runs = [(row["variant"], row["lambda"], row["seed"], place(row["run"])) for row in good]
+    runs = [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in good]
     return compare(str(whole.figure), runs, whole.folder) if runs else {}
 
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from pipeline.config.run_options import TrackingOptions
 from pipeline.rundir import RunDir, read_json, write_json
 from pipeline.tracking.view import project, project_sweep
-from storage.places import Place
+from storage.backend import Location
 
 LIVE_SECONDS = 30.0
 """Between two projections of an unfinished run."""
@@ -130,11 +130,11 @@ class SweepTracker:
     Parameters
     ----------
     options : TrackingOptions
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         The sweep's directory.
     """
 
-    def __init__(self, options: TrackingOptions, folder: Place) -> None:
+    def __init__(self, options: TrackingOptions, folder: Location) -> None:
         self._uri = None if options.kind == "none" else store_uri(options)
         self._folder = folder
         self._marker = folder / "tracking.json"
@@ -144,7 +144,7 @@ class SweepTracker:
         self._failed = False
         self._again = 0.0
 
-    def begin(self, found: Mapping[str, Any], complete: Sequence[Place], anew: bool = False) -> None:
+    def begin(self, found: Mapping[str, Any], complete: Sequence[Location], anew: bool = False) -> None:
         """Show the sweep as a parent run, and its complete runs that are not shown yet.
 
         With `anew` as if nothing had been shown (run.stage=sync).
@@ -161,7 +161,7 @@ class SweepTracker:
         for place in missing:
             self.ended(place, "FINISHED")
 
-    def ended(self, run_dir: Place, status: str) -> None:
+    def ended(self, run_dir: Location, status: str) -> None:
         """Show a run that ended FINISHED, KILLED or FAILED; returns at once."""
         self._submit(self._show_run, run_dir, status)
 
@@ -178,7 +178,7 @@ class SweepTracker:
                     self._work()
         self._pool.shutdown(wait=True)
 
-    def _shown(self, run_dir: Place, parent: str | None) -> bool:
+    def _shown(self, run_dir: Location, parent: str | None) -> bool:
         marker = _marker(run_dir / "tracking.json")
         return parent is not None and marker.get("uri") == self._uri and marker.get("sweep") == parent
 
@@ -188,7 +188,7 @@ class SweepTracker:
         if status == "FINISHED":
             write_json(self._marker, {"uri": self._uri, "run_id": run_id})
 
-    def _show_run(self, run_dir: Place, status: str) -> None:
+    def _show_run(self, run_dir: Location, status: str) -> None:
         if not (run_dir / "manifest.json").is_file():
             return  # it ended before there was anything to show
         if not self._parent:
@@ -229,7 +229,7 @@ def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
         log.warning("MLflow: interrupted; the same command shows it later.")
 
 
-def _marker(path: Place) -> dict[str, Any]:
+def _marker(path: Location) -> dict[str, Any]:
     """The marker of a projection; empty where it is damaged."""
     try:
         return dict(read_json(path) or {})
@@ -241,7 +241,7 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _stored_trace(run_dir: Place) -> Mapping[str, Any]:
+def _stored_trace(run_dir: Location) -> Mapping[str, Any]:
     """The trace of a finished solve; empty before that."""
     if not (run_dir / "trace.zarr").is_dir():
         return {}
