@@ -76,6 +76,8 @@ def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> st
     lines.append(("work", f"{passes:.1f} effective passes · {calls:,.0f} oracle calls · {seconds:.1f} s solving"))
     if verify["certified"]:
         word = "every certificate holds" + _reach(found)
+    elif not verify.get("dual_point", True):
+        word = "the method has no dual point, so nothing is certified"
     elif found["status"] == "CONVERGED":
         word = "a heuristic path, nothing is certified"
     else:
@@ -83,7 +85,8 @@ def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> st
     epsilon = verify.get("epsilon")
     bound = f" (ε {_number(epsilon)})" if epsilon is not None else ""
     rebuilt = f"rebuilt to {_number(verify['max_rebuild_error'])}"
-    lines.append(("verify", f"{word}: largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}"))
+    largest = f": largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}" if verify.get("dual_point", True) else ""
+    lines.append(("verify", word + largest))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} (picked on the test split) · {losses}"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}

@@ -49,6 +49,7 @@ def verify(
     closed, relative = audit.twin.closed(), bool(intervals and attrs["relative"])
     gaps = [b.gap / (b.primal if relative else 1.0) for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     result = {
+        "dual_point": bool(attrs["dual_point"]),
         "certified": bool(attrs["certified"]) and not audit.broken and all(map(audit.twin.claims, range(len(rebuilt)))),
         "epsilon": float(attrs["eps"]),
         "max_gap": max(gaps),

@@ -164,7 +164,7 @@ def folder(tmp_path: Path) -> Path:
         "stages/solver/path/rules/halves.py": HALVES,
         "stages/certify/halves.py": TWIN,
         "stages/solver/steps/forwards.py": STEP,
-        "conf/solver/subgradient.yaml": "name: subgradient\nmethod: subgradient\noffset: 2.0\nmax_passes: 12\n",
+        "conf/solver/subgradient.yaml": "name: subgradient\nmethod: subgradient\noffset: 2.0\nmax_passes: 12\nmax_seconds: .inf\n",
     }
     for name, text in files.items():
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
