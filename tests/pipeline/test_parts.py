@@ -164,7 +164,8 @@ def folder(tmp_path: Path) -> Path:
         "stages/solver/path/rules/halves.py": HALVES,
         "stages/certify/halves.py": TWIN,
         "stages/solver/steps/forwards.py": STEP,
-        "conf/solver/subgradient.yaml": "name: subgradient\nmethod: subgradient\noffset: 2.0\nmax_passes: 12\nmax_seconds: .inf\n",
+        "conf/solver/subgradient.yaml": "name: subgradient\nmethod: subgradient\noffset: 2.0\nmax_passes: 60\n"
+        "max_seconds: .inf\n",
     }
     for name, text in files.items():
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -192,7 +193,7 @@ def test_method__without_a_certificate_runs_to_the_end_and_says_so(folder: Path)
     assert not attrs["certified"]
     assert np.isnan(arrays["gap"]).all()
     assert np.isnan(arrays["dual"]).all()
-    assert (arrays["effective_passes"] == 12.0).all()
+    assert (arrays["effective_passes"] == 60.0).all()
     assert "no dual point" in said
     assert "every certificate holds" not in said
     result = json.loads((made / "result.json").read_text())
