@@ -12,8 +12,8 @@ from pipeline.rundir import RunDir, read_json
 from pipeline.stage_graph import flow
 from storage.backend import Location
 from storage.files import DamagedError
+from storage.format import FORMAT_VERSION
 
-FORMAT_VERSION = 1
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
 VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_simplex_error")
 EVALUATE_FIELDS = ("best_lambda", "train_loss", "test_loss")

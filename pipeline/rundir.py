@@ -18,13 +18,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.settings import KEY_FORMAT, Settings
+from pipeline.config.settings import Settings
 from pipeline.stage_graph import after, stages
 from storage import files
 from storage.backend import Location
 from storage.files import DamagedError, aside, deliver, make_directory, publish, rename, tree_checksum, working
 from storage.files import LockedError as LockedError
 from storage.files import locked as locked
+from storage.format import FORMAT_VERSION
 from storage.integrity import sealed, unsealed
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
@@ -80,7 +81,7 @@ class RunDir:
             found = None
         if found is None:
             self.manifest = {
-                "format_version": KEY_FORMAT,
+                "format_version": FORMAT_VERSION,
                 "key": self.key,
                 "name": self.path.name,
                 "experiment": settings.experiment,
@@ -96,8 +97,8 @@ class RunDir:
             }
             self.save()
             return
-        if found.get("format_version") != KEY_FORMAT or found.get("key") != self.key:
-            mine = {"format_version": KEY_FORMAT, "key": self.key, **flat(science)}
+        if found.get("format_version") != FORMAT_VERSION or found.get("key") != self.key:
+            mine = {"format_version": FORMAT_VERSION, "key": self.key, **flat(science)}
             theirs = {name: found.get(name) for name in ("format_version", "key")} | flat(found.get("science", {}))
             differ = [
                 f"{name} ({theirs.get(name)!r} there, {mine.get(name)!r} here)"

@@ -30,7 +30,8 @@ from stages.solver.snapshots import Snapshots
 from storage.backend import Location
 from storage.commits import Commit, CommitStore
 from storage.files import make_directory, remove_leftovers
-from storage.layout import FORMAT_VERSION, ArraySpec, read_group
+from storage.format import FORMAT_VERSION
+from storage.layout import ArraySpec, read_group
 from storage.results import read_path, stack, write_path, write_trace
 from storage.snapshots import SnapshotParts
 

@@ -32,8 +32,9 @@ from storage.files import (
     tree_checksum,
     write_json,
 )
+from storage.format import FORMAT_VERSION
 from storage.integrity import sealed, unsealed
-from storage.layout import FORMAT_VERSION, PATH, ArraySpec, read_group, write_group
+from storage.layout import PATH, ArraySpec, read_group, write_group
 from storage.pointer import Pointer
 
 log = logging.getLogger("gapwise.storage")

@@ -18,8 +18,8 @@ import numpy as np
 
 from storage.backend import Location, backend
 from storage.files import aside, make_directory, read_json, write_json
+from storage.format import FORMAT_VERSION
 from storage.integrity import changed, checksums, sealed, unsealed
-from storage.layout import FORMAT_VERSION
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""

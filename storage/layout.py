@@ -14,9 +14,6 @@ import zarr
 
 from storage.backend import Location, backend
 
-FORMAT_VERSION = 3
-"""Of everything on disk. A state of another version is an error, never a guess."""
-
 CHUNK_ELEMENTS = 1 << 18
 """Most elements of a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
 

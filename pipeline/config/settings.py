@@ -31,9 +31,8 @@ from pipeline.config.run_options import (
 from stages.solver.methods import method_options, methods
 from stages.solver.options import MethodOptions, PathOptions, check_one_of
 from storage.backend import backend, location
+from storage.format import FORMAT_VERSION
 
-KEY_FORMAT = 3
-"""Part of every key, equal to `storage.layout.FORMAT_VERSION`: raise both when what a stage writes changes its meaning."""
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {
     int: "an integer",
@@ -83,11 +82,11 @@ class Settings:
 
     def features_key(self, source: Mapping[str, Any]) -> str:
         """Key of the featurize stage: shared by all solvers of one data set."""
-        return fingerprint({"format": KEY_FORMAT, "dataset": self.dataset, "source": source})
+        return fingerprint({"format": FORMAT_VERSION, "dataset": self.dataset, "source": source})
 
     def run_key(self, source: Mapping[str, Any]) -> str:
         """Key of the run: its science and its data."""
-        return fingerprint({"format": KEY_FORMAT, **self.science, "source": source})
+        return fingerprint({"format": FORMAT_VERSION, **self.science, "source": source})
 
 
 def fingerprint(value: Any) -> str:

@@ -32,8 +32,8 @@ from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, swe
 from pipeline.sweep.workers import Task, run_tasks
 from pipeline.tracking.mlflow import SweepTracker
 from storage.backend import backend, location
+from storage.format import FORMAT_VERSION
 
-FORMAT_VERSION = 2
 SAY_SECONDS = 30.0
 """Between two reports on the runs in progress."""
 

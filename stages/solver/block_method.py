@@ -48,7 +48,7 @@ SPECS: tuple[ArraySpec, ...] = (
 
 @dataclass
 class BlockMethod(ABC):
-    """A problem, the options of a block-coordinate method, and its running state; subclasses add the schedule."""
+    """A problem, the options of a block-coordinate method, and its running state; subclasses add the loop."""
 
     specs: ClassVar[tuple[ArraySpec, ...]] = SPECS
     certifies: ClassVar[bool] = True
@@ -222,7 +222,7 @@ class BlockMethod(ABC):
         )
         return flags._replace(**other)
 
-    # -- the parts of a schedule --------------------------------------------------------------------------------------
+    # -- the parts of a solve -----------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
         """Begin another lambda with the dual point that the pool holds; gaps not known are inf."""
         at = self.at

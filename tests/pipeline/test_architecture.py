@@ -1,4 +1,4 @@
-"""Who may enter which room (DESIGN 3): the import direction, read off the source."""
+"""Which folder may import which: read off the source."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def solver_of(
 def accelerated_of(
     problem: Problem, method: str = "accelerated", lam: float = ACCELERATED_LAM, *, own_primal: bool = True
 ) -> BlockMethod:
-    """A solver with one of the accelerated schedules, with a cache; `own_primal` False certifies w of the supports."""
+    """A solver of a method with cached passes; `own_primal` False certifies w of the supports."""
     solver = solver_of(problem, lam, method=method, cache="gap", max_passes=3000.0)
     solver.own_primal = own_primal
     return solver
