@@ -90,10 +90,20 @@ class BlockMethod(ABC):
 
     # -- what a method decides ----------------------------------------------------------------------------------------
     @abstractmethod
-    def solve(
-        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
-    ) -> tuple[Status, Certificate | None]:
-        """Down to the tolerance at the present lambda: see `method.Method`."""
+    def advance(
+        self, tolerance: float, relative: bool, exact: bool, started: float
+    ) -> tuple[Status, Certificate] | None:
+        """From one rebase point to the next, or to the end: a certificate with its status.
+
+        `started` is what `time.perf_counter` said at the rebase point; the rest is as in `solve`.
+        """
+
+    def own_arrays(self) -> dict[str, np.ndarray]:
+        """What the method commits besides `SPECS`."""
+        return {}
+
+    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:  # noqa: B027
+        """Take `own_arrays` from a commit."""
 
     @property
     def rewrites_w(self) -> bool:
@@ -221,6 +231,27 @@ class BlockMethod(ABC):
             stop_calls=stop_calls,
         )
         return flags._replace(**other)
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+    def solve(
+        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
+    ) -> tuple[Status, Certificate | None]:
+        """From rebase point to rebase point until the tolerance is certified or a limit is met: see `method.Method`."""
+        while True:
+            started = time.perf_counter()
+            self.rebase()
+            self.at.seconds += time.perf_counter() - started
+            stop = boundary(self)
+            if stop:
+                self.fresh = True
+                return stop, None
+            started = time.perf_counter()
+            try:
+                end = self.advance(tolerance, relative, exact, started)
+                if end:
+                    return end
+            finally:
+                self.at.seconds += time.perf_counter() - started
 
     # -- the parts of a solve -----------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
@@ -360,6 +391,7 @@ class BlockMethod(ABC):
             "block_gap": S.gap,
             "counters": S.counters,
             "trace": np.array(self.trace, dtype=float).reshape(-1, len(TRACE)),
+            **self.own_arrays(),
         }
         attrs = {"counts": dataclasses.asdict(self.at), "rng": json_safe(self.rng.bit_generator.state)}
         return arrays, attrs
@@ -384,7 +416,9 @@ class BlockMethod(ABC):
         rng = np.random.default_rng(0)
         rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
         at, trace = cls.counts(**attrs["counts"]), [tuple(row) for row in arrays["trace"].tolist()]
-        return cls(problem, options, state, rng, seed, at, trace, spread, fresh=True, own_primal=own_primal)
+        found = cls(problem, options, state, rng, seed, at, trace, spread, fresh=True, own_primal=own_primal)
+        found.restore_own(arrays)
+        return found
 
 
 def json_safe(rng: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ fixed order diverges under momentum.
 
 from __future__ import annotations
 
-import time
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,6 @@ from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.counts import BlockCounts
 from stages.solver.distances import no_distances, with_room
 from stages.solver.gaps import cached_driver
-from stages.solver.method import Boundary
 from stages.solver.objective import Certificate
 from stages.solver.options import CachedPassOptions as CachedPassOptions
 from stages.solver.options import Status
@@ -67,35 +65,23 @@ class CachedPasses(BlockMethod):
     def leave(self) -> None:
         """The present lambda is over."""
 
-    def solve(
-        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
-    ) -> tuple[Status, Certificate | None]:
-        """Outer iterations until an exact pass at a fixed point certifies the tolerance."""
-        at = self.at
-        while True:
-            started = time.perf_counter()
-            self.rebase()
-            at.seconds += time.perf_counter() - started
-            stop = boundary(self)
-            if stop:
-                self.fresh = True
-                return stop, None
-            started = time.perf_counter()
-            try:
-                if not at.exact_due:
-                    self.outer(tolerance, relative)
-                    continue
-                point, _ = self.exact_pass()
-                self.record(point, started)
-                converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
-                status = Status.CONVERGED if converged else self.limit()
-                if status:
-                    self.leave()
-                    return status, point
-                if not self.own_point:
-                    self.finish(point.gap)
-            finally:
-                at.seconds += time.perf_counter() - started
+    def advance(
+        self, tolerance: float, relative: bool, exact: bool, started: float
+    ) -> tuple[Status, Certificate] | None:
+        """An outer iteration; or the exact pass at a fixed point that is due, which may end the solve."""
+        if not self.at.exact_due:
+            self.outer(tolerance, relative)
+            return None
+        point, _ = self.exact_pass()
+        self.record(point, started)
+        converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
+        status = Status.CONVERGED if converged else self.limit()
+        if status:
+            self.leave()
+            return status, point
+        if not self.own_point:
+            self.finish(point.gap)
+        return None
 
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
         """Begin another lambda and its outer iterations."""

@@ -15,8 +15,8 @@ from stages.init_path import init_path
 from stages.problems import build
 from stages.solver.methods import method_options
 from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
-from stages.solver.path.rules import one_sided, paper
-from stages.solver.path.rules.one_sided import gap_above, shrinkage, worst_gap_above
+from stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, worst_gap_above
+from stages.solver.path.rules.paper import Paper
 from stages.solver.path.walk import begin, check_choices, walk
 
 EPS = 0.1
@@ -121,9 +121,9 @@ def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam
 def test_rules__lower_end_has_gap_eps_exactly():
     _problem, _, records, _, _ = tiny_path("multiclass", "one_sided")
     for b in records[:-1]:
-        point, low = b.point, one_sided.lower_end(b.point, EPS)
+        point, low = b.point, OneSided.lower_end(b.point, EPS)
         assert point.gap + point.norm2 * (point.lam - low) ** 2 / (2 * low) == pytest.approx(EPS, abs=1e-12)
-        low = paper.lower_end(point, EPS)
+        low = Paper.lower_end(point, EPS)
         assert point.gap + (1 - low / point.lam) * (point.hinge - point.gap) == pytest.approx(EPS, abs=1e-12)
 
 

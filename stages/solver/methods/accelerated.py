@@ -28,12 +28,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
 
 import numpy as np
 
-from stages.parallel import HERE, Spread
-from stages.problems.protocol import Problem
 from stages.solver.block_method import SPECS
 from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
 from stages.solver.gaps import cached_driver
@@ -249,27 +246,13 @@ class Accelerated(CachedPasses):
                 return
 
     # -- committed state ----------------------------------------------------------------------------------------------
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Besides the shared state the proximal centre and the mean."""
-        arrays, attrs = super().packed()
-        return {**arrays, "centre": self.centre, "mean": self.mean}, attrs
+    def own_arrays(self) -> dict[str, np.ndarray]:
+        """The proximal centre and the mean."""
+        return {"centre": self.centre, "mean": self.mean}
 
-    @classmethod
-    def restored(
-        cls,
-        problem: Problem,
-        options: CachedPassOptions,
-        seed: int,
-        arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        *,
-        own_primal: bool = True,
-        spread: Spread = HERE,
-    ) -> Self:
-        """The method at a committed rebase point."""
-        found = super().restored(problem, options, seed, arrays, attrs, own_primal=own_primal, spread=spread)
-        found.centre, found.mean = arrays["centre"], arrays["mean"]
-        return found
+    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """The proximal centre and the mean."""
+        self.centre, self.mean = arrays["centre"], arrays["mean"]
 
 
 METHOD = Accelerated

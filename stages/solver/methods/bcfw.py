@@ -1,27 +1,22 @@
 """Block-coordinate Frank-Wolfe: FW, pairwise and away steps, gap sampling, caching (LJ13 Alg. 4; O16 Alg. 2-5).
 
-The loop of `solve`: rebase; offer the state for a commit; if an exact pass is due, make it and perhaps stop; then take steps
+From one rebase point to the next: if an exact pass is due, make it and perhaps stop; then take steps
 until the stale gap sum falls below 0.8 of the tolerance, `refresh_every` effective passes are over, or `rebase_steps` steps
 were made. A clock decides only which rebase points are written; everything else depends on counts.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from typing import Any, Self
 
 import numpy as np
 
-from stages.parallel import HERE, Spread
-from stages.problems.protocol import Problem
 from stages.solver.batch_step import batch_driver
 from stages.solver.block_method import SPECS, BlockMethod
 from stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
 from stages.solver.counts import NEVER
 from stages.solver.gaps import ExactGaps
 from stages.solver.loop import Flags
-from stages.solver.method import Boundary
 from stages.solver.minibatch import Answers, answers_driver, collect_driver
 from stages.solver.objective import Certificate, squared_norm
 from stages.solver.options import SAMPLERS, BcfwOptions, Status
@@ -67,38 +62,25 @@ class Bcfw(BlockMethod):
         """`solver.degree`, where gaps are what blocks are drawn by."""
         return self.options.degree if self.sampler in (GAP, MAX_GAP) else 1.0
 
-    def solve(
-        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
-    ) -> tuple[Status, Certificate | None]:
-        """Down to the tolerance at the present lambda (O16 Alg. 2)."""
+    def advance(
+        self, tolerance: float, relative: bool, exact: bool, started: float
+    ) -> tuple[Status, Certificate] | None:
+        """An exact pass if one is due, which may end the solve; then steps until the next rebase point (O16 Alg. 2)."""
         at = self.at
-        while True:
-            started = time.perf_counter()
-            self.rebase()
-            at.seconds += time.perf_counter() - started
-            stop = boundary(self)
-            if stop:
-                self.fresh = True
-                return stop, None
-            started = time.perf_counter()
-            try:
-                bound = tolerance * (max(at.dual, 0.0) if relative else 1.0)
-                if at.exact_due:
-                    point, found = self.due_pass(bound, exact)
-                    self.record(point, started)
-                    bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
-                    if point.gap <= bound:
-                        return Status.CONVERGED, point
-                    limit = self.limit()
-                    if limit:
-                        return limit, point
-                    if found and self.options.batch_step:
-                        self.batch_step(found)
-                self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
-                if relative and not self.options.refresh_every and not bound > 0.0:
-                    at.exact_due = True  # a relative tolerance needs a dual value, and only an exact pass gives one
-            finally:
-                at.seconds += time.perf_counter() - started
+        bound = tolerance * (max(at.dual, 0.0) if relative else 1.0)
+        if at.exact_due:
+            point, found = self.due_pass(bound, exact)
+            self.record(point, started)
+            bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
+            status = Status.CONVERGED if point.gap <= bound else self.limit()
+            if status:
+                return status, point
+            if found and self.options.batch_step:
+                self.batch_step(found)
+        self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
+        if relative and not self.options.refresh_every and not bound > 0.0:
+            at.exact_due = True  # a relative tolerance needs a dual value, and only an exact pass gives one
+        return None
 
     def due_pass(self, bound: float, exact: bool) -> tuple[Certificate, ExactGaps | None]:
         """An exact pass; where stale gaps may decide (`exact` is False) and are small enough, they instead."""
@@ -180,27 +162,13 @@ class Bcfw(BlockMethod):
         every = self.options.refresh_every
         self.at.next_refresh = int(self.state.counters[ORACLE_CALLS]) + every * self.problem.n if every else NEVER
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Besides the shared state the running average."""
-        arrays, attrs = super().packed()
-        return {**arrays, "average": self.state.z, "average_ell": self.state.z_ell[:1]}, attrs
+    def own_arrays(self) -> dict[str, np.ndarray]:
+        """The running average."""
+        return {"average": self.state.z, "average_ell": self.state.z_ell[:1]}
 
-    @classmethod
-    def restored(
-        cls,
-        problem: Problem,
-        options: Options,
-        seed: int,
-        arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        *,
-        own_primal: bool = True,
-        spread: Spread = HERE,
-    ) -> Self:
-        """The method at a committed rebase point."""
-        found = super().restored(problem, options, seed, arrays, attrs, own_primal=own_primal, spread=spread)
-        found.state.z[:], found.state.z_ell[:1] = arrays["average"], arrays["average_ell"]
-        return found
+    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """The running average."""
+        self.state.z[:], self.state.z_ell[:1] = arrays["average"], arrays["average_ell"]
 
 
 METHOD = Bcfw

@@ -3,34 +3,79 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from stages.solver.objective import Certificate
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.rule import Following, PathStart, Solved
+from stages.solver.options import PathOptions, Status, check
+from stages.solver.path.rule import Following, Goal, PathStart, Solved
+
+
+@dataclass
+class Descending(ABC):
+    """A rule without state: each certificate rests on its own breakpoint, whose lower end is the next lambda."""
+
+    kappa = 0.9
+    floor = 1e-12
+    starts_exactly = False
+    specs = ()
+    between = False
+
+    path: PathOptions
+    zero: PathStart
+
+    @classmethod
+    def check(cls, path: PathOptions) -> None:
+        """A relative eps needs the two-sided rule."""
+        check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
+
+    @classmethod
+    def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
+        """The rule of a path that begins at `start`."""
+        assert start is not None
+        return cls(path, start)
+
+    @classmethod
+    def restored(
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    ) -> Self:
+        """The rule again."""
+        return cls.begin(path, start)
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Nothing."""
+        return {}, {}
+
+    def goal(self) -> Goal:
+        """A share kappa of eps."""
+        return Goal(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
+
+    @staticmethod
+    @abstractmethod
+    def lower_end(point: Certificate, eps: float) -> float:
+        """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
+
+    def following(self, solved: Solved) -> Following:
+        """The lower end of what the last lambda certifies, until that is at or below the path's end."""
+        path, point = self.path, solved.point
+        assert point is not None
+        if point.gap >= path.eps:
+            return Following(math.nan, point.lam, solved.status)
+        low = self.lower_end(point, path.eps)
+        if low <= lowest(path, self.zero, self.floor):
+            return Following(math.nan, low)
+        if solved.index + 1 >= path.max_breakpoints:
+            return Following(math.nan, low, Status.PASS_LIMIT)
+        return Following(low, low)
 
 
 def lowest(path: PathOptions, start: PathStart, floor: float) -> float:
     """Where the path may end although its certificate does not reach down to zero; `floor` is a share of its top."""
     return max(path.lambda_min, floor * start.lam_top)
-
-
-def descend(
-    path: PathOptions, lowest: float, solved: Solved, lower_end: Callable[[Certificate, float], float]
-) -> Following:
-    """The next lambda is the lower end of what the last one certifies, until that is at or below `lowest`."""
-    point = solved.point
-    assert point is not None
-    if point.gap >= path.eps:
-        return Following(math.nan, point.lam, solved.status)
-    low = lower_end(point, path.eps)
-    if low <= lowest:
-        return Following(math.nan, low)
-    if solved.index + 1 >= path.max_breakpoints:
-        return Following(math.nan, low, Status.PASS_LIMIT)
-    return Following(low, low)
 
 
 def check_gap(point: Certificate, eps: float) -> None:

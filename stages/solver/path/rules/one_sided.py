@@ -16,47 +16,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stages.solver.objective import Certificate
-from stages.solver.options import PathOptions, check
+from stages.solver.options import PathOptions
 from stages.solver.path.descend import (
+    Descending,
     below_first,
     check_gap,
-    descend,
     just_above,
-    lowest,
     second_order,
     stepwise_model,
     to_zero,
 )
-from stages.solver.path.rule import Following, Goal, PathStart, Solved
+from stages.solver.path.rule import Following, PathStart, Solved
 
 if TYPE_CHECKING:
     from stages.parallel import Spread
     from stages.problems.protocol import Problem
 
 
-@dataclass
-class OneSided:
-    """The rule has no state: each certificate rests on its own breakpoint."""
-
-    kappa = 0.9
-    floor = 1e-12
-    starts_exactly = False
-    specs = ()
-    between = False
-
-    path: PathOptions
-    zero: PathStart
-
-    @classmethod
-    def check(cls, path: PathOptions) -> None:
-        """A relative eps needs the two-sided rule."""
-        check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
+class OneSided(Descending):
+    """Breakpoints at the lower roots of gap = eps."""
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
@@ -65,26 +48,15 @@ class OneSided:
 
         return start_below_zero(problem, path, spread)
 
-    @classmethod
-    def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
-        """The rule of a path that begins at `start`."""
-        assert start is not None
-        return cls(path, start)
-
-    @classmethod
-    def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
-    ) -> Self:
-        """The rule again."""
-        return cls.begin(path, start)
-
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Nothing."""
-        return {}, {}
-
-    def goal(self) -> Goal:
-        """A share kappa of eps."""
-        return Goal(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
+    @staticmethod
+    def lower_end(point: Certificate, eps: float) -> float:
+        """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
+        check_gap(point, eps)
+        if point.hinge <= eps or point.norm2 == 0.0:
+            return 0.0
+        e = (eps - point.gap) / point.norm2
+        # lam + e - sqrt(e^2 + 2 e lam), free of cancellation
+        return point.lam**2 / (point.lam + e + math.sqrt(e * e + 2.0 * e * point.lam))
 
     def warm_start(self) -> str:
         """alpha stays."""
@@ -98,7 +70,7 @@ class OneSided:
             worst = worst_gap_above(point, zero.hinge_at_zero, zero.lam_top)
             if worst > path.eps * (1.0 + 1e-12):
                 return Following(min(2.0 * point.lam, zero.lam_top), point.lam, again=True)
-        return descend(path, lowest(path, zero, self.floor), solved, lower_end)
+        return super().following(solved)
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each breakpoint's w down to the next; above the first t w^1, and w = 0 from the top up."""
@@ -124,16 +96,6 @@ class OneSided:
             arrays, lam, lambda at, x: np.where(at["lambda_low"] <= 0.0, to_zero(at, x), second_order(at, x))
         )
         return np.where(lam > point.lam, above, below)
-
-
-def lower_end(point: Certificate, eps: float) -> float:
-    """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
-    check_gap(point, eps)
-    if point.hinge <= eps or point.norm2 == 0.0:
-        return 0.0
-    e = (eps - point.gap) / point.norm2
-    # lam + e - sqrt(e^2 + 2 e lam), free of cancellation
-    return point.lam**2 / (point.lam + e + math.sqrt(e * e + 2.0 * e * point.lam))
 
 
 def gap_above(point: Certificate, hinge_at_zero: float, lam: float) -> float:

@@ -10,38 +10,24 @@ at 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stages.solver.objective import Certificate
-from stages.solver.options import PathOptions, check
-from stages.solver.path.descend import below_first, check_gap, descend, just_above, lowest, stepwise_model, to_zero
-from stages.solver.path.rule import Following, Goal, PathStart, Solved
+from stages.solver.options import PathOptions
+from stages.solver.path.descend import Descending, below_first, check_gap, just_above, stepwise_model, to_zero
+from stages.solver.path.rule import PathStart
 
 if TYPE_CHECKING:
     from stages.parallel import Spread
     from stages.problems.protocol import Problem
 
 
-@dataclass
-class Paper:
-    """The rule has no state: each certificate rests on its own breakpoint."""
+class Paper(Descending):
+    """Breakpoints where the rescaled dual point has a gap of eps."""
 
-    kappa = 0.9
-    floor = 1e-12
     starts_exactly = True
-    specs = ()
-    between = False
-
-    path: PathOptions
-    zero: PathStart
-
-    @classmethod
-    def check(cls, path: PathOptions) -> None:
-        """A relative eps needs the two-sided rule."""
-        check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
@@ -50,34 +36,17 @@ class Paper:
 
         return paper_start(problem, path, spread)
 
-    @classmethod
-    def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
-        """The rule of a path that begins at `start`."""
-        assert start is not None
-        return cls(path, start)
-
-    @classmethod
-    def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
-    ) -> Self:
-        """The rule again."""
-        return cls.begin(path, start)
-
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Nothing."""
-        return {}, {}
-
-    def goal(self) -> Goal:
-        """A share kappa of eps."""
-        return Goal(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
+    @staticmethod
+    def lower_end(point: Certificate, eps: float) -> float:
+        """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
+        check_gap(point, eps)
+        if point.hinge <= eps or point.norm2 == 0.0:
+            return 0.0
+        return point.lam * (1.0 - (eps - point.gap) / (point.hinge - point.gap))
 
     def warm_start(self) -> str:
         """w stays; alpha moves towards the truth."""
         return "keep_primal"
-
-    def following(self, solved: Solved) -> Following:
-        """The lower end of what the last lambda certifies."""
-        return descend(self.path, lowest(self.path, self.zero, self.floor), solved, lower_end)
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each breakpoint's w down to the next; above the first (lambda_1 / lambda) w^1."""
@@ -96,14 +65,6 @@ class Paper:
             return np.where(at["lambda_low"] <= 0.0, to_zero(at, x), first_order)
 
         return np.where(lam > first, above, below_first(arrays, lam, at_or_below))
-
-
-def lower_end(point: Certificate, eps: float) -> float:
-    """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
-    check_gap(point, eps)
-    if point.hinge <= eps or point.norm2 == 0.0:
-        return 0.0
-    return point.lam * (1.0 - (eps - point.gap) / (point.hinge - point.gap))
 
 
 RULE = Paper
