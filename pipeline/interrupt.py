@@ -1,4 +1,4 @@
-"""Signals as a flag: the solver looks at it between steps and commits; a second Ctrl-C does not wait for that."""
+"""Signals set a flag, which the solver checks between steps to commit and end; a second Ctrl-C ends it at once."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from types import FrameType, TracebackType
 from typing import Any
 
 PARENT = os.getppid()
-"""The process that started this one, if it is still there."""
+"""The process that started this one."""
 
 
 class Interrupted(Exception):
-    """A stage ended because a stop was asked for; what was committed is kept."""
+    """A stage ended because a stop was requested; what was committed is kept."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"interrupted by {signal.Signals(number).name}")
@@ -22,18 +22,18 @@ class Interrupted(Exception):
 
 
 class Stop:
-    """Context manager that turns SIGINT and SIGTERM into `stop() -> True`. Outside the main thread: only the flag.
+    """Context manager that turns SIGINT and SIGTERM into `stop() -> True`; outside the main thread only a flag.
 
     Parameters
     ----------
     with_parent : bool
-        Whether the end of the process that started this one counts as SIGTERM: nobody else would pass a kill on.
+        Whether the end of the parent process counts as SIGTERM: a killed parent cannot pass its signal on.
     every : float
-        Seconds between two looks at it.
+        Seconds between two checks of the parent.
     """
 
     everywhere = 0
-    """A signal's number once every run of this process is to stop, as those of a sweep's worker: not in its main thread."""
+    """Number of the signal that asked all runs of this process to stop, as in a sweep's worker; 0 before."""
 
     def __init__(self, with_parent: bool = False, every: float = 0.5) -> None:
         self.signal = signal.SIGINT.value
@@ -56,18 +56,18 @@ class Stop:
             signal.signal(number, handler)
 
     def __call__(self) -> bool:
-        """Whether a stop was asked for."""
+        """Whether a stop was requested."""
         if Stop.everywhere and not self._flag:
             self.request(Stop.everywhere)
         return self._flag
 
     def check(self) -> None:
-        """Raise Interrupted if a stop was asked for."""
+        """Raise Interrupted if a stop was requested."""
         if self():
             raise Interrupted(self.signal)
 
     def request(self, number: int = signal.SIGINT.value) -> None:
-        """Ask for a stop, as signal `number` would."""
+        """Request a stop, as signal `number` would."""
         self._flag, self.signal = True, number
 
     def _watch_parent(self, every: float) -> None:

@@ -1,4 +1,4 @@
-"""How far a stage is: a bar when stderr is a terminal, else a line every few seconds (DESIGN 4), and a log file.
+"""Progress of a stage: a bar when stderr is a terminal, otherwise a line every few seconds; and a log file.
 
 λ 12/≈40 2.1e-3 · pass 14 · gap 1.2e-3 (tol 9e-2) · 48k oracle calls · 00:42
 """
@@ -26,15 +26,15 @@ class Progress:
 
     Parameters
     ----------
-    path : Path
-        The attempt's log file: everything the screen gets, with times, and tracebacks.
+    path : Path or None
+        The attempt's log file: everything that the screen shows, with times, and tracebacks. None: no file.
     every : float
         Seconds between two lines.
     stream : TextIO, optional
         Default stderr.
     """
 
-    def __init__(self, path: Path, every: float = 5.0, stream: TextIO | None = None) -> None:
+    def __init__(self, path: Path | None, every: float = 5.0, stream: TextIO | None = None) -> None:
         self.path = path
         self._every = every
         self._stream = stream or sys.stderr
@@ -46,9 +46,11 @@ class Progress:
         self._handlers: list[logging.Handler] = []
 
     def __enter__(self) -> Progress:
-        file = _LogFile(self.path, encoding="utf-8")
-        file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-        file.setLevel(logging.DEBUG)
+        if self.path is not None:
+            file = _LogFile(self.path, encoding="utf-8")
+            file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+            file.setLevel(logging.DEBUG)
+            self._handlers.append(file)
         screen: logging.Handler = logging.StreamHandler(self._stream)
         screen.setLevel(logging.INFO)
         if self._stream.isatty():
@@ -67,7 +69,7 @@ class Progress:
             )
             self._bar = Bar(*columns, console=console, transient=True, refresh_per_second=4)
             self._bar.start()
-        self._handlers = [file, screen]
+        self._handlers.append(screen)
         for handler in self._handlers:
             log.addHandler(handler)
         log.setLevel(logging.DEBUG)
@@ -82,7 +84,7 @@ class Progress:
         log.propagate = True
 
     def stage(self, name: str) -> None:
-        """The next stage begins; its clock starts."""
+        """Begin the next stage and restart the clock."""
         self._stage, self._start, self._last = name, time.monotonic(), -self._every
         if self._bar is not None:
             if self._task is not None:
@@ -91,7 +93,7 @@ class Progress:
         log.debug("stage %s", name)
 
     def report(self, done: int, total: int, what: str) -> None:
-        """Where the stage is: `done` of about `total` (0: unknown), in words `what`; cheap to call often."""
+        """Show that `done` of about `total` (0: unknown) are done, in words `what`; cheap to call often."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total or None, description=describe(done, total, what))
         now = time.monotonic()
@@ -102,14 +104,14 @@ class Progress:
             log.log(logging.DEBUG if self._bar is not None else logging.INFO, "%s", line)
 
     def close(self) -> None:
-        """Take the bar away, so that what is printed next stands alone."""
+        """Remove the bar before other output is printed."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
 class _LogFile(logging.FileHandler):
-    """A log that a full disk cuts short, and nothing else: the run has errors of its own to tell."""
+    """A log file whose write errors are ignored: a full disk must not hide the error of the run."""
 
     def handleError(self, record: logging.LogRecord) -> None: ...
 
@@ -119,16 +121,16 @@ class _LogFile(logging.FileHandler):
 
 
 def describe(done: int, total: int, what: str) -> str:
-    """`what` with its count in front; a solver's line (it begins with λ) has its own."""
+    """`what` after its count; a solver's line, which begins with λ, has its own."""
     if what.startswith("λ") or not (done or total):
         return what
     return f"{done:,}/{total:,} {what}" if total else f"{done:,} {what}"
 
 
 def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
-    """A solver's report in words; `total` values of lambda, 0 where the path finds them itself."""
+    """A solver's report in words; `total` is the number of lambdas, 0 where a rule finds them."""
     count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
-    known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # not before every block was visited
+    known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # unknown until every block was visited
     gap = f"gap {known} (tol {at['tolerance']:.0e})"
     return (
         f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"

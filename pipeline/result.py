@@ -1,40 +1,58 @@
-"""result.json, the one file a program reads first, and the summary a person reads (DESIGN 3.3)."""
+"""result.json, the one file a program reads first, and the summary a person reads."""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
-from storage.places import Place
+from pipeline.stage_graph import flow
+from storage.backend import Location
+from storage.files import DamagedError
 
 FORMAT_VERSION = 1
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
 VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_simplex_error")
 EVALUATE_FIELDS = ("best_lambda", "train_loss", "test_loss")
+log = logging.getLogger("gapwise")
 
 
 def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
     """result.json's content from what the stages wrote; FileNotFoundError or KeyError names what is missing."""
-    verify = _needed(directory.path / "verify.json")
-    metrics = _needed(directory.path / "metrics.json")
-    path, attrs = breakpoints(directory.path)
-    return {
-        "format_version": FORMAT_VERSION,
-        "key": directory.key,
-        "experiment": directory.manifest["experiment"],
-        "status": directory.manifest["stages"]["solve"]["status"],
-        "rule": attrs["rule"],
-        "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
-        "path": path,
-        "verify": {name: verify[name] for name in VERIFY_FIELDS} | _others(verify, VERIFY_FIELDS),
-        "evaluate": {name: metrics[name] for name in EVALUATE_FIELDS} | _others(metrics, EVALUATE_FIELDS),
+    found = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
+    for stage in flow().values():
+        found |= {} if stage.result is None else stage.result(settings, directory)
+    return found
+
+
+def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
+    """result.json of a run with nothing left to do, otherwise None."""
+    try:
+        found = read_json(directory.path / "result.json")
+        done = (read_json(directory.path / "manifest.json") or {"stages": {}})["stages"]
+    except DamagedError as error:
+        log.warning("%s", error)
+        return None
+    if found is None or found.get("key") != directory.key or found.get("format_version") != FORMAT_VERSION:
+        return None
+    return None if any(stage.has_more(done, settings) for stage in flow().values()) else dict(found)
+
+
+def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
+    """Of a stage's JSON file `fields`, and what else are single numbers and words, such as a structure's metrics."""
+    found = read_json(path)
+    if found is None:
+        raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")
+    others = {
+        k: v for k, v in found.items() if k not in fields and (v is None or isinstance(v, bool | int | float | str))
     }
+    return {name: found[name] for name in fields} | others
 
 
-def breakpoints(run_dir: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One record a breakpoint of path.zarr, in the order they were solved; and its attributes."""
     from storage.layout import open_group
 
@@ -45,7 +63,7 @@ def breakpoints(run_dir: Place) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     return records, dict(group.attrs)
 
 
-def summary(found: Mapping[str, Any], run_dir: Place, width: int = 100) -> str:
+def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> str:
     """A few lines for the end of a run: what was solved, at what price, how good it is, where to look."""
     path, verify, best = found["path"], found["verify"], found["evaluate"]
     problem, last = found["problem"], path[-1]
@@ -58,6 +76,8 @@ def summary(found: Mapping[str, Any], run_dir: Place, width: int = 100) -> str:
     lines.append(("work", f"{passes:.1f} effective passes · {calls:,.0f} oracle calls · {seconds:.1f} s solving"))
     if verify["certified"]:
         word = "every certificate holds" + _reach(found)
+    elif not verify.get("dual_point", True):
+        word = "the method has no dual point, so nothing is certified"
     elif found["status"] == "CONVERGED":
         word = "a heuristic path, nothing is certified"
     else:
@@ -65,7 +85,8 @@ def summary(found: Mapping[str, Any], run_dir: Place, width: int = 100) -> str:
     epsilon = verify.get("epsilon")
     bound = f" (ε {_number(epsilon)})" if epsilon is not None else ""
     rebuilt = f"rebuilt to {_number(verify['max_rebuild_error'])}"
-    lines.append(("verify", f"{word}: largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}"))
+    largest = f": largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}" if verify.get("dual_point", True) else ""
+    lines.append(("verify", word + largest))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} (picked on the test split) · {losses}"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
@@ -86,18 +107,6 @@ def _reach(found: Mapping[str, Any]) -> str:
     if low == 0.0:
         return ", for every λ > 0"
     return f", for λ ≥ {_number(low)}"
-
-
-def _needed(path: Place) -> dict[str, Any]:
-    found = read_json(path)
-    if found is None:
-        raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")
-    return dict(found)
-
-
-def _others(found: Mapping[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    """Single numbers and words besides the known ones: metrics of a structure, say."""
-    return {k: v for k, v in found.items() if k not in known and (v is None or isinstance(v, bool | int | float | str))}
 
 
 def _is_number(value: Any) -> bool:

@@ -1,11 +1,10 @@
-"""One run, resumed wherever it stood, and its exit code.
+"""One run, resumed where it stopped, and its exit code.
 
 Nothing is written before the configuration is known to be good; result.json is written last and marks a run complete.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import logging
 import shutil
@@ -20,19 +19,17 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import result
 from pipeline.compute.local import Compute
-from pipeline.config.run_options import ConfigError
 from pipeline.config.settings import Settings, read
+from pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
 from pipeline.interrupt import Interrupted, Stop
+from pipeline.job import Job
 from pipeline.progress import Progress
+from pipeline.result import complete
 from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json
-from pipeline.stage_graph import GRAPH, Job, figures
-from pipeline.tracking.mlflow import Tracker, open_tracker
-from storage.files import DamagedError, remove
-from storage.places import Place, place
+from pipeline.stage_graph import Stage, before, flow, stages
+from pipeline.tracking.mlflow import open_tracker
+from storage.backend import Location, location
 
-DONE, FAILED, BAD_CONFIGURATION, INTERRUPTED = 0, 1, 2, 128
-EXPECTED = ("CertificateError", "StateError", "WorkersDiedError")
-"""Errors that say all there is to say, of modules that are not loaded here; with ValueError and OSError."""
 log = logging.getLogger("gapwise")
 
 
@@ -41,49 +38,55 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
 
     0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted.
     """
-    from stages.datasets import DataError, open_dataset
+    from stages.datasets import open_dataset
 
     try:
         settings = read(cfg, experiment=experiment or experiment_name())
+        asked = None if settings.run.stage is None else stages()[settings.run.stage]
+        if asked is not None and asked.check is not None:
+            asked.check(settings)
         source = open_dataset(settings.dataset["name"], settings.dataset).source()
-    except DataError as error:
-        return _refuse(error, FAILED)
-    except (ConfigError, ValueError) as error:
-        return _refuse(error, BAD_CONFIGURATION)
-    except OSError as error:
-        return _refuse(error, FAILED)
+    except (ValueError, OSError) as error:
+        return refuse_setup(error)
     directory, features, features_key = places(settings, source)
     tracker = open_tracker(settings.tracking, directory)
     try:
-        found = complete(directory, settings) if settings.run.stage is None else None
+        found = complete(directory, settings) if asked is None else None
         if found and settings.run.export is not None:
             directory.manifest = read_json(directory.path / "manifest.json")
             found = None if directory.damaged() else found  # a copy of what is damaged would look sound
         if found:
             tracker.mend()
             _export(settings, directory, features)
-            return _say(found, directory)
-        if settings.run.stage == "sync":
-            return _sync(settings, directory, tracker)
-        with locked(directory.path / "lock", _wait if settings.run.managed else None):
+            return _print_summary(found, directory)
+        if asked is not None and not asked.computes and not (directory.path / "manifest.json").is_file():
+            raise FileNotFoundError(
+                f"{directory.path}: there is no such run yet; run.stage={asked.name} only shows what is there"
+            )
+        with (
+            locked(directory.path / "lock", _wait if settings.run.managed else None),
+            Stop(with_parent=settings.run.managed) as stop,
+            Compute(settings.compute, stop) as pool,
+        ):
+            if asked is not None and not asked.computes:
+                with Progress(None) as progress:
+                    asked.run(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
+                return _print_directory(directory)
             directory.prepare(settings, source)
             with (
                 directory.attempt(_hydra_files(cfg, overrides)) as attempt,
-                Stop(with_parent=settings.run.managed) as stop,
                 Progress(attempt / "pipeline.log") as progress,
-                Compute(settings.compute, stop) as pool,
             ):
-                job = Job(settings, directory, features, features_key, pool, progress, stop, tracker)
-                return _guarded(job)
+                return _guarded(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
     except (LockedError, ValueError, OSError) as error:
-        return _refuse(error, FAILED)
+        return refuse(error, FAILED)
     except KeyboardInterrupt:  # while waiting for another process
         return INTERRUPTED + 2
 
 
-def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Place, str]:
+def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Location, str]:
     """The run's directory, that of its features, and their key; nothing is made."""
-    root = place(settings.run.root)
+    root = location(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
     directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
     return directory, root / "features" / f"{name}-{features_key[:8]}", features_key
@@ -92,7 +95,7 @@ def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Place
 def _guarded(job: Job) -> int:
     """The stages, with every way they can end turned into an exit code."""
     try:
-        found = _stages(job)
+        found = _run_stages(job)
         _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
         signal = end.signal if isinstance(end, Interrupted) else 2
@@ -102,8 +105,8 @@ def _guarded(job: Job) -> int:
     except Exception as error:
         log.debug("%s", traceback.format_exc())
         job.progress.close()
-        if isinstance(error, (ValueError, OSError)) or type(error).__name__ in EXPECTED:
-            _refuse(error, FAILED)
+        if explains_itself(error):
+            refuse(error, FAILED)
         else:
             traceback.print_exc()
         print(f"log: {job.progress.path}", file=sys.stderr)
@@ -111,104 +114,84 @@ def _guarded(job: Job) -> int:
         return FAILED
     job.progress.close()
     if found is None:
-        print(f"run: {job.dir.path}")
-        return DONE
+        return _print_directory(job.dir)
     job.tracker.finish("FINISHED")
-    return _say(found, job.dir)
+    return _print_summary(found, job.dir)
 
 
-def _stages(job: Job) -> dict[str, Any] | None:
-    """Every stage that is still to be done; result.json's content once all are."""
-    only = job.settings.run.stage
-    _drop_damaged(job)
-    done = job.dir.manifest["stages"]
-    if only == "figures":
-        figures(job)
+def _run_stages(job: Job) -> dict[str, Any] | None:
+    """Run every wanted stage that is not done; returns result.json's content once all are."""
+    settings, directory = job.settings, job.dir
+    _forget_damaged(job)
+    if settings.run.stage is not None:
+        wanted = [stages()[settings.run.stage]]
+        _check_earlier(job, wanted[0].name)
+    elif settings.run.until is not None:
+        wanted = [stages()[name] for name in (*before(settings.run.until), settings.run.until)]
+    else:
+        wanted = list(flow().values())
+    for stage in wanted:
+        if not stage.in_flow or stage.every_attempt or stage.has_more(directory.manifest["stages"], settings):
+            _run_stage(stage, job)
+    if not all(stage.in_flow for stage in wanted) or set(flow()) - set(directory.manifest["stages"]):
         return None
-    for name, stage in GRAPH.items():
-        if only is not None and name != only:
-            if name not in done and list(GRAPH).index(name) < list(GRAPH).index(only):
-                raise ValueError(f"run.stage={only}: stage {name} has to be done first (run.stage={name})")
-            continue
-        if name != "featurize" and name in done and not _more_time(done[name], job.settings):
-            if name == job.settings.run.until:
-                break
-            continue
-        (job.dir.path / "result.json").unlink(missing_ok=True)
-        if name in done and name != "featurize":
-            job.dir.forget(name)
-        start = time.monotonic()
-        job.progress.stage(name)
-        facts = stage(job)
-        if name != "featurize" or name not in done:
-            job.dir.record(name, seconds=round(time.monotonic() - start, 3), **facts)
-            done = job.dir.manifest["stages"]
-        job.stop.check()
-        if name == job.settings.run.until:
-            break
-    if set(GRAPH) - set(done):
-        return None
-    if found := complete(job.dir, job.settings):
+    if found := complete(directory, settings):
         return found
-    found = result.build(job.settings, job.dir)
-    write_json(job.dir.path / "result.json", found)
+    found = result.build(settings, directory)
+    write_json(directory.path / "result.json", found)
     return found
 
 
-def _sync(settings: Settings, directory: RunDir, tracker: Tracker) -> int:
-    """Show in MLflow what the run directory holds, as if that had never been done."""
-    if settings.tracking.kind == "none":
-        return _refuse(ConfigError("run.stage: sync has nothing to do with tracking=none"), BAD_CONFIGURATION)
-    if not (directory.path / "manifest.json").is_file():
-        raise FileNotFoundError(f"{directory.path}: there is no such run yet; run.stage=sync only shows what is there")
-    with locked(directory.path / "lock"):
-        tracker.sync("FINISHED" if complete(directory, settings) else "KILLED")
-    print(f"run: {directory.path}")
-    return DONE
+def _run_stage(stage: Stage, job: Job) -> None:
+    """Run one stage and note in the manifest that it is done."""
+    directory = job.dir
+    start = time.monotonic()
+    job.progress.stage(stage.name)
+    if not stage.in_flow:
+        stage.run(job)
+    else:
+        known = stage.name in directory.manifest["stages"]
+        (directory.path / "result.json").unlink(missing_ok=True)
+        if known and not stage.every_attempt:
+            directory.forget(stage.name)
+        facts = stage.run(job)
+        if not (known and stage.every_attempt):
+            directory.record(stage.name, **{"seconds": round(time.monotonic() - start, 3), **facts})
+    job.stop.check()
 
 
-def _drop_damaged(job: Job) -> None:
-    """What a stage left and is no longer that is made again, from what is committed; ValueError for features elsewhere."""
-    stage = job.dir.damaged()
-    if stage == "solve":
-        for name in ("path.zarr", *(("state",) if job.settings.snapshots.every_passes else ())):  # their parts are gone
-            with contextlib.suppress(OSError):
-                remove(job.dir.path / name)
-    if stage is not None:
-        job.dir.forget(stage)
-    if job.settings.run.stage not in (None, "featurize"):
-        from stages.featurize import damaged
-
-        if damage := damaged(job.features_path):
-            raise ValueError(f"{job.features_path}: {damage}; run.stage=featurize makes the features again")
+def _forget_damaged(job: Job) -> None:
+    """Outputs that are no longer what a stage left are made again, from what is committed."""
+    name = job.dir.damaged()
+    if name is not None:
+        stage = stages().get(name)
+        if stage is not None and stage.discard is not None:
+            stage.discard(job)
+        job.dir.forget(name)
 
 
-def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
-    """result.json of a run with nothing left to do; one that is damaged is made again."""
-    try:
-        found = read_json(directory.path / "result.json")
-        manifest = read_json(directory.path / "manifest.json") or {"stages": {}}
-    except DamagedError as error:
-        log.warning("%s", error)
-        return None
-    if found is None or found.get("key") != directory.key or found.get("format_version") != result.FORMAT_VERSION:
-        return None
-    return None if _more_time(manifest["stages"].get("solve", {}), settings) else found
+def _check_earlier(job: Job, name: str) -> None:
+    """ValueError where a stage that stage `name` needs is not done, or has left what can no longer be used."""
+    earlier = [stages()[other] for other in before(name)]
+    for stage in earlier:
+        if stage.name not in job.dir.manifest["stages"]:
+            raise ValueError(f"run.stage={name}: stage {stage.name} has to be done first (run.stage={stage.name})")
+    for stage in earlier:
+        if stage.usable is not None:
+            stage.usable(job)
 
 
-def _more_time(solved: Mapping[str, Any], settings: Settings) -> bool:
-    """Whether a solve that ran out of time has been given more."""
-    return solved.get("status") == "TIME_LIMIT" and settings.solver.max_seconds > float(solved["max_seconds"])
-
-
-def _export(settings: Settings, directory: RunDir, features: Place) -> None:
-    """Hand over what the wanted stage left; all stages, if none was named."""
+def _export(settings: Settings, directory: RunDir, features: Location) -> None:
+    """Copy what the wanted stage left; what all stages of the run left, if none was named."""
     if settings.run.export is not None:
-        from pipeline.export import export
+        from pipeline.export import Export
 
         wanted = settings.run.stage or settings.run.until
-        stages = [name for name in GRAPH if wanted in (None, name)]
-        export(stages, directory.path, features, Path(settings.run.export))
+        folder = Path(settings.run.export)
+        folder.mkdir(parents=True, exist_ok=True)
+        for stage in flow().values() if wanted is None else [stages()[wanted]]:
+            if stage.export is not None:
+                stage.export(Export(directory.path, features, folder))
 
 
 @functools.cache
@@ -216,16 +199,14 @@ def _wait(holder: str) -> None:
     print(f"waiting for this run, which {holder} works on", file=sys.stderr, flush=True)
 
 
-def _say(found: Mapping[str, Any], directory: RunDir) -> int:
+def _print_summary(found: Mapping[str, Any], directory: RunDir) -> int:
     print(result.summary(found, directory.path, width=min(shutil.get_terminal_size().columns, 120)))
+    return _print_directory(directory)
+
+
+def _print_directory(directory: RunDir) -> int:
     print(f"run: {directory.path}", flush=True)
     return DONE
-
-
-def _refuse(error: Exception, code: int) -> int:
-    text = " ".join(str(error).split()) or type(error).__name__
-    print(f"error: {text}", file=sys.stderr)
-    return code
 
 
 def experiment_name() -> str | None:
@@ -236,7 +217,7 @@ def experiment_name() -> str | None:
 
 
 def _hydra_files(cfg: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
-    """What Hydra would have written into the run directory, had it known which one that is."""
+    """The files that Hydra would have written into the run directory, had it known which one that is."""
     from hydra.core.hydra_config import HydraConfig
 
     files = {"config.yaml": OmegaConf.to_yaml(cfg)}

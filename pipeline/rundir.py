@@ -1,6 +1,6 @@
-"""The run directory: its lock, its manifest, its records of attempts (DESIGN 3.3).
+"""The run directory: its lock, its manifest, its attempts.
 
-Everything written here is small JSON, written aside and renamed, so that a reader never sees half a file.
+All files written here are small JSON, written aside and renamed, so that a reader never sees half a file.
 """
 
 from __future__ import annotations
@@ -18,33 +18,29 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.run_options import STAGES
 from pipeline.config.settings import KEY_FORMAT, Settings
+from pipeline.stage_graph import after, stages
 from storage import files
-from storage.files import DamagedError, aside, make_directory, publish, put_away, send, tree_checksum, working
+from storage.backend import Location
+from storage.files import DamagedError, aside, deliver, make_directory, publish, rename, tree_checksum, working
+from storage.files import LockedError as LockedError
+from storage.files import locked as locked
 from storage.integrity import sealed, unsealed
-from storage.locks import LockedError as LockedError
-from storage.locks import locked as locked
-from storage.places import ObjectPlace, Place
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
-
-
-OUTPUTS = {"solve": ("path.zarr", "trace.zarr"), "verify": ("verify.json",), "evaluate": ("metrics.json",)}
-"""What the next stages and result.json are made from; the manifest keeps their checksums."""
 log = logging.getLogger("gapwise")
 
 
-def write_json(path: Place, value: Any, seal: bool = False) -> None:
-    """Write `value` durably and atomically, perhaps sealed; infinity and NaN, for which JSON has no numbers, as text."""
+def write_json(path: Location, value: Any, seal: bool = False) -> None:
+    """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
     aside(path).write_text(text + "\n", encoding="utf-8")
     publish(path)
 
 
-def read_json(path: Place) -> Any:
-    """What `path` holds, or None if there is no such file. Raises DamagedError naming it."""
+def read_json(path: Location) -> Any:
+    """The content of `path`, or None if there is no such file; DamagedError names a file that cannot be read."""
     if not path.is_file():
         return None
     found = files.read_json(path)
@@ -56,30 +52,31 @@ class RunDir:
 
     Parameters
     ----------
-    path : Path or ObjectPlace
-        The directory; made by `prepare`, not before.
+    path : Path or UrlPath
+        The directory; `prepare` makes it.
     key : str
-        Fingerprint of the science; must be that of the manifest, if there is one.
+        Fingerprint of the science; must equal the manifest's, if there is one.
     """
 
-    def __init__(self, path: Place, key: str) -> None:
+    def __init__(self, path: Location, key: str) -> None:
         self.path = path
         self.key = key
         self.manifest: dict[str, Any] = {}
 
     def prepare(self, settings: Settings, source: Mapping[str, Any]) -> None:
-        """Make the directory and its manifest, or check the one there is: ValueError lists the keys that differ.
+        """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
 
-        A damaged manifest is put aside and begun anew: stages that it knew to be done are then done again, from what
-        they have committed.
+        A damaged manifest is put aside and a new one begun: its stages then run again, from what they have committed.
         """
         make_directory(self.path)
         science = _finite(json.loads(json.dumps(settings.science, default=str)))
         try:
             found = read_json(self.path / "manifest.json")
         except DamagedError as error:
-            log.warning("%s; it is kept as damaged-manifest.json, and what it told is found out again", error)
-            put_away(self.path / "manifest.json", "damaged-manifest.json")
+            log.warning(
+                "%s; it is kept as damaged-manifest.json, and its stages run again from what they committed", error
+            )
+            rename(self.path / "manifest.json", "damaged-manifest.json")
             found = None
         if found is None:
             self.manifest = {
@@ -114,23 +111,23 @@ class RunDir:
         write_json(self.path / "manifest.json", self.manifest, seal=True)
 
     def record(self, stage: str, **facts: Any) -> None:
-        """Note that `stage` is done, and what is to be known of it."""
+        """Note that `stage` is done, with its facts and the checksums of its outputs."""
         self.forget(stage)
-        outputs = {name: self._checksum(name) for name in OUTPUTS.get(stage, ()) if (self.path / name).exists()}
+        outputs = {name: self._checksum(name) for name in stages()[stage].outputs if (self.path / name).exists()}
         self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
 
     def damaged(self) -> str | None:
-        """The first stage of those that are done whose output is no longer what it left; a warning says which file."""
+        """The first finished stage whose output has changed since; a warning names the file."""
         for stage, facts in self.manifest["stages"].items():
             for name, checksum in facts.get("outputs", {}).items():
                 if self._checksum(name) != checksum:
-                    log.warning("%s: not what stage %s left there; it is done again", self.path / name, stage)
+                    log.warning("%s: changed since stage %s wrote it; the stage runs again", self.path / name, stage)
                     return str(stage)
         return None
 
     def _checksum(self, name: str) -> str | None:
-        from storage.layout import MEASURES  # loads zarr, which a run that is complete has no use for
+        from storage.layout import MEASURES  # loads zarr, which a complete run does not need
 
         path = self.path / name
         if path.is_dir():
@@ -138,16 +135,16 @@ class RunDir:
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
     def forget(self, stage: str) -> None:
-        """`stage` and what follows it are to be done again."""
-        later = STAGES[STAGES.index(stage) :]
-        self.manifest["stages"] = {name: e for name, e in self.manifest["stages"].items() if name not in later}
+        """`stage` and all that need it are to be done again."""
+        again = {stage, *after(stage)}
+        self.manifest["stages"] = {name: facts for name, facts in self.manifest["stages"].items() if name not in again}
         self.save()
 
     @contextlib.contextmanager
     def attempt(self, hydra: Mapping[str, str]) -> Iterator[Path]:
-        """A fresh directory attempts/<time>/ with `hydra`'s files (name to text) in its .hydra/.
+        """A new directory attempts/<time>/ with the files `hydra` (name to text) in its .hydra/.
 
-        Of a run on an object store it lies on this machine, and its log is sent when the attempt ends.
+        For a run on an object store it lies on this machine, and its log is uploaded when the attempt ends.
         """
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
         for number in range(1000):
@@ -159,17 +156,15 @@ class RunDir:
         (folder / ".hydra").mkdir(parents=True)
         for name, text in hydra.items():
             (folder / ".hydra" / name).write_text(text, encoding="utf-8")
-        if isinstance(path, ObjectPlace):
-            send(path, folder)
+        deliver(path)
         try:
             yield folder
         finally:
-            if isinstance(path, ObjectPlace):
-                publish(path)
+            deliver(path, last=True)
 
 
 def _finite(value: Any) -> Any:
-    """`value` with infinities and NaN as text: JSON has no numbers for them."""
+    """`value` with infinities and NaN as text, since JSON lacks them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):

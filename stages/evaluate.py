@@ -12,11 +12,11 @@ from stages.parallel import HERE, Spread
 from stages.problems import build, structure
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
+from storage.backend import Location
 from storage.features import open_features
 from storage.files import aside, publish, write_json
 from storage.layout import EVALUATED
 from storage.paths import open_path
-from storage.places import Place
 from storage.results import add_losses, read_path, weights_of
 
 SPLITS = ("train", "test")
@@ -62,8 +62,8 @@ def predict(
 
 
 def evaluate(
-    features: Place,
-    run_dir: Place,
+    features: Location,
+    run_dir: Location,
     *,
     spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, what: None,
@@ -127,7 +127,7 @@ def evaluate(
     return result
 
 
-def in_between(run_dir: Place, lams: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
+def in_between(run_dir: Location, lams: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
     """(lambda -> its model, the lambdas to measure between `lams`); none unless the model changes there."""
     path = open_path(run_dir)
     if not path.attrs["between"]:

@@ -1,4 +1,4 @@
-"""Featurize: raw data to the memory-mapped feature store that all solvers share (DESIGN 3.3, 5)."""
+"""Featurize: raw data to the memory-mapped feature store that all solvers share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from stages.datasets import DataError, MapBlocks, Report, open_dataset
 from stages.problems import build, structure
 from stages.problems.protocol import Problem
+from storage.backend import Location
 from storage.features import FeatureWriter, is_complete, open_features
 from storage.files import DamagedError
-from storage.places import Place
 
 log = logging.getLogger("gapwise")
 
 
 class _DerivingSink:
-    """Hands blocks on to the store together with what their structure derives from them (a Gram matrix, ...).
+    """Passes blocks on to the store together with what their structure derives from them (a Gram matrix, ...).
 
-    `derived` also sees the shared arrays put before the block, and checks it: its error is told which block that was.
+    `derived` sees the block and the shared arrays put before it, and checks it; errors name split and block.
     """
 
     def __init__(self, writer: FeatureWriter, name: str) -> None:
@@ -45,8 +45,8 @@ class _DerivingSink:
             self.shared[name] = array
 
 
-def featurize(dataset: Mapping[str, Any], target: Place, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
-    """Make the feature store `target` unless it is there and undamaged.
+def featurize(dataset: Mapping[str, Any], target: Location, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
+    """Make the feature store `target` unless it exists undamaged.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def featurize(dataset: Mapping[str, Any], target: Place, *, key: str, map_blocks
     Raises
     ------
     DataError
-        Raw data that cannot be used, named by split and block where the structure refuses it; nothing is left behind.
+        Unusable raw data, by split and block where the structure refuses it; nothing is left behind.
     """
     if is_complete(target):
         damage = damaged(target)
@@ -69,19 +69,19 @@ def featurize(dataset: Mapping[str, Any], target: Place, *, key: str, map_blocks
     with FeatureWriter(target) as writer:
         facts = reader.featurize(_DerivingSink(writer, reader.structure), map_blocks, report)
         facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
-        # `derived` has checked every block: to open the store need not read all of it again
+        # `derived` has checked every block, so that opening the store need not read all of it again
         writer.meta = {**facts, "checked": True}
 
 
-def damaged(target: Place) -> str | None:
-    """What of a feature store is not as it was written, or None; reads all of it once, as one gap pass does."""
+def damaged(target: Location) -> str | None:
+    """What in a feature store differs from what was written, or None; reads all of it once."""
     try:
         return open_features(target).damage()
     except DamagedError as error:
         return str(error)
 
 
-def open_problem(features: Place, split: str) -> Problem:
+def open_problem(features: Location, split: str) -> Problem:
     """The problem over one split of a feature store; arrays stay memory-mapped."""
     store = open_features(features)
     return build(store.meta["structure"], store.arrays(split), store.meta)

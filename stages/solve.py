@@ -27,10 +27,10 @@ from stages.solver.path.rule import PathRule, PathStart, rule_of
 from stages.solver.path.rules import GIVEN
 from stages.solver.path.walk import begin, check_choices, walk
 from stages.solver.snapshots import Snapshots
+from storage.backend import Location
 from storage.commits import Commit, CommitStore
 from storage.files import make_directory, remove_leftovers
 from storage.layout import FORMAT_VERSION, ArraySpec, read_group
-from storage.places import Place
 from storage.results import read_path, stack, write_path, write_trace
 from storage.snapshots import SnapshotParts
 
@@ -47,7 +47,7 @@ def solve(
     problem: Problem,
     options: MethodOptions,
     path: PathOptions,
-    run_dir: Place,
+    run_dir: Location,
     *,
     key: str,
     seed: int,
@@ -243,7 +243,7 @@ def _attributes(
     }
 
 
-def _solved(segments: Sequence[Place], last: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+def _solved(segments: Sequence[Location], last: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
     """Numbers of all breakpoints, by falling lambda: what `PathRule.model` is given."""
     names = ("lambda", "lambda_low", "gap", "hinge", "loss_dual", "norm2")
     parts = [read_group(segment, names)[0] for segment in segments] + ([] if last is None else [dict(last)])
@@ -252,7 +252,7 @@ def _solved(segments: Sequence[Place], last: Mapping[str, np.ndarray] | None) ->
     return {name: column[order] for name, column in columns.items()}
 
 
-def _first_limit(segments: Sequence[Place], finished: list[Breakpoint]) -> Status:
+def _first_limit(segments: Sequence[Location], finished: list[Breakpoint]) -> Status:
     """How a grid ended: CONVERGED if every lambda of it did, else the first limit that was met."""
     codes = [code for segment in segments for code in read_group(segment, ("status",))[0]["status"]]
     statuses = [list(Status)[code] for code in codes] + [b.status for b in finished]

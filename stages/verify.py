@@ -12,8 +12,8 @@ from typing import Any
 from stages.certify.audit import Audit, CertificateError, Report
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
+from storage.backend import Location
 from storage.files import write_json
-from storage.places import Place
 from storage.results import weights_of, without_weights
 
 __all__ = ["CertificateError", "verify"]
@@ -21,7 +21,7 @@ __all__ = ["CertificateError", "verify"]
 
 def verify(
     problem: Problem,
-    run_dir: Place,
+    run_dir: Location,
     *,
     samples: int = 20,
     seed: int = 0,
@@ -49,6 +49,7 @@ def verify(
     closed, relative = audit.twin.closed(), bool(intervals and attrs["relative"])
     gaps = [b.gap / (b.primal if relative else 1.0) for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     result = {
+        "dual_point": bool(attrs["dual_point"]),
         "certified": bool(attrs["certified"]) and not audit.broken and all(map(audit.twin.claims, range(len(rebuilt)))),
         "epsilon": float(attrs["eps"]),
         "max_gap": max(gaps),

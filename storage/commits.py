@@ -1,14 +1,13 @@
-"""Committed generations of a solve's state: nothing that was committed is ever lost.
+"""Committed generations of a solve's state: what was committed is never lost.
 
-``state/`` holds generations ``g000045.zarr`` with a sidecar ``g000045.json`` (checksum, key, format version, segments)
-and ``HEAD.json``, a copy of the newest sidecar. Breakpoints that are done go into segments ``s000007.zarr``, written
-once and never touched again; a sidecar lists those that belong to its generation. A commit writes everything aside,
-fsyncs, renames, and only then moves HEAD; of older generations it keeps one, to fall back on should the newest prove
-damaged.
+``state/`` holds generations ``g000045.zarr``, each with a sidecar ``g000045.json`` (checksum, configuration, format
+version, segments), and ``HEAD.json``, a copy of the newest sidecar. Finished breakpoints go into segments
+``s000007.zarr``, which are written once; a sidecar lists the segments of its generation. A commit publishes the
+generation and its sidecar durably and only then moves HEAD. It keeps one older generation to fall back on if the newest
+is damaged.
 
-On an object store (`storage.places`) the same without renames: every object but HEAD is written once, under a name that
-no other process uses, and HEAD moves last, by one PUT, from what this process saw last. A process that has lost its lease
-can therefore commit nothing more.
+On an object store every object but HEAD is written once, under a name that no other process uses, and HEAD moves last,
+from the version that this process saw last. So a process that has lost its lease can commit nothing more.
 """
 
 from __future__ import annotations
@@ -20,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from storage.backend import ChangedError, Location
 from storage.files import (
     aside,
+    listed,
     make_directory,
     once,
     publish,
@@ -33,8 +34,7 @@ from storage.files import (
 )
 from storage.integrity import sealed, unsealed
 from storage.layout import FORMAT_VERSION, PATH, ArraySpec, read_group, write_group
-from storage.places import Place, listed
-from storage.pointer import ChangedError, Pointer
+from storage.pointer import Pointer
 
 log = logging.getLogger("gapwise.storage")
 
@@ -49,7 +49,7 @@ class Commit:
 
     arrays: dict[str, np.ndarray]
     attrs: dict[str, Any]
-    segments: list[Place]
+    segments: list[Location]
 
 
 class CommitStore:
@@ -57,13 +57,13 @@ class CommitStore:
 
     Parameters
     ----------
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         Made if absent.
     identity : mapping
         The resolved science configuration, flat; a state with another one is an error that lists the differing keys.
     """
 
-    def __init__(self, folder: Place, identity: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Location, identity: Mapping[str, Any]) -> None:
         self.folder = folder
         self.identity = {str(k): _plain(v) for k, v in identity.items()}
         self.generation = 0
@@ -151,7 +151,7 @@ class CommitStore:
         self._prune(keep_from=number - 1)
 
     # -- parts --------------------------------------------------------------------------------------------------------
-    def _path(self, sidecar: Mapping[str, Any]) -> Place:
+    def _path(self, sidecar: Mapping[str, Any]) -> Location:
         return self.folder / sidecar.get("name", f"g{sidecar['generation']:06d}.zarr")
 
     def _candidates(self) -> list[dict[str, Any]]:

@@ -1,9 +1,8 @@
-"""The feature store: what featurize made, opened memory-mapped (DESIGN 5).
+"""The feature store: the arrays that featurize writes, memory-mapped when they are read.
 
-One ``.npy`` file an array under ``<split>/`` (``shared/`` for both), written in one go from start to end, so that
-30 GB need not fit in memory on either side; ``meta.json`` is written last. The store is made aside and renamed: it is
-complete or not there, and knows the checksums of its files. On an object store it is sent when it is complete, and
-opened from a copy on this machine (`storage.cache`).
+Each array is one ``.npy`` file under ``<split>/`` (``shared/`` for those of all splits), written from start to end, so
+30 GB need not fit in memory. ``meta.json``, written last, has the checksums of all files. The store is written aside and
+published, so it is complete or not there. From remote storage it is mapped through a copy on this machine.
 """
 
 from __future__ import annotations
@@ -17,11 +16,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from storage.cache import keep_and_send, local_copy, mended_copy
-from storage.files import aside, make_directory, publish, read_json, write_json
+from storage.backend import Location, backend
+from storage.files import aside, make_directory, read_json, write_json
 from storage.integrity import changed, checksums, sealed, unsealed
 from storage.layout import FORMAT_VERSION
-from storage.places import ObjectPlace, Place
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""
@@ -56,9 +54,9 @@ class _Growing:
 
 
 class FeatureWriter:
-    """Writes a feature store aside; leaving the ``with`` block without an error gives it its name."""
+    """Writes a feature store, and publishes it when the ``with`` block ends without an error."""
 
-    def __init__(self, target: Place) -> None:
+    def __init__(self, target: Location) -> None:
         self.target = target
         self.folder = aside(target)
         self._growing: dict[tuple[str, str], _Growing] = {}
@@ -78,12 +76,12 @@ class FeatureWriter:
         return folder / f"{name}.npy"
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
-        """One block: every array is added along its first axis, the offsets become ``<name>_ptr`` (int64).
+        """Append one block to every array along its first axis; the offsets become ``<name>_ptr`` (int64).
 
         Raises
         ------
         ValueError
-            If these are not the arrays that the split's first block had.
+            If the arrays are not those of the first block of the split, by name, dtype and trailing shape.
         """
         first = self._names.setdefault(split, set(arrays))
         if first != set(arrays):
@@ -101,7 +99,7 @@ class FeatureWriter:
             self._offsets[at].append(self._growing[at].rows)
 
     def put(self, split: str, name: str, array: np.ndarray) -> None:
-        """A whole array; split "" means shared by all."""
+        """Write a whole array; split "" means shared by all splits."""
         np.save(self._file(split, name), np.ascontiguousarray(array), allow_pickle=False)
 
     def __exit__(
@@ -110,7 +108,7 @@ class FeatureWriter:
         try:
             if kind is None:
                 self._finish()
-        finally:  # a full disk may fail any of it: what was written aside goes, whatever else fails
+        finally:  # whatever fails (a full disk, say), nothing stays behind
             for growing in self._growing.values():
                 with contextlib.suppress(OSError):
                     growing.file.close()
@@ -123,16 +121,13 @@ class FeatureWriter:
             self.put(split, f"{name}_ptr", np.array(offsets, np.int64))
         meta = {"format_version": FORMAT_VERSION, **(self.meta or {}), "files": checksums(self.folder)}
         write_json(self.folder / "meta.json", sealed(meta))
-        if isinstance(self.target, ObjectPlace):
-            keep_and_send(self.target, self.folder)
-        else:
-            publish(self.target)
+        backend(self.target).publish_mapped(self.target)
 
 
 class Features:
     """An open feature store."""
 
-    def __init__(self, path: Place) -> None:
+    def __init__(self, path: Location) -> None:
         self.path = path
         self.meta = unsealed(read_json(path / "meta.json"), path / "meta.json")
         if self.meta.get("format_version") != FORMAT_VERSION:
@@ -142,26 +137,26 @@ class Features:
             )
 
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
-        """Read-only memory-mapped arrays of a split and the shared ones, by name."""
+        """The arrays of a split and the shared ones by name, read-only and memory-mapped."""
         found = {}
-        root = local_copy(self.path) if isinstance(self.path, ObjectPlace) else self.path
+        root = backend(self.path).mapped_folder(self.path)
         for folder in ("shared", split):
             for file in sorted((root / folder).glob("*.npy")):
                 found[file.stem] = np.load(file, mmap_mode="r", allow_pickle=False)
         return found
 
     def damage(self) -> str | None:
-        """What is not as it was written, or None; reads the whole store once, as one gap pass does."""
-        root = mended_copy(self.path) if isinstance(self.path, ObjectPlace) else self.path
+        """The first file that does not match its checksum, in words, or None; reads the whole store once."""
+        root = backend(self.path).mapped_folder(self.path, check=True)
         return changed(root, self.meta.get("files", {}))
 
 
-def is_complete(path: Place) -> bool:
-    """Whether a feature store is there."""
+def is_complete(path: Location) -> bool:
+    """Whether there is a feature store."""
     return (path / "meta.json").is_file()
 
 
-def open_features(path: Place) -> Features:
+def open_features(path: Location) -> Features:
     """Open a feature store; FileNotFoundError if featurize has not made it."""
     if not is_complete(path):
         raise FileNotFoundError(f"{path}: no features here; run the featurize stage first")

@@ -1,7 +1,7 @@
-"""Whether what is read is what was written: seals of small JSON, checksums of large files (DESIGN 3.2).
+"""Detect damage: seals of small JSON files, checksums of large ones.
 
-A flipped bit can leave JSON that parses, and a number that is believed. So records that others rest on carry a checksum
-of themselves, and features the checksums of their files.
+JSON with a flipped bit may still parse. So records that others rest on carry a checksum of themselves, and features the
+checksums of their files.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from storage.files import DamagedError
+from storage.backend.base import DamagedError
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
-    """`value` with a checksum of the rest of it under `seal`, its last key."""
+    """`value` with a checksum of itself under the last key, `seal`."""
     bare = {name: item for name, item in value.items() if name != "seal"}
     return {**bare, "seal": _seal(bare)}
 
 
 def unsealed(value: Any, where: Any) -> dict[str, Any]:
-    """`value` without its seal, if that is unbroken or there is none; DamagedError names `where` it came from."""
+    """`value` without its seal; DamagedError names `where` it came from if the seal is wrong. A missing one is accepted."""
     if not isinstance(value, dict):
         raise DamagedError(f"{where}: expected an object, got {type(value).__name__}; the file is damaged")
     bare = {name: item for name, item in value.items() if name != "seal"}
@@ -40,7 +40,7 @@ def checksums(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def changed(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The first file below `folder` that is not as `checksums` found it, in words; None if all are."""
+    """The first file below `folder` that does not match `expected` (of `checksums`), in words; None if all match."""
     for name, facts in expected.items():
         file = folder / name
         if not file.is_file():
@@ -54,7 +54,7 @@ def changed(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> str | No
 
 
 def _seal(bare: Mapping[str, Any]) -> str:
-    """sha256 of the canonical JSON, of what a reader of the file gets back: a tuple is a list there."""
+    """sha256 of the canonical JSON of `bare` as a reader of the file gets it: tuples as lists."""
     plain = json.loads(json.dumps(bare))
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

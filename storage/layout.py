@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import zarr
 
-from storage.places import ObjectPlace, Place
+from storage.backend import Location, backend
 
 FORMAT_VERSION = 3
 """Of everything on disk. A state of another version is an error, never a guess."""
@@ -141,13 +141,13 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
     )
 
 
-def open_group(path: Place, mode: Literal["r", "a"] = "r") -> zarr.Group:
+def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
     """A zarr group, wherever it lies."""
-    return zarr.open_group(path.zarr_store(mode == "r") if isinstance(path, ObjectPlace) else path, mode=mode)
+    return zarr.open_group(backend(path).zarr_store(path, read_only=mode == "r"), mode=mode)
 
 
 def write_group(
-    path: Place, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    path: Location, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
 ) -> None:
     """Write all arrays of `specs` into a new zarr group.
 
@@ -173,7 +173,7 @@ def checked(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def read_group(path: Place, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_group(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, attributes) of a group, or the named arrays of it."""
     group = open_group(path)
     wanted = names if names is not None else tuple(sorted(name for name, _ in group.arrays()))

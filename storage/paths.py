@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from storage.places import ObjectPlace, Place, place
+from storage.backend import Location, backend, location
 
 
 class SolvedPath(xr.Dataset):
@@ -81,7 +81,7 @@ class SolvedPath(xr.Dataset):
             raise ValueError(f"weights_at: expected lambda > 0 and >= {low:g}, where this path ends; got {lam:g}")
 
 
-def open_path(run: str | Place) -> SolvedPath:
+def open_path(run: str | Location) -> SolvedPath:
     """The path of a run, a directory or any URL that a run can have; read lazily.
 
     Raises
@@ -89,9 +89,9 @@ def open_path(run: str | Place) -> SolvedPath:
     FileNotFoundError
         If the solve stage has not made it.
     """
-    folder = place(run) / "path.zarr"
+    folder = location(run) / "path.zarr"
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
-    store = folder.zarr_store(read_only=True) if isinstance(folder, ObjectPlace) else folder
+    store = backend(folder).zarr_store(folder, read_only=True)
     stored = xr.open_zarr(store, consolidated=False).set_coords("lambda")
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import zarr
 
-from storage.files import aside, fsync_tree, publish
+from storage.backend import Location
+from storage.files import aside, make_durable, publish
 from storage.layout import (
     CELL_CERTIFICATES,
     CELLS,
@@ -22,7 +23,6 @@ from storage.layout import (
     read_group,
     write_group,
 )
-from storage.places import Place
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
 """Arrays of PATH that are concatenated over breakpoints; all others have one row a breakpoint."""
@@ -51,15 +51,15 @@ def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def write_path(
-    path: Place,
-    segments: Sequence[Place],
+    path: Location,
+    segments: Sequence[Location],
     last: Mapping[str, np.ndarray] | None,
     attrs: Mapping[str, Any],
     cells: Mapping[str, np.ndarray] | None = None,
 ) -> None:
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
-    Written aside and renamed. The result does not depend on how the breakpoints were divided into segments. With
+    The result does not depend on how the breakpoints were divided into segments. With
     `cells` (arrays of CELLS, and of CELL_CERTIFICATES where there are any), which count breakpoints by falling lambda,
     breakpoints are put into that order; what they have of atoms and labels stays in the order they were solved.
     """
@@ -107,7 +107,7 @@ def write_path(
     publish(path)
 
 
-def read_path(path: Place, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not made it."""
     if not path.is_dir():
         raise FileNotFoundError(
@@ -116,15 +116,15 @@ def read_path(path: Place, names: tuple[str, ...] | None = None) -> tuple[dict[s
     return read_group(path, names)
 
 
-def without_weights(path: Place) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Like `read_path`, but for the weights: over a million features all breakpoints' together need not fit in memory."""
+def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Like `read_path`, without the weights: those of all breakpoints together may not fit in memory."""
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")
     names = tuple(sorted(name for name, _ in open_group(path).arrays() if name != "weights"))
     return read_group(path, names)
 
 
-def weights_of(path: Place) -> Callable[[int], np.ndarray]:
+def weights_of(path: Location) -> Callable[[int], np.ndarray]:
     """Reads one breakpoint's weights (d,) at a time."""
     stored = open_group(path)["weights"]
     if not isinstance(stored, zarr.Array):
@@ -132,7 +132,7 @@ def weights_of(path: Place) -> Callable[[int], np.ndarray]:
     return lambda b: np.ascontiguousarray(stored[b])
 
 
-def add_losses(path: Place, losses: Mapping[str, np.ndarray]) -> None:
+def add_losses(path: Location, losses: Mapping[str, np.ndarray]) -> None:
     """Write measures (train_loss, test_loss, and a structure's own) into a path.zarr: one value a breakpoint, or, of
     those whose names begin with EVALUATED, one for each lambda that was evaluated."""
     known = {spec.name: spec for spec in LOSSES}
@@ -141,16 +141,16 @@ def add_losses(path: Place, losses: Mapping[str, np.ndarray]) -> None:
         dim = "evaluated" if name.startswith(EVALUATED) else "breakpoint"
         spec = known.get(name, ArraySpec(name, (dim,), "f8", f"{name} (a measure of the structure)"))
         create_array(group, spec, values.shape, values.dtype)[...] = values
-    fsync_tree(path)
+    make_durable(path)
 
 
-def write_trace(path: Place, rows: np.ndarray, columns: Sequence[str]) -> None:
-    """Write the trace of a solve aside and rename."""
+def write_trace(path: Location, rows: np.ndarray, columns: Sequence[str]) -> None:
+    """Write the trace of a solve."""
     write_group(aside(path), TRACE, {"trace": rows}, {"trace_columns": list(columns)})
     publish(path)
 
 
-def read_trace(run: Place) -> dict[str, np.ndarray]:
+def read_trace(run: Location) -> dict[str, np.ndarray]:
     """The trace of a finished solve, by column: one entry a certificate."""
     arrays, attrs = read_group(run / "trace.zarr")
     return dict(zip(attrs["trace_columns"], arrays["trace"].T, strict=True))

@@ -1,7 +1,7 @@
 """Snapshots of a running solve in append-only parts, joined into ``snapshots.zarr`` at its end.
 
-A part is written before the commit that lists it and never touched again, so a resumed solve keeps exactly the parts of
-the generation it goes on from, and takes again, to the same bits, whatever a killed process had taken after it.
+A part is written once, before the commit that lists it. A resumed solve keeps exactly the parts that its generation lists
+and takes the later ones again, to the same bits.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import zarr
 
+from storage.backend import Location
 from storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
 from storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
-from storage.places import Place
 
 
 class SnapshotParts:
@@ -23,11 +23,11 @@ class SnapshotParts:
 
     Parameters
     ----------
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         Made at the first part, removed by `join`.
     """
 
-    def __init__(self, folder: Place) -> None:
+    def __init__(self, folder: Location) -> None:
         self.folder = folder
         self.parts: list[dict[str, Any]] = []
         """name, checksum and rows of each part, in order: what a commit has to keep."""
@@ -65,7 +65,7 @@ class SnapshotParts:
         self.parts.append({"name": path.name, "checksum": tree_checksum(aside(path)), "rows": len(rows)})
         publish(path)
 
-    def join(self, target: Place, attrs: Mapping[str, Any]) -> None:
+    def join(self, target: Location, attrs: Mapping[str, Any]) -> None:
         """Make `target` of all parts, one in memory at a time."""
         shapes, dtypes = {}, {}
         if self.parts:

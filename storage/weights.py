@@ -1,4 +1,4 @@
-"""w as a file that other processes map into memory, or as an object that they fetch (DESIGN 4)."""
+"""Weights in a file that the processes of a computation map into memory, or in an object that they fetch."""
 
 from __future__ import annotations
 
@@ -8,31 +8,25 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from storage.files import working
-from storage.places import ObjectPlace, Place
+from storage.backend import Location, backend
+from storage.files import deliver, working
 
 
 @contextlib.contextmanager
-def published(folder: Place, w: np.ndarray) -> Iterator[Place]:
-    """`w` in a file of `folder` as long as the block lasts; its name never comes again, so nobody reads an older one."""
+def published(folder: Location, w: np.ndarray) -> Iterator[Location]:
+    """`w` in a new file of `folder` for the duration of the block; names are never used again, so readers may cache."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"w-{uuid.uuid4().hex}.npy"
     try:
-        local = working(path)
-        np.save(local, np.ascontiguousarray(w), allow_pickle=False)
-        if isinstance(path, ObjectPlace):
-            path.write_bytes(local.read_bytes())
-            local.unlink()
+        np.save(working(path), np.ascontiguousarray(w), allow_pickle=False)
+        deliver(path, last=True)
         yield path
     finally:
         path.unlink(missing_ok=True)
-        if not isinstance(folder, ObjectPlace):
-            with contextlib.suppress(OSError):  # another w is still in use
-                folder.rmdir()
+        with contextlib.suppress(OSError):  # other weights are still in use
+            folder.rmdir()
 
 
-def mapped(path: Place) -> np.ndarray:
-    """The w of a file, memory-mapped; of an object, in memory."""
-    if isinstance(path, ObjectPlace):
-        return np.load(path.open(), allow_pickle=False)
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+def mapped(path: Location) -> np.ndarray:
+    """The weights in a file, memory-mapped if it lies on this machine."""
+    return backend(path).load_array(path)

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fakes import CheckedPatch
 from s3_server import serving
 
-from storage.places import ObjectPlace
+from storage.backend import UrlPath
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,6 +24,14 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """The table of faults is made by one process, which has seen them all."""
     if config.getoption("--faults-table"):
         config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
+
+
+@pytest.fixture
+def monkeypatch() -> Iterator[pytest.MonkeyPatch]:
+    """pytest's, but a fake function refuses what the real one would refuse."""
+    patch = CheckedPatch()
+    yield patch
+    patch.undo()
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +59,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(params=["memory", "s3"])
-def objects(request: pytest.FixtureRequest, cache: Path) -> ObjectPlace:
+def objects(request: pytest.FixtureRequest, cache: Path) -> UrlPath:
     """An empty prefix of an object store, of each kind in turn."""
     root = "memory://gapwise" if request.param == "memory" else request.getfixturevalue("s3")
-    return ObjectPlace(f"{root}/{uuid.uuid4().hex}")
+    return UrlPath(f"{root}/{uuid.uuid4().hex}")

@@ -1,7 +1,7 @@
-"""Workers on other machines: a dask scheduler that is there already, or one with workers in Slurm jobs (DESIGN 4).
+"""Workers on other machines: those of a running dask scheduler, or of one with workers in Slurm jobs.
 
-Tasks name functions and files; nothing large travels, and nothing is scattered: what a worker that died was doing is done
-again by another one. `pure=False` everywhere, or a gap pass would be answered with the last one's results.
+Tasks name functions and files; no array is sent or scattered, so that another worker can repeat the task of one that died.
+`pure=False` everywhere: otherwise dask would answer a gap pass with the results of the last one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ R = TypeVar("R")
 log = logging.getLogger("gapwise.compute")
 
 SHORT, LONG = 0.0005, 0.02
-"""Seconds between two looks at what has ended, while much ends and while nothing does."""
+"""Seconds between two looks at finished tasks: after some have finished, and at most while none do."""
 
 LOOK = 1.0
-"""Seconds between two questions to the scheduler which workers there are."""
+"""Seconds between two requests to the scheduler for its list of workers."""
 
 CONNECT_SECONDS = 10
 
 
 class KeepsOpen(WorkerPlugin):
-    """Opens the training problem when a worker gets it, so that its first task need not; lets go of it at the end."""
+    """Opens the training problem on a worker before its first task; releases it at the end."""
 
     def __init__(self, features: str) -> None:
         self.features = features
@@ -49,7 +49,7 @@ class KeepsOpen(WorkerPlugin):
 
 
 class Cluster:
-    """The workers of a scheduler, as ordered maps that survive the death of any of them."""
+    """Ordered maps over the workers of a scheduler, which survive the death of any worker."""
 
     def __init__(self, options: ComputeOptions, stop: Stop | None = None) -> None:
         self.options, self._stop = options, stop
@@ -58,7 +58,7 @@ class Cluster:
         self.client: Any = self._connect()
 
     def close(self) -> None:
-        """Leave the scheduler as it was found."""
+        """Disconnect and leave the scheduler as it was found."""
         self._exit.close()
 
     def _connect(self) -> Any:
@@ -84,11 +84,11 @@ class Cluster:
         return str(self.client.scheduler.address)
 
     def threads(self) -> int:
-        """Threads of all workers there are now; at least 1."""
+        """Number of threads over all present workers; at least 1."""
         return max(self.present(), 1)
 
     def present(self) -> int:
-        """Threads of all workers there are now. WorkerError if the scheduler is gone."""
+        """Number of threads over all present workers. WorkerError if the scheduler is gone."""
         self._alive()
         return sum(self._workers().values())
 
@@ -100,7 +100,7 @@ class Cluster:
             return {}
 
     def prepare(self, features: str | None = None) -> None:
-        """See that every worker there is can be used, and has `features` open; those that join later open them too.
+        """Check every present worker and open `features` there; workers that join later open them too.
 
         Raises
         ------
@@ -145,13 +145,13 @@ class Cluster:
         return wrong
 
     def map(self, fn: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """fn(item) of every item, in order, each on some worker.
+        """fn(item) for every item, in order, each on any worker.
 
         Raises
         ------
         WorkerError
-            When there has been no worker for `wait_seconds`, the scheduler is gone, or a task's workers died again and
-            again. An error of `fn` is passed on.
+            When there has been no worker for `wait_seconds`, the scheduler is gone, or the workers of one task died
+            repeatedly. Errors of `fn` are passed on.
         Interrupted
             When a stop was asked for.
         """
@@ -177,10 +177,10 @@ class Cluster:
         return [results[k] for k in range(len(numbers))]
 
     def _check(self, future: Future, found: Any) -> None:
-        """Raise what a task ended with, if that is no result."""
+        """Raise the error that a task ended with, if any."""
         if isinstance(found, CancelledError):
             self._alive()
-            raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; who else gives it orders?")
+            raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; does another program use it?")
         if future.status != "error":
             return
         error = found[1]
@@ -204,7 +204,7 @@ class Cluster:
 
 
 class _Watch:
-    """Looks, while waiting, at what would otherwise be waited for in vain."""
+    """Checks while tasks are waited for: a stop, a scheduler that is gone, too long without a worker."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -222,7 +222,7 @@ class _Watch:
         cluster._alive()
         if cluster._workers():
             if self.alone_since is not None:
-                log.warning("compute: a worker has come, going on")
+                log.warning("compute: a worker has joined, going on")
             self.alone_since = None
         elif self.alone_since is None:
             self.alone_since = now

@@ -1,7 +1,7 @@
-"""Where compiled code is cached for a run under DVC: by the content of its source, below the project's .dvc/tmp.
+"""Cache of compiled code for runs under DVC, by the content of the source, below the project's .dvc/tmp.
 
-Each queued experiment works in a copy of the tree of its own, where numba would compile everything anew: half a minute
-of every job. A file with the same content has the same folder here, in whichever copy it lies.
+Each queued experiment works in its own copy of the tree, where numba would compile everything again: half a minute per
+job. Here files with the same content share a folder, whichever copy they lie in.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numba.core.caching import _CacheLocator
 
 
 class ByContent(_CacheLocator):
-    """For numba's setting CACHE_LOCATOR_CLASSES, by which it finds this class."""
+    """A cache locator for numba, which finds it by its setting CACHE_LOCATOR_CLASSES."""
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
         self._py_file = py_file  # numba names it in warnings

@@ -1,7 +1,7 @@
-"""Block work in other processes: what they are sent, and what they keep open (DESIGN 4).
+"""Work on blocks in other processes: what is sent to them, and what they keep open.
 
 An errand names a function of a module, a split of a feature store, a file with w, and blocks. Problems, features and the
-solver's state never travel: each process opens the feature store itself, once.
+solver's state are never sent: each process opens the feature store itself, once.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from numba import config
 from stages.featurize import open_problem
 from stages.parallel import BlockFunction
 from stages.problems.protocol import Problem, frozen
-from storage.places import Place, place
+from storage.backend import Location, location
 from storage.weights import mapped, published
 
 R = TypeVar("R")
 
 MapTasks = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""map_tasks(fn, items): fn(item) of every item, in order, in other processes; both must pickle."""
+"""map_tasks(fn, items): fn(item) for every item, in order, in other processes; both must pickle."""
 
 MUST_AGREE = ("sources", "python", "numpy", "numba", "distributed", "processor")
-"""Facts of a process that have to be the same everywhere, or the last bits (or everything) may differ."""
+"""Facts of a process that must be the same everywhere; otherwise the last bits, or everything, may differ."""
 
 
 class WorkerError(OSError):
-    """A worker that cannot do what it was sent; says which machine, and what to do."""
+    """A worker cannot do what it was sent; the message names the machine and what to do."""
 
 
 @dataclass(frozen=True)
 class Errand:
-    """One part of a pass: all that travels to a worker."""
+    """One part of a pass: all that is sent to a worker."""
 
     fn: BlockFunction[Any]
     features: str
@@ -49,7 +49,7 @@ class Errand:
     weights: str
     blocks: range | np.ndarray
     sources: str
-    """What Gapwise's own code is where the errand comes from"""
+    """Hash of Gapwise's code in the process that sends the errand."""
 
 
 class Sender:
@@ -58,13 +58,13 @@ class Sender:
     Parameters
     ----------
     map_tasks : callable
-    features : Path or ObjectPlace
+    features : Path or UrlPath
         The feature store, under a path that means the same to every process.
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         Where w is published; the same holds for it.
     """
 
-    def __init__(self, map_tasks: MapTasks, features: Place, folder: Place) -> None:
+    def __init__(self, map_tasks: MapTasks, features: Location, folder: Location) -> None:
         self.map_tasks, self.features, self.folder = map_tasks, features, folder
 
     def __call__(self, fn: BlockFunction[R], split: str, w: np.ndarray, parts: Sequence[range | np.ndarray]) -> list[R]:
@@ -74,7 +74,7 @@ class Sender:
 
 
 def do(errand: Errand) -> Any:
-    """What a worker does with an errand."""
+    """Do an errand, on a worker."""
     if errand.sources != sources():
         raise WorkerError(
             f"compute: {_here()} runs another version of Gapwise; install the same one, restart its worker"
@@ -85,9 +85,9 @@ def do(errand: Errand) -> Any:
 
 @functools.lru_cache(maxsize=4)
 def opened(features: str, split: str) -> Problem:
-    """The problem of one split, opened once a process."""
+    """The problem of one split, opened once per process."""
     try:
-        return open_problem(place(features), split)
+        return open_problem(location(features), split)
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see the features in {features}; run.root has to lie on storage that every "
@@ -98,7 +98,7 @@ def opened(features: str, split: str) -> Problem:
 @functools.lru_cache(maxsize=2)
 def _weights(path: str) -> np.ndarray:
     try:
-        return frozen(mapped(place(path)))
+        return frozen(mapped(location(path)))
     except FileNotFoundError:
         raise WorkerError(
             f"compute: {_here()} does not see {path}, where w was published; run.root has to lie on storage that every "
@@ -107,7 +107,7 @@ def _weights(path: str) -> np.ndarray:
 
 
 def facts(features: str | None = None) -> dict[str, str]:
-    """What a process is, by the names of `MUST_AGREE`; besides, "features" says what is wrong with opening these."""
+    """The facts of this process that `MUST_AGREE` names; "features", if they cannot be opened, says why."""
     found = {
         "sources": sources(),
         "python": platform.python_version(),
@@ -134,7 +134,7 @@ def sources() -> str:
 
 
 def _processor() -> str:
-    """What numba compiles for."""
+    """The processor that numba compiles for."""
     options: Any = config
     name, features = options.CPU_NAME or llvm.get_host_cpu_name(), options.CPU_FEATURES
     if features is None and not options.CPU_NAME:

@@ -1,4 +1,4 @@
-"""Workers that Slurm starts, by dask-jobqueue: a scheduler in this process, and a job for every `slurm.cores` workers."""
+"""Workers in Slurm jobs, started by dask-jobqueue: a scheduler in this process, one job per `slurm.cores` workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def slurm_cluster(options: ComputeOptions) -> Any:
         account=slurm.account,
         walltime=slurm.walltime,
         cores=slurm.cores,
-        processes=slurm.cores,  # oracles in Python hold the GIL: a process a core
+        processes=slurm.cores,  # oracles in Python hold the GIL: one process per core
         memory=slurm.memory,
         interface=slurm.interface,
         job_name="gapwise",

@@ -1,4 +1,4 @@
-"""Groups of the configuration that change no number: where to compute, what to show, when to write, where a run lies."""
+"""Groups of the configuration that change no number: where to compute, what to track, when to commit, where a run lies."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from storage.places import place
-
-STAGES = ("featurize", "init_path", "solve", "verify", "evaluate", "figures")
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot be run: one line that names the key and what was expected. Exit code 2."""
+from pipeline.errors import ConfigError
+from pipeline.stage_graph import flow, stages
+from storage.backend import location
 
 
 @dataclass
@@ -25,14 +21,14 @@ class SlurmOptions:
     account: str | None = None
     walltime: str = "04:00:00"
     cores: int = 1
-    """of a job; each is a worker of its own"""
+    """Per job; each is a worker."""
     memory: str = "4GB"
     interface: str | None = None
-    """network interface that workers and scheduler reach each other by"""
+    """Network interface over which workers and scheduler connect."""
     directives: list[str] = field(default_factory=list)
-    """further #SBATCH lines, as in [--constraint=cascadelake]"""
+    """Further #SBATCH lines, e.g. [--constraint=cascadelake]."""
     prologue: list[str] = field(default_factory=list)
-    """shell lines before the worker starts, as in ["source venv/bin/activate"]"""
+    """Shell lines before the worker starts, e.g. ["source venv/bin/activate"]."""
 
 
 @dataclass
@@ -42,9 +38,9 @@ class ComputeOptions:
     kind: str = "threads"
     workers: int | None = None
     address: str | None = None
-    """of a dask scheduler (cluster)"""
+    """Of a dask scheduler (cluster)."""
     wait_seconds: float = 120.0
-    """how long a pass waits for a worker when there is none (cluster, slurm)"""
+    """How long a pass waits for a worker while there is none (cluster, slurm)."""
     slurm: SlurmOptions = field(default_factory=SlurmOptions)
 
     def check(self) -> None:
@@ -54,12 +50,17 @@ class ComputeOptions:
         expect("compute.slurm.cores", self.slurm.cores, self.slurm.cores >= 1, "an integer >= 1")
         if self.kind == "cluster":
             known = self.address is not None and re.fullmatch(r"\w+://.+", self.address) is not None
-            expect("compute.address", self.address, known, "that of a scheduler, as in compute.address=tcp://host:8786")
+            expect(
+                "compute.address",
+                self.address,
+                known,
+                "the address of a scheduler, e.g. compute.address=tcp://host:8786",
+            )
 
 
 @dataclass
 class TrackingOptions:
-    """Where a run is also shown; never part of a key."""
+    """Where a run is shown besides its directory; never part of a key."""
 
     kind: str = "mlflow"
     uri: str | None = None
@@ -80,7 +81,7 @@ class CheckpointOptions:
 
 @dataclass
 class SnapshotOptions:
-    """Whether the solve leaves what its gaps can be computed from afterwards."""
+    """Whether the solve keeps snapshots of w, from which gaps are computed afterwards."""
 
     every_passes: float = 0.0
     """Effective passes between two snapshots, at least; 0: none."""
@@ -91,33 +92,33 @@ class SnapshotOptions:
 
 @dataclass
 class RunOptions:
-    """Where the run lies, and which part of it is done now."""
+    """Where the run lies, and which part of it is run now."""
 
     root: str = "runs"
     stage: str | None = None
     until: str | None = None
-    """The last stage that is wanted; the run can be completed later."""
+    """The last stage to run; the run can be completed later."""
     export: str | None = None
-    """A folder for a frozen copy of what the stages left."""
+    """Folder for a frozen copy of the results."""
     managed: bool = False
-    """Whether a program started this and may start it again: waits for its run, and stops when that program is gone."""
+    """Whether a program started this run: it then waits for another process on the run, and stops when that program ends."""
 
     def check(self) -> None:
         expect("run.root", self.root, bool(self.root), "a directory or a URL")
         try:
-            place(self.root)
+            location(self.root)
         except ValueError as error:
             raise ConfigError(f"run.root: {error}") from None
         if self.stage is not None:
-            one_of("run.stage", self.stage, (*STAGES, "sync"))
+            one_of("run.stage", self.stage, tuple(stages()))
         if self.until is not None:
-            one_of("run.until", self.until, STAGES[:-1])
+            one_of("run.until", self.until, tuple(flow()))
             expect("run.until", self.until, self.stage is None, "null beside run.stage")
 
 
 @dataclass
 class SeedOptions:
-    """The one key that is in no group."""
+    """The only key outside a group."""
 
     seed: int = 0
 
@@ -126,14 +127,16 @@ class SeedOptions:
 
 
 def expect(name: str, value: Any, ok: bool, expected: str) -> None:
+    """ConfigError that names the key unless `ok`."""
     if not ok:
         raise ConfigError(f"{name}: expected {expected}, got {value!r}")
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    """ConfigError that names the key and lists the choices."""
     expect(name, value, value in choices, "one of " + ", ".join(choices))
 
 
 def default_workers() -> int:
-    """Cores this process may use."""
+    """Number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)

@@ -1,7 +1,7 @@
 """The typed configuration: composed YAML in, checked dataclasses out, and errors that name the key.
 
-Names are those of DESIGN 3.4. Two of them cannot be, or are not, names of fields and are translated here:
-`path.lambda` and `solver.sampling`. The science part alone (`Settings.science`) makes the key of a run.
+Two keys differ from the names of their fields and are translated here: `path.lambda` (a Python keyword) and
+`solver.sampling`. The key of a run is made from its science (`Settings.science`) alone.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from pipeline.config import CONF as CONF
 from pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
@@ -30,12 +30,10 @@ from pipeline.config.run_options import (
 )
 from stages.solver.methods import method_options, methods
 from stages.solver.options import MethodOptions, PathOptions, check_one_of
-from storage.places import ObjectPlace, place
-from storage.staging import cache_root
+from storage.backend import backend, location
 
 KEY_FORMAT = 3
 """Part of every key, equal to `storage.layout.FORMAT_VERSION`: raise both when what a stage writes changes its meaning."""
-CONF = Path(__file__).resolve().parents[2] / "conf"
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {
     int: "an integer",
@@ -49,8 +47,10 @@ ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 
 def on_this_machine(root: str) -> str:
-    """`root`, or for a URL a directory that Hydra can write to; a resolver of conf/config.yaml."""
-    return str(cache_root()) if isinstance(place(root), ObjectPlace) else root
+    """`root`, or for a URL a local directory that Hydra can write to; used as a resolver in conf/config.yaml."""
+    where = location(root)
+    here = backend(where).local_directory(where)
+    return root if here == where else str(here)
 
 
 OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True)
@@ -74,11 +74,11 @@ class Settings:
 
     @property
     def science(self) -> dict[str, Any]:
-        """What decides the numbers: data set, solver, path, seed. Not the preset's name, not a time limit."""
+        """All that decides the numbers: data set, solver, path, seed; neither the preset's name nor a time limit."""
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
         science = {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
-        # they change no number, but a run that left none cannot stand for one that was to
+        # they change no number, but a run without snapshots cannot replace one that is to have them
         return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science
 
     def features_key(self, source: Mapping[str, Any]) -> str:
@@ -86,7 +86,7 @@ class Settings:
         return fingerprint({"format": KEY_FORMAT, "dataset": self.dataset, "source": source})
 
     def run_key(self, source: Mapping[str, Any]) -> str:
-        """Key of the run: its science and the data it is about."""
+        """Key of the run: its science and its data."""
         return fingerprint({"format": KEY_FORMAT, **self.science, "source": source})
 
 
@@ -132,7 +132,7 @@ def _method_options(cfg: DictConfig) -> MethodOptions:
 
 
 def explain(error: Exception) -> str:
-    """An error of Hydra or OmegaConf in one line, with what there is instead of what was asked for."""
+    """An error of Hydra or OmegaConf in one line, with the keys or choices that exist."""
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
         there = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
@@ -153,7 +153,7 @@ def _by_user_name(section: str, options: Any) -> dict[str, Any]:
 
 
 def _dataset(cfg: DictConfig) -> dict[str, Any]:
-    """The group as a plain dict: the keys of the data set's own YAML and no others, each of the kind it has there."""
+    """The group as a plain dict: only keys of the data set's own YAML, each of the type it has there."""
     given = _plain("dataset", cfg)
     own = CONF / "dataset" / f"{given.get('name')}.yaml"
     defaults: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own.is_file() else {}  # type: ignore[arg-type]
@@ -163,7 +163,7 @@ def _dataset(cfg: DictConfig) -> dict[str, Any]:
 
 
 def _like(key: str, value: Any, default: Any) -> Any:
-    """`value` if it is of the kind of `default`, a number or text; where that says nothing, by the key's name."""
+    """`value` if it has the type of `default`; where the default is null, the type that the key's name implies."""
     kind = DATASET_KINDS.get(key, type(default) if default not in (None, "???") else None)
     if kind is None or value is None:
         return value
@@ -176,7 +176,7 @@ def _like(key: str, value: Any, default: Any) -> Any:
 
 
 def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
-    """`cfg` in the shape of dataclass `schema`, checked."""
+    """`cfg` as an instance of `schema`'s dataclass, checked."""
     values = _plain(section, cfg)
     aliases = ALIASES.get(section, {})
     given = {aliases.get(name, name): value for name, value in values.items() if name not in aliases.values()}
@@ -206,7 +206,7 @@ def _plain(section: str, cfg: DictConfig) -> dict[str, Any]:
         values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:
         key = ".".join(part for part in (section, str(error.full_key).removeprefix(f"{section}.")) if part)
-        raise ConfigError(f"{key}: must be given, as in {key}=...") from None
+        raise ConfigError(f"{key}: must be given, e.g. {key}=...") from None
     except OmegaConfBaseException as error:
         raise ConfigError(f"{section}: {str(error).splitlines()[0]}") from None
     assert isinstance(values, dict)

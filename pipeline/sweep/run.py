@@ -20,15 +20,18 @@ from omegaconf import DictConfig
 from pipeline.compute.local import REMOTE, Compute
 from pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
 from pipeline.config.settings import Settings, fingerprint, read
+from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
 from pipeline.interrupt import Interrupted, Stop
-from pipeline.run import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, complete, experiment_name, places
+from pipeline.result import complete
+from pipeline.run import experiment_name, places
 from pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
-from pipeline.stage_graph import make_features
+from pipeline.stage_graph import stages
+from pipeline.stage_graph.featurize import make_features
 from pipeline.sweep import table
 from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
 from pipeline.sweep.workers import Task, run_tasks
 from pipeline.tracking.mlflow import SweepTracker
-from storage.places import ObjectPlace, place
+from storage.backend import backend, location
 
 FORMAT_VERSION = 2
 SAY_SECONDS = 30.0
@@ -49,7 +52,7 @@ class Sweep:
         places_of = [None if job.settings is None else places(job.settings, job.source)[0] for job in self.jobs]
         self.rows = [table.row(job, where) for job, where in zip(self.jobs, places_of, strict=True)]
         self.key = fingerprint({"format": FORMAT_VERSION, "runs": sorted({where.key for where in places_of if where})})
-        root = place(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
+        root = location(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
         name = self.experiment or "multirun"
         self.folder = root / "sweeps" / f"{name}-{self.key[:8]}"
 
@@ -61,8 +64,6 @@ class Sweep:
 
 def sweep(cfg: DictConfig) -> int:
     """Run the sweep that `cfg` describes; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
-    from stages.datasets import DataError
-
     experiment = experiment_name() or "sweep"
     with Stop() as stop:
         try:
@@ -73,10 +74,8 @@ def sweep(cfg: DictConfig) -> int:
             source = _source(base)
             _features(base, source, stop)
             jobs = plan(options, _given(), _compose, _blocks(base, source), source, experiment)
-        except (DataError, OSError) as error:
-            return _refuse(error, FAILED)
-        except (ConfigError, ValueError) as error:
-            return _refuse(error, BAD_CONFIGURATION)
+        except (ValueError, OSError) as error:
+            return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):
             return _interrupted(stop)
         return _guarded(
@@ -99,14 +98,14 @@ def multirun(asked: Sequence[Asked]) -> int:
 
 
 def _guarded(whole: Sweep, stop: Stop) -> int:
-    if isinstance(whole.folder, ObjectPlace) and whole.folder.protocol == "memory":
+    if not backend(whole.folder).is_shared(whole.folder):
         text = "run.root: memory:// belongs to one process, and a sweep has many; use a directory or s3://"
-        return _refuse(ConfigError(text), BAD_CONFIGURATION)
+        return refuse(ConfigError(text), BAD_CONFIGURATION)
     try:
         with locked(whole.folder / "lock"):
             return _sweep(whole, stop)
     except (LockedError, OSError, RuntimeError) as error:
-        return _interrupted(stop) if stop() else _refuse(error, FAILED)
+        return _interrupted(stop) if stop() else refuse(error, FAILED)
     except KeyboardInterrupt:
         return _interrupted(stop)
 
@@ -118,7 +117,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     todo = _todo(whole)
     far = whole.far(todo)
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
-    there = [place(row["run"]) for row in rows if row["status"] == "complete"]
+    there = [location(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
@@ -133,7 +132,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         try:
             found |= _compare(whole)
         except (ValueError, OSError, KeyError) as error:
-            wrong = bool(_refuse(error, FAILED, "figures: "))
+            wrong = bool(refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", found)
     write_csv(whole.folder / "runs.csv", rows)
     rule = "─" * 88
@@ -154,22 +153,24 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
     for number, (job, row) in enumerate(zip(whole.jobs, whole.rows, strict=True)):
         if job.settings is None:
             continue
-        if _is_complete(RunDir(place(row["run"]), row["key"]), job.settings):
-            row |= {"status": "complete", **table.facts(place(row["run"]))}
+        if _is_complete(RunDir(location(row["run"]), row["key"]), job.settings):
+            row |= {"status": "complete", **table.facts(location(row["run"]))}
         elif not _only_shown(job):
             todo.setdefault(row["run"], number)
     return {number: whole.jobs[number] for number in todo.values()}
 
 
 def _only_shown(job: Planned) -> bool:
-    """Whether the job only shows in MLflow what its run directory holds."""
-    return job.settings is not None and job.settings.run.stage == "sync"
+    """Whether nothing is to be run, and what is there is only shown again."""
+    asked = None if job.settings is None else job.settings.run.stage
+    return asked is not None and not stages()[asked].computes
 
 
 def _is_complete(directory: RunDir, settings: Settings) -> bool:
     """Whether the last stage asked for is done."""
     try:
-        if settings.run.stage in (None, "sync") and settings.run.until is None:
+        shown = settings.run.stage is None or not stages()[settings.run.stage].computes
+        if shown and settings.run.until is None:
             return complete(directory, settings) is not None
         manifest = read_json(directory.path / "manifest.json")
         return settings.run.until is not None and manifest is not None and settings.run.until in manifest["stages"]
@@ -192,19 +193,19 @@ def _reporting(
         run = rows[number]["run"]
         for row in rows:
             if row["run"] == run:
-                row |= {**outcome, **table.facts(place(run))}
+                row |= {**outcome, **table.facts(location(run))}
         left = sum(row["status"] == "waiting" for row in rows)
         words = {"done": f"{outcome.get('seconds', 0):.1f} s", "failed": f"FAILED: {outcome.get('error')}"}
         say(
             f"{len(rows) - left}/{len(rows)} {rows[number]['name']} · {words.get(outcome['status'], outcome['status'])}"
         )
         mlflow_status = {"done": "FINISHED", "failed": "FAILED"}.get(outcome["status"], "KILLED")
-        tracker.ended(place(run), mlflow_status)
+        tracker.ended(location(run), mlflow_status)
 
     def going_on(numbers: list[int]) -> None:
         if time.monotonic() - said >= SAY_SECONDS:
             for number in numbers:
-                say(f"  {rows[number]['name']} · {table.last_line(place(rows[number]['run']))}")
+                say(f"  {rows[number]['name']} · {table.last_line(location(rows[number]['run']))}")
 
     return ended, going_on
 
@@ -255,7 +256,7 @@ def _compare(whole: Sweep) -> dict[str, Any]:
     from stages.reports.sweep_figures import compare
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
-    runs = [(row["variant"], row["lambda"], row["seed"], place(row["run"])) for row in good]
+    runs = [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in good]
     return compare(str(whole.figure), runs, whole.folder) if runs else {}
 
 
@@ -285,8 +286,3 @@ def _exit_code(rows: Sequence[table.Row]) -> int:
 def _interrupted(stop: Stop) -> int:
     print("interrupted: the same command continues from what its runs have committed", file=sys.stderr)
     return INTERRUPTED + stop.signal
-
-
-def _refuse(error: Exception, code: int, where: str = "") -> int:
-    print(f"error: {where}{' '.join(str(error).split()) or type(error).__name__}", file=sys.stderr)
-    return code

@@ -10,7 +10,8 @@ from typing import Any
 from pipeline.result import breakpoints
 from pipeline.rundir import RunDir, read_json
 from pipeline.sweep.plan import Planned
-from storage.places import Place, listed
+from storage.backend import Location
+from storage.files import listed
 
 Row = dict[str, Any]
 COLUMNS = (
@@ -35,7 +36,7 @@ def row(job: Planned, directory: RunDir | None) -> Row:
     }  # fmt: skip
 
 
-def facts(directory: Place) -> Row:
+def facts(directory: Location) -> Row:
     """Columns read from a finished run; fewer if it stopped at an earlier stage, as asked."""
     found: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
@@ -50,7 +51,7 @@ def facts(directory: Place) -> Row:
     return found
 
 
-def last_line(directory: Place) -> str:
+def last_line(directory: Location) -> str:
     """The last line a run in progress has logged, without date and level."""
     logs = listed(directory, "attempts/*/pipeline.log")
     said = logs[-1].read_text(encoding="utf-8", errors="replace").splitlines() if logs else []

@@ -24,8 +24,8 @@ from pipeline.compute.local import pin_threads
 from pipeline.config.run_options import ComputeOptions
 from pipeline.interrupt import Stop
 from pipeline.run import DONE, INTERRUPTED, run
+from storage.backend import Location
 from storage.files import working
-from storage.places import Place
 
 TRIES = 2
 """Workers a run may lose before it counts as failed."""
@@ -47,7 +47,7 @@ class Task:
 def run_tasks(
     tasks: Sequence[Task],
     workers: int,
-    folder: Place,
+    folder: Location,
     stop: Stop,
     ended: Callable[[int, dict[str, Any]], None],
     waiting_for: Callable[[list[int]], None] = lambda numbers: None,
@@ -59,7 +59,7 @@ def run_tasks(
     ----------
     compute : ComputeOptions, optional
         Options of `cluster` or `slurm`; None: processes of this machine.
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         For dask's own files.
     stop : Stop
         Once it is asked for, no run begins, and those in progress commit and end.

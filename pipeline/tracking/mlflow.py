@@ -1,9 +1,9 @@
 """MLflow as a view: everything it shows is projected from what a run has stored, and can be projected again.
 
-The run directory is the truth. One run for a path, found by its tag `gapwise.key`; children for at most 30 evenly chosen
-breakpoints, the rest as series on the parent. A sweep is a parent run of its own over its runs, shown by the sweep's main
-process. Whatever is wrong with the database costs a warning and no more; tracking.json in the directory marks where a
-projection is complete, and the same command makes up for one that is missing. What is shown: `pipeline.tracking.view`.
+The run directory holds the truth. A path is one MLflow run, found by its tag `gapwise.key`; at most 30 evenly chosen
+breakpoints are its children, all of them are series on the parent. A sweep is a parent run over its runs, shown by the
+sweep's main process. Any problem with the database costs a warning and no more; tracking.json in the directory marks a
+complete projection, and the same command makes up for a missing one. What is shown: `pipeline.tracking.view`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from typing import Any, Protocol
 from pipeline.config.run_options import TrackingOptions
 from pipeline.rundir import RunDir, read_json, write_json
 from pipeline.tracking.view import project, project_sweep
-from storage.places import Place
+from storage.backend import Location
 
 LIVE_SECONDS = 30.0
-"""Between two projections of a run that goes on."""
+"""Between two projections of an unfinished run."""
 TRIES = 3
-"""At the end of a sweep, for what could not be shown before."""
+"""Attempts at the end of a sweep to show what failed before."""
 log = logging.getLogger("gapwise")
 
 
@@ -35,16 +35,16 @@ class Tracker(Protocol):
     """Where a run is shown besides its directory."""
 
     def observe(self, trace: Mapping[str, Any]) -> None:
-        """The trace of a solve that goes on, after a commit; returns at once."""
+        """Show the trace of an unfinished solve, after a commit; returns at once."""
 
     def finish(self, status: str) -> None:
         """The run ended: FINISHED, KILLED or FAILED."""
 
     def mend(self) -> None:
-        """Show a complete run that is not shown yet."""
+        """Show a complete run unless it is shown already."""
 
     def sync(self, status: str) -> None:
-        """Show what the directory holds, whatever was shown before; what goes wrong is an error (OSError, ValueError)."""
+        """Show what the directory holds, whatever was shown before; problems are errors here (OSError, ValueError)."""
 
 
 class NoTracker:
@@ -57,12 +57,12 @@ class NoTracker:
 
 
 def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
-    """The tracker that `options` ask for; touches neither disk nor database yet."""
+    """The tracker that `options` ask for; does not touch disk or database yet."""
     return NoTracker() if options.kind == "none" else MlflowTracker(store_uri(options), directory)
 
 
 def store_uri(options: TrackingOptions) -> str:
-    """`tracking.uri`, or the database in the project's folder; of DVC's project, which queues runs in copies."""
+    """`tracking.uri`, or the database in the project's folder; under DVC that of the project, not of a queued copy."""
     root = Path(os.environ.get("DVC_ROOT") or Path(__file__).resolve().parents[2])
     root = root if (root / "pyproject.toml").is_file() and os.access(root, os.W_OK) else Path.cwd()
     return options.uri or f"sqlite:///{root / 'mlflow.db'}"
@@ -94,7 +94,7 @@ class MlflowTracker:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
-        with contextlib.suppress(OSError):  # a directory that cannot be written to is not the tracker's business
+        with contextlib.suppress(OSError):  # a directory that cannot be written to is reported by the run
             self._marker.unlink(missing_ok=True)
         self._guarded(status, None)
 
@@ -113,7 +113,7 @@ class MlflowTracker:
             write_json(self._marker, {"uri": self._uri, "run_id": run_id})
 
     def _guarded(self, status: str, trace: Mapping[str, Any] | None) -> None:
-        """Project; whatever goes wrong is one warning."""
+        """Project; any problem becomes one warning."""
         with _warned(self._uri) as worked, _quiet(status != "RUNNING"):
             columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
             if status != "FINISHED" and not columns:
@@ -130,11 +130,11 @@ class SweepTracker:
     Parameters
     ----------
     options : TrackingOptions
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         The sweep's directory.
     """
 
-    def __init__(self, options: TrackingOptions, folder: Place) -> None:
+    def __init__(self, options: TrackingOptions, folder: Location) -> None:
         self._uri = None if options.kind == "none" else store_uri(options)
         self._folder = folder
         self._marker = folder / "tracking.json"
@@ -144,10 +144,10 @@ class SweepTracker:
         self._failed = False
         self._again = 0.0
 
-    def begin(self, found: Mapping[str, Any], complete: Sequence[Place], anew: bool = False) -> None:
-        """The sweep starts, or goes on: its parent run, and those of its runs that are complete and not shown yet.
+    def begin(self, found: Mapping[str, Any], complete: Sequence[Location], anew: bool = False) -> None:
+        """Show the sweep as a parent run, and its complete runs that are not shown yet.
 
-        With `anew` all of that as if nothing were shown (run.stage=sync).
+        With `anew` as if nothing had been shown (run.stage=sync).
         """
         if self._uri is None:
             return
@@ -155,18 +155,18 @@ class SweepTracker:
         parent = marker.get("run_id") if marker.get("uri") == self._uri else None
         missing = [place for place in complete if not self._shown(place, parent)]
         if parent is not None and not missing and len(complete) == len(found["jobs"]):
-            return  # all of it is there
+            return  # all of it is shown
         self._marker.unlink(missing_ok=True)
         self._submit(self._show_sweep, dict(found), "RUNNING")
         for place in missing:
             self.ended(place, "FINISHED")
 
-    def ended(self, run_dir: Place, status: str) -> None:
-        """A run ended: FINISHED, KILLED or FAILED; returns at once."""
+    def ended(self, run_dir: Location, status: str) -> None:
+        """Show a run that ended FINISHED, KILLED or FAILED; returns at once."""
         self._submit(self._show_run, run_dir, status)
 
     def finish(self, found: Mapping[str, Any], status: str) -> None:
-        """The sweep ended. KILLED leaves what is not shown yet to the next command."""
+        """Show that the sweep ended; after KILLED the next command shows what is not shown yet."""
         if self._uri is not None and not self._marker.is_file():
             self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
             if status == "KILLED":
@@ -178,7 +178,7 @@ class SweepTracker:
                     self._work()
         self._pool.shutdown(wait=True)
 
-    def _shown(self, run_dir: Place, parent: str | None) -> bool:
+    def _shown(self, run_dir: Location, parent: str | None) -> bool:
         marker = _marker(run_dir / "tracking.json")
         return parent is not None and marker.get("uri") == self._uri and marker.get("sweep") == parent
 
@@ -188,7 +188,7 @@ class SweepTracker:
         if status == "FINISHED":
             write_json(self._marker, {"uri": self._uri, "run_id": run_id})
 
-    def _show_run(self, run_dir: Place, status: str) -> None:
+    def _show_run(self, run_dir: Location, status: str) -> None:
         if not (run_dir / "manifest.json").is_file():
             return  # it ended before there was anything to show
         if not self._parent:
@@ -204,7 +204,7 @@ class SweepTracker:
             self._pool.submit(self._work)
 
     def _work(self) -> None:
-        """What is owed; what failed comes last, and not before `LIVE_SECONDS` have passed or the sweep ends."""
+        """Show what is waiting; what failed is tried again last, after `LIVE_SECONDS` or when the sweep ends."""
         while self._owed and time.monotonic() >= self._again:
             show, args = self._owed.popleft()
             with _warned(str(self._uri), logging.DEBUG if self._failed else logging.WARNING) as worked:
@@ -217,20 +217,20 @@ class SweepTracker:
 
 @contextlib.contextmanager
 def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
-    """Whatever goes wrong is one warning; the list is empty then."""
+    """Turn any error into one warning; the list is then empty."""
     worked = [True]
     try:
         yield worked
     except Exception as error:
         worked.clear()
-        says = "MLflow at %s: %s. The run goes on; the same command will mend this, or run.stage=sync."
+        says = "MLflow at %s: %s. The run goes on; the same command, or run.stage=sync, shows it later."
         log.log(level, says, uri, _first_line(error))
     except KeyboardInterrupt:
-        log.warning("MLflow: interrupted; the same command will mend this.")
+        log.warning("MLflow: interrupted; the same command shows it later.")
 
 
-def _marker(path: Place) -> dict[str, Any]:
-    """What is noted of a projection; nothing where that is damaged."""
+def _marker(path: Location) -> dict[str, Any]:
+    """The marker of a projection; empty where it is damaged."""
     try:
         return dict(read_json(path) or {})
     except ValueError:
@@ -241,8 +241,8 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _stored_trace(run_dir: Place) -> Mapping[str, Any]:
-    """The trace of a finished solve; empty before."""
+def _stored_trace(run_dir: Location) -> Mapping[str, Any]:
+    """The trace of a finished solve; empty before that."""
     if not (run_dir / "trace.zarr").is_dir():
         return {}
     from storage.results import read_trace
@@ -252,7 +252,7 @@ def _stored_trace(run_dir: Place) -> Mapping[str, Any]:
 
 @contextlib.contextmanager
 def _quiet(main_thread: bool) -> Iterator[None]:
-    """Keep MLflow's own talk off the screen (stdout belongs to the summary)."""
+    """Keep MLflow's own messages off the screen; stdout is for the summary."""
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     with contextlib.redirect_stdout(io.StringIO()) if main_thread else contextlib.nullcontext():

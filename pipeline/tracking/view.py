@@ -18,8 +18,8 @@ from typing import Any
 
 from pipeline.result import breakpoints
 from pipeline.rundir import LockedError, flat, locked, read_json
-from storage.files import fetched
-from storage.places import Place, listed
+from storage.backend import Location
+from storage.files import fetched, listed
 
 CHILDREN = 30
 LOCK_SECONDS = 5.0
@@ -31,7 +31,7 @@ BATCH = 1000
 
 
 def project(
-    uri: str, run_dir: Place, trace: Mapping[str, Any], status: str, sweep: Mapping[str, str] | None = None
+    uri: str, run_dir: Location, trace: Mapping[str, Any], status: str, sweep: Mapping[str, str] | None = None
 ) -> str:
     """Show `run_dir` as it stands in the store at `uri`; returns its MLflow run id. MLflow's errors are not caught.
 
@@ -66,7 +66,7 @@ def project(
     return run_id
 
 
-def project_sweep(uri: str, folder: Place, found: Mapping[str, Any], status: str) -> str:
+def project_sweep(uri: str, folder: Location, found: Mapping[str, Any], status: str) -> str:
     """Show a sweep as the parent of its runs; returns its MLflow run id.
 
     Parameters
@@ -163,7 +163,7 @@ def _end(client: Any, run_id: str, status: str, ended: int) -> None:
 
 
 def _children(
-    client: Any, experiment: str, parent: str, run_dir: Place, manifest: Mapping[str, Any],
+    client: Any, experiment: str, parent: str, run_dir: Location, manifest: Mapping[str, Any],
     path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any], stamps: list[int],
 ) -> None:  # fmt: skip
     """Make a run for each chosen breakpoint, with the parent's parameters and its part of the trace."""
@@ -186,7 +186,7 @@ def _children(
         client.set_terminated(child.info.run_id, "FINISHED", at[j])
 
 
-def _artifacts(client: Any, run_id: str, run_dir: Place) -> None:
+def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
     for figure in listed(run_dir / "figures", "*.png"):
         client.log_artifact(run_id, str(fetched(figure)), "figures")
     configs = listed(run_dir / "attempts", "*/.hydra/config.yaml")
@@ -237,7 +237,7 @@ def _final(result: Mapping[str, Any], stamp: int) -> Iterator[tuple[str, float, 
                 yield f"{part}/{name}", float(value), stamp, 0
 
 
-def _losses(run_dir: Place) -> dict[str, Any]:
+def _losses(run_dir: Location) -> dict[str, Any]:
     """train_* and test_* of path.zarr, each (breakpoint,)."""
     from storage.layout import open_group
 

@@ -1,16 +1,25 @@
-"""Readers of raw data: one file a data set, all behind `Reader`. A reader knows neither solver nor storage."""
+"""Readers of raw data: one module a data set, all behind `Reader`. A reader knows neither solver nor storage.
+
+A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
+``encoder(meta, shared)``, the `Encoder` restored from what a feature store keeps. `FeatureMap` finds and calls it.
+"""
 
 from __future__ import annotations
 
 import os
 import pkgutil
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import extend_path
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
+
+from stages.problems import structure
 
 __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
 
@@ -21,11 +30,11 @@ Report = Callable[[int, int, str], None]
 class MapBlocks(Protocol):
     """map_blocks(fn, items): fn(item) for every item, in order, wherever the computation runs."""
 
-    def __call__(self, fn: Callable[[Any], Any], items: Iterable[Any]) -> Iterator[Any]: ...
+    def __call__(self, fn: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
 
 
 class Sink(Protocol):
-    """Where a reader puts what it made; `storage.features.FeatureWriter` is one."""
+    """Receives a reader's arrays; `storage.features.FeatureWriter` and `Blocks` are sinks."""
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
         """One block of `split`; arrays are concatenated on axis 0, offsets kept as ``<name>_ptr``."""
@@ -43,26 +52,45 @@ class Reader(Protocol):
         """What the features depend on besides the options (file names, sizes): cheap, JSON-able, part of the key."""
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits)."""
+        """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits).
+
+        Facts and shared arrays hold all that `encoder` needs, vocabularies and codebooks included.
+        """
+
+
+class Encoder(Protocol):
+    """The feature map of a data set, restored from a feature store."""
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Write new inputs into the split ``NEW`` of `sink`, with the arrays of a test split; DataError for bad input."""
 
 
 class DataError(ValueError):
     """Raw data that cannot be used: says which file, which field or line, what was expected."""
 
 
+NEW = "new"
+"""Name of the split that encoders write."""
+
+
 def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
-    """The reader called `name`; ValueError lists those there are."""
-    known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
-    if name not in known:
-        raise ValueError(f"dataset.name: there is no reader {name!r}; there are: {', '.join(known)}")
+    """The reader called `name`; ValueError lists the known ones."""
+    module = _module(name)
     if "root" in options and options["root"] is None:
         options = {**options, "root": _data_folder(name)}
-    reader: Reader = import_module(f"{__name__}.{name}").open(options)
+    reader: Reader = module.open(options)
     return reader
 
 
+def _module(name: str) -> ModuleType:
+    known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
+    if name not in known:
+        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {', '.join(known)}")
+    return import_module(f"{__name__}.{name}")
+
+
 def _data_folder(name: str) -> str:
-    """Where the raw data of reader `name` lie on this machine, when the configuration leaves that open."""
+    """Folder of the raw data of reader `name` on this machine, for configurations that leave it open."""
     folder = Path(os.environ.get("GAPWISE_DATA", "../shared/data")) / FOLDERS.get(name, name)
     if not folder.is_dir():
         raise DataError(
@@ -72,4 +100,76 @@ def _data_folder(name: str) -> str:
 
 
 FOLDERS = {"conll": "conll2000", "weizmann": "horses"}
-"""Folders of raw data under $GAPWISE_DATA that are not called as their reader."""
+"""Folders of raw data under $GAPWISE_DATA whose names are not their reader's."""
+
+
+class Blocks:
+    """A sink in memory: every split as the arrays that a feature store would return.
+
+    Blocks gain what their structure derives from them, as they do in the store. `shared` holds arrays of all splits.
+    """
+
+    def __init__(self, structure_name: str, shared: Mapping[str, np.ndarray] | None = None) -> None:
+        self.derived = structure(structure_name).derived
+        self.whole: dict[str, dict[str, np.ndarray]] = defaultdict(dict, {"": dict(shared or {})})
+        self.blocks: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
+
+    def append(self, split: str, **arrays: np.ndarray) -> None:
+        for name, array in {**arrays, **self.derived(**{**self.whole[""], **arrays})}.items():
+            self.blocks[split][name].append(np.asarray(array))
+
+    def put(self, split: str, name: str, array: np.ndarray) -> None:
+        self.whole[split][name] = np.asarray(array)
+
+    def arrays(self, split: str) -> dict[str, np.ndarray]:
+        """Arrays of one split, the shared ones included."""
+        found = {**self.whole[""], **self.whole[split]}
+        for name, parts in self.blocks[split].items():
+            found[name] = np.concatenate(parts)
+            found[f"{name}_ptr"] = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        return found
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """New inputs as one split: ``stages.problems.build(structure, arrays, meta)`` gives its problem.
+
+    The truth is unknown: all ``labels`` are 0, and losses and metrics of these blocks mean nothing.
+    """
+
+    structure: str
+    arrays: dict[str, np.ndarray]
+    """As a feature store gives them for a split: ragged arrays with their ``<name>_ptr``, and the shared ones."""
+    meta: dict[str, Any]
+
+
+class FeatureMap:
+    """The feature map of a data set, restored from its feature store; needs neither raw data nor options.
+
+    Parameters
+    ----------
+    meta : mapping
+        Facts of the store (``meta.json``).
+    shared : mapping
+        Its shared arrays by name (``shared/*.npy``), vocabularies and codebooks among them.
+    """
+
+    def __init__(self, meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> None:
+        restore = getattr(_module(meta["dataset"]), "encoder", None)
+        if restore is None:
+            raise DataError(
+                f"dataset.name={meta['dataset']}: this reader cannot encode new inputs; its module must define "
+                "encoder(meta, shared)"
+            )
+        self.meta, self.shared = dict(meta), dict(shared)
+        self.encoder: Encoder = restore(self.meta, self.shared)
+
+    def encode(self, raw: Any, map_blocks: MapBlocks | None = None) -> Encoded:
+        """Arrays of the new inputs `raw`, the same bits as featurize would write for them in a test split.
+
+        The reader's module says what `raw` must be; DataError says what is wrong with it. Without `map_blocks` blocks are
+        made one after the other.
+        """
+        sink = Blocks(self.meta["structure"], self.shared)
+        self.encoder.encode(raw, sink, map if map_blocks is None else map_blocks)
+        return Encoded(self.meta["structure"], sink.arrays(NEW), self.meta)

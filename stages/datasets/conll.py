@@ -1,10 +1,11 @@
-"""CoNLL-2000 text chunking with the feature map of O16: 74,658 attributes, 22 labels, d = 1,643,026 (DESIGN 5).
+"""CoNLL-2000 text chunking with the feature map of O16: 74,658 attributes, 22 labels, d = 1,643,026.
 
 Options: ``root``, a folder with the publisher's ``train.txt`` and ``test.txt`` (or ``.gz``): word, part of speech and
 chunk label a line; ``min_count`` (3), how often a value must occur in training to be an attribute. Words are
-lower-cased; one symbol stands for everything before a sentence and one for everything after. Test tokens lose the
-attributes that training does not have; a label that occurs in test only is never predicted and so counts as an error
-there.
+lower-cased; one symbol stands for everything before a sentence and one for everything after. Attributes that training
+does not have are dropped in test; a label that occurs in test only is never predicted, so it counts as an error there.
+
+New input for `encoder`: sentences of words and parts of speech, as `text.sequences.TextEncoder` describes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.text.attributes import Table, Template, expand, read_table, write_splits
+from stages.datasets.text.sequences import template_facts, text_encoder, write_splits
+from stages.datasets.text.tables import Table, read_table
+from stages.datasets.text.templates import Template, expand
 
 WORD, TAG = 0, 1
 WINDOWS = {
@@ -46,13 +49,18 @@ class Conll:
         train, test = read(self.train), read(self.test)
         rows = train.rows + test.rows
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
-        *parts, kept = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)
+        attributes = expand(train, test, columns, TEMPLATES, min_count=self.min_count, one_pad=True)
         labels = [row[2] for row in train.rows], [row[2] for row in test.rows]
-        return write_splits(sink, report, train, test, labels, (parts[0], parts[1]), kept, unseen="count")
+        facts = write_splits(sink, report, train, test, labels, attributes, unseen="count")
+        text = template_facts(TEMPLATES, columns=2, lower=[WORD], one_pad=True)
+        return {**facts, "text": {**text, "min_count": self.min_count}}
+
+
+encoder = text_encoder
 
 
 def read(file: Path) -> Table:
-    """Tokens of one file; DataError names the line if they are not word, part of speech and chunk label."""
+    """Tokens of one file; DataError names the line unless they are word, part of speech and chunk label."""
     table = read_table(file)
     if len(table.rows[0]) != 3:
         raise DataError(f"{file}: line 1: {len(table.rows[0])} columns, expected 3 (word, part of speech, chunk label)")

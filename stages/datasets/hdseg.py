@@ -1,4 +1,4 @@
-"""HorseSeg as released (Kolesnikov et al., ECCV 2014), in the layout that O16's experiments read (DESIGN 5).
+"""HorseSeg as released (Kolesnikov et al., ECCV 2014), with the features of O16's experiments.
 
 Below `dataset.root`: `data/horse-features.bin` and `data/horse-features-test.bin` (HDF5), superpixel maps
 `data/horse-superpixels/NNNNNN.png` (and `-test`), masks `HDSeg/annotations/HorseSeg/...`, photographs
@@ -6,28 +6,42 @@ Below `dataset.root`: `data/horse-features.bin` and `data/horse-features-test.bi
 test. Images are read one by one in the workers and go straight to the sink: `large` never lies in memory.
 
 The loss weighs superpixels by their pixels, so the maps are required. Masks serve the pixel metrics and the figures;
-without the HDSeg archive say `dataset.pictures=false`, and the pixels of a superpixel count as its label says.
+without the HDSeg archive, set `dataset.pictures=false`: all pixels of a superpixel then have its label.
 
-`dataset.precision` is how unary rows are stored and read by the solver: f32; u8 (a quarter of the room: values, which
+A feature row has 1,969 columns: 1 constant, 3 x 16 position, 3 x 128 colour and 3 x 512 SIFT-word histogram entries, each
+kind for the superpixel, its neighbours and its second-order neighbours, with L2 norm 1 per histogram.
+
+`dataset.precision` is how unary rows are stored and read by the solver: f32; or u8, a quarter of the size: values, which
 lie in [0, 1], as whole multiples of 1/255, off by at most 1/510 = 2.0e-3; the shared array `unary_scale`, f64 (1,),
-holds the 1/255). There is no f16: numba has no float16 on CPUs, so that rows would have to be expanded in memory.
-Pairwise rows are made from what was read, before any rounding, and stay f32."""
+holds the 1/255. There is no f16: numba has no float16 on CPUs, so rows would have to be expanded in memory. Pairwise rows
+are made from the rows as read, before any rounding, and stay f32.
+
+New input for `encoder`: the features, edges and map of each image, as `Given` says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import h5py
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 from stages.datasets.vision.features import RINGS, pairwise_features
-from stages.datasets.vision.pictures import FEATURES_VERSION, NO_PICTURE, SHOWN, check_finite, unary_blocks
+from stages.datasets.vision.pictures import (
+    FEATURES_VERSION,
+    NO_PICTURE,
+    SHOWN,
+    check_finite,
+    check_version,
+    unary_blocks,
+    unlabelled,
+)
 from stages.datasets.vision.superpixels import tally
+
+if TYPE_CHECKING:
+    import h5py
 
 SIZES = {"small": 147, "medium": 6121, "large": 25438}
 TEST_IMAGES = 241
@@ -67,7 +81,7 @@ class HDSeg:
         return {"files": files, "features_version": FEATURES_VERSION}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Copy all blocks image by image; DataError names file and field of what does not fit."""
+        """Copy all blocks image by image; DataError names the file and field at fault."""
         counts = {"train": self.n_train or SIZES[self.size], "test": self.n_test}
         if self.precision == "u8":
             sink.put("", "unary_scale", np.array([1.0 / LEVELS]))
@@ -83,7 +97,58 @@ class HDSeg:
             "histogram_widths": list(WIDTHS),
             "names": {"unary": unary_blocks(WIDTHS), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
             "precision": self.precision,
+            "features_version": FEATURES_VERSION,
         }
+
+
+class Given(NamedTuple):
+    """A new image."""
+
+    features: np.ndarray
+    """(S, 1969), as the release has them"""
+    edges: np.ndarray
+    """(E, 2): pairs of neighbouring superpixels, from 0"""
+    superpixel_map: np.ndarray
+    """(H, W): ids 0..S-1, each of which occurs"""
+
+
+@dataclass(frozen=True)
+class HDSegEncoder:
+    """Blocks of new images, with the precision that a feature store has."""
+
+    precision: str
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Images, each a `Given` or a tuple like it.
+
+        Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
+        those of pixels.
+        """
+        tasks = [(self, number, Given(*image)) for number, image in enumerate(raw)]
+        if not tasks:
+            raise DataError("input: holds no images")
+        for arrays in map_blocks(_new_block, tasks):
+            sink.append(NEW, **arrays)
+
+
+def _new_block(task: tuple[HDSegEncoder, int, Given]) -> dict[str, np.ndarray]:
+    encoder, number, image = task
+    where = f"input: image {number}"
+    features, regions = np.asarray(image.features), np.asarray(image.superpixel_map).astype(np.int64)
+    size = int(features.shape[0]) if features.ndim == 2 else 0
+    if features.shape != (size, COLUMNS):
+        raise DataError(f"{where}: features has shape {features.shape}, expected (superpixels, {COLUMNS})")
+    _refuse_map(regions, size, f"{where}: superpixel_map")
+    block = {"unary": features.astype(np.float32), "edges": _edges(np.asarray(image.edges), size, f"{where}: edges")}
+    block["pairwise"] = pairwise_features(block["unary"], block["edges"], WIDTHS)
+    check_finite(block, where)
+    return block | unlabelled(regions) | {"unary": _stored(block["unary"], encoder.precision, where)}
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
+    """The encoder of a feature store of this reader."""
+    check_version(meta["features_version"])
+    return HDSegEncoder(meta["precision"])
 
 
 def open(options: Mapping[str, Any]) -> HDSeg:
@@ -107,6 +172,8 @@ def open(options: Mapping[str, Any]) -> HDSeg:
 
 def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
     """Arrays of one block."""
+    import h5py
+
     reader, split, number = task
     path = reader.root / FILES[split]
     try:
@@ -124,10 +191,7 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
     map_path = reader.root / MAPS[split] / f"{number:06d}.png"
     regions = _image(map_path, f"superpixel map of image {number:06d}").astype(np.int64)
     size = len(block["labels"])
-    if regions.ndim != 2 or set(np.unique(regions)) != set(range(size)):
-        raise DataError(
-            f"{map_path}: ids {regions.min()}..{regions.max()}; expected every one of 0..{size - 1} to occur"
-        )
+    _refuse_map(regions, size, str(map_path))
     if reader.pictures:
         mask_path = reader.root / MASKS / _mask_name(annotation, split, where)
         mask = _image(mask_path, f"mask of image {number:06d}")
@@ -167,20 +231,33 @@ def _fields(file: h5py.File, index: str, path: Path) -> dict[str, np.ndarray]:
     expect("labels", (labels.size,), (size,))
     if not np.isin(labels, (0, 1)).all():
         raise DataError(f"{path}: field labels_{index} holds values other than 0 and 1")
-    edges = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0).reshape(-1, 2)
-    if len(edges) and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
-        raise DataError(f"{path}: field edge_structure_{index}: expected pairs of different ids in 0..{size - 1}")
     return {
         "unary": unary.astype(np.float32),
-        "edges": edges.astype(np.int32),
+        "edges": _edges(edges, size, f"{path}: field edge_structure_{index}"),
         "labels": labels.ravel().astype(np.uint8),
     }
+
+
+def _edges(edges: np.ndarray, size: int, where: str) -> np.ndarray:
+    """Pairs a < b, sorted, each once: int32 (E, 2)."""
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise DataError(f"{where} has shape {edges.shape}, expected (edges, 2)")
+    edges = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0).reshape(-1, 2)
+    if len(edges) and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
+        raise DataError(f"{where}: expected pairs of different ids in 0..{size - 1}")
+    return edges.astype(np.int32)
+
+
+def _refuse_map(regions: np.ndarray, size: int, where: str) -> None:
+    if regions.ndim != 2 or set(np.unique(regions)) != set(range(size)):
+        found = f"ids {regions.min()}..{regions.max()}" if regions.size else "no ids"
+        raise DataError(f"{where}: {found}; expected a map (H, W) in which every one of 0..{size - 1} occurs")
 
 
 def _text(file: h5py.File, field: str, path: Path) -> str:
     """A string field, however it is wrapped (scalar or array of one, bytes or str)."""
     if field not in file:
-        raise DataError(f"{path}: field {field} is missing; without the HDSeg archive say dataset.pictures=false")
+        raise DataError(f"{path}: field {field} is missing; without the HDSeg archive set dataset.pictures=false")
     value = np.asarray(file[field][()]).ravel()[0]
     return value.decode() if isinstance(value, bytes) else str(value)
 
@@ -198,8 +275,10 @@ def _mask_name(annotation: str, split: str, where: str) -> str:
 
 def _image(path: Path, what: str, mode: str | None = None) -> np.ndarray:
     """Pixels of an image file; DataError naming it."""
+    from PIL import Image, UnidentifiedImageError
+
     if not path.is_file():
-        hint = "" if "map" in what else "; without the HDSeg archive say dataset.pictures=false"
+        hint = "" if "map" in what else "; without the HDSeg archive set dataset.pictures=false"
         raise DataError(f"{path}: missing ({what}){hint}")
     try:
         with Image.open(path) as image:

@@ -1,5 +1,7 @@
-"""The default data: 147 training and 60 test scenes composed by `horse_scenes` from pictures that scikit-image ships.
-Needs no download and no network. Scene i of a split does not depend on how many scenes are asked for."""
+"""The default data: 147 training and 60 test scenes composed by `vision.horse_scenes` from pictures that scikit-image
+ships, without any download. Scene i of a split does not depend on how many scenes are asked for.
+
+New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes."""
 
 from __future__ import annotations
 
@@ -8,8 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stages.datasets import MapBlocks, Report, Sink
-from stages.datasets.vision.horse_scenes import FILES, compose, folder
-from stages.datasets.vision.pictures import FEATURES_VERSION, FeatureOptions, Picture, featurize_pictures
+from stages.datasets.vision.pictures import (
+    FEATURES_VERSION,
+    FeatureOptions,
+    Picture,
+    featurize_pictures,
+    picture_encoder,
+)
+from stages.datasets.vision.shipped_pictures import FILES, folder
 
 
 @dataclass(frozen=True)
@@ -36,10 +44,15 @@ class HorsesSample:
         return featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report)
 
 
+encoder = picture_encoder
+
+
 def open(options: Mapping[str, Any]) -> HorsesSample:
     """Reader for the options `n_train`, `n_test`, `seed` and the fields of `FeatureOptions`."""
     return HorsesSample(**FeatureOptions.taken_from(options, also=("n_train", "n_test", "seed")))
 
 
 def _scene(item: tuple[int, int, int]) -> Picture:
+    from stages.datasets.vision.horse_scenes import compose
+
     return compose(*item)

@@ -3,7 +3,9 @@
 Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publisher's file) or ``ocr_letters.npz``
 (the same in arrays), or one of these files; ``size`` small (one fold trains, the rest tests) or large (the other way
 round); ``fold`` (0). Every pixel that is ink is an attribute of its letter; with 128 pixels, 26 letters and the
-biases d = 4,082 (DESIGN 2.7).
+biases d = 26 (128 + 3) + 26^2 = 4,082.
+
+New input for `encoder`: words, each an array (letters, 128) or (letters, 16, 8) of 0 and 1.
 """
 
 from __future__ import annotations
@@ -17,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.text.attributes import Rows, write_blocks
-from stages.problems.chain.features import BIASES
-from stages.problems.chain.metrics import encode_names
+from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets.text.sequences import write_blocks
+from stages.datasets.text.vocabulary import Rows
 
 PIXELS = 16 * 8
 LETTERS = [chr(ord("a") + k) for k in range(26)]
@@ -50,6 +51,9 @@ class Ocr:
         return {"file": self.file.name, "bytes": self.file.stat().st_size}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        from stages.problems.chain.features import BIASES
+        from stages.problems.chain.metrics import encode_names
+
         words = read_npz(self.file) if self.file.suffix == ".npz" else read_letter_data(self.file)
         folds = np.unique(words.fold)
         if self.fold not in folds:
@@ -64,8 +68,7 @@ class Ocr:
         for split, mask in (("train", chosen == (self.size == "small")), ("test", chosen != (self.size == "small"))):
             letters = np.repeat(mask, np.diff(words.start))
             start = np.concatenate([[0], np.cumsum(np.diff(words.start)[mask])])
-            ink = words.pixels[letters] > 0
-            rows = Rows(ink.sum(axis=1), np.nonzero(ink)[1])
+            rows = _ink(words.pixels[letters])
             write_blocks(sink, report, split, start, words.letter[letters], rows, attributes)
             count[split] = int(mask.sum())
         return {
@@ -76,6 +79,41 @@ class Ocr:
             "n_test": count["test"],
             "label_names": LETTERS,
         }
+
+
+def _ink(pixels: np.ndarray) -> Rows:
+    """Attributes of letters: their pixels > 0."""
+    ink = pixels > 0
+    return Rows(ink.sum(axis=1), np.nonzero(ink)[1])
+
+
+@dataclass(frozen=True)
+class OcrEncoder:
+    """Blocks of new words."""
+
+    attributes: int
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Words, each an array (letters, 128) or (letters, 16, 8) of 0 and 1 (ink)."""
+        pixels = []
+        for number, word in enumerate(raw):
+            word = np.asarray(word)
+            letters = word.reshape(len(word), -1) if word.ndim else word
+            if letters.ndim != 2 or not letters.size or letters.shape[1] != PIXELS:
+                raise DataError(f"input: word {number} has shape {word.shape}; expected (letters, {PIXELS})")
+            if not np.isin(letters, (0, 1)).all():
+                raise DataError(f"input: word {number} has a pixel that is neither 0 nor 1")
+            pixels.append(letters)
+        if not pixels:
+            raise DataError("input: holds no words")
+        start = np.cumsum([0, *(len(word) for word in pixels)], dtype=np.int64)
+        unknown = np.zeros(int(start[-1]), dtype=np.uint8)
+        write_blocks(sink, lambda *_: None, NEW, start, unknown, _ink(np.concatenate(pixels)), self.attributes)
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OcrEncoder:
+    """The encoder of a feature store of this reader."""
+    return OcrEncoder(int(meta["attributes"]))
 
 
 def open(options: Mapping[str, Any]) -> Ocr:

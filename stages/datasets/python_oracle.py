@@ -1,18 +1,32 @@
-"""A user's own oracle in Python as a data set: truths come from the object, which keeps its data itself."""
+"""A user's own oracle in Python as a data set: the object holds the data; the store gets truths and coordinates.
+
+No `encoder`: the input of a block is known to the object alone. To predict new inputs, let the class serve them as a split
+of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.problems.python_oracle import Oracle, load_oracle
+from stages.datasets import DataError, Encoder, MapBlocks, Report, Sink
 from stages.problems.user_code import oracle_source
+
+if TYPE_CHECKING:
+    from stages.problems.python_oracle import Oracle
 
 EVERY = 1000
 """Blocks between two reports."""
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> Encoder:
+    """None can be made; DataError says what to do instead."""
+    raise DataError(
+        f"python_oracle: {meta['oracle']} reads its inputs itself, so no features of new inputs can be made here; let the "
+        "class serve them as a split of its own (its argument `split`)"
+    )
 
 
 def open(options: Mapping[str, Any]) -> PythonOracleReader:
@@ -36,7 +50,9 @@ class PythonOracleReader:
             raise DataError(f"dataset.oracle: {error}") from error
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Both splits, each block asked once for what the solver relies on."""
+        """Both splits; checks once, on every block, what the solver relies on."""
+        from stages.problems.python_oracle import load_oracle
+
         d = 0
         for split in ("train", "test"):
             try:
@@ -56,7 +72,7 @@ class PythonOracleReader:
 
 
 def _block(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
-    """Truth and coordinates of a block; DataError where they cannot be."""
+    """Truth and coordinates of a block; DataError where they are unusable."""
     where = f"{type(oracle).__name__}: {split} block {i}"
     truth, ids = np.asarray(oracle.truth(i)), oracle.coordinates(i)
     if truth.ndim != 1 or not truth.size or truth.min() < 0 or truth.max() >= oracle.labels:

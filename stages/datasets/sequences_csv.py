@@ -3,10 +3,11 @@
 Options: ``file`` and ``test_file``, one token a line and an empty line after each sequence; ``template``, a CRF++
 template file: then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at
 column 0 of the token before and column 1 of this one; ``B`` alone is allowed, transitions are always there). Without
-``template`` the lines are CRFsuite's: ``label<TAB>attribute<TAB>attribute:value...``, with ``\\:`` and ``\\\\`` for a
-colon and a backslash in names. ``min_count`` (1): attributes met less often in training are dropped, like those that
-only test has. ``unseen_labels``: a label that training never has is an ``error`` (default), or is ``count``-ed as a
-wrong prediction.
+``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes met less often in training are
+dropped, like those that only test has. ``unseen_labels``: a label that training never has is an ``error`` (default), or
+is ``count``-ed as a wrong prediction.
+
+New input for `encoder`: sequences in the form of the training file, as `text.sequences.TextEncoder` describes.
 """
 
 from __future__ import annotations
@@ -17,22 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.text.attributes import (
-    Rows,
-    Table,
-    Template,
-    expand,
-    number_rows,
-    read_lines,
-    read_table,
-    write_splits,
-)
+from stages.datasets.text.crfsuite import number_attributes
+from stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
+from stages.datasets.text.tables import Table, read_lines, read_table
+from stages.datasets.text.templates import Template, expand
 
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
-LAST_COLON = re.compile(r"(?<!\\)(?:\\\\)*:(?=[^:]*$)")
 
 
 @dataclass(frozen=True)
@@ -55,19 +47,25 @@ class Sequences:
         train, test = read_table(self.file, **form), read_table(self.test_file, **form)
         if self.template is None:
             labels = [row[0] for row in train.rows], [row[0] for row in test.rows]
-            *parts, kept = number_attributes(train, test, self.min_count)
+            attributes = number_attributes(train, test, self.min_count)
+            text = line_facts(attributes)
         else:
             width = same_width(train, test)
             templates = read_template(self.template, width - 1)
             rows = train.rows + test.rows
             columns = [[row[column] for row in rows] for column in range(width - 1)]
-            *parts, kept = expand(train, test, columns, templates, min_count=self.min_count, one_pad=False)
+            attributes = expand(train, test, columns, templates, min_count=self.min_count, one_pad=False)
             labels = [row[-1] for row in train.rows], [row[-1] for row in test.rows]
-        return write_splits(sink, report, train, test, labels, (parts[0], parts[1]), kept, unseen=self.unseen_labels)
+            text = template_facts(templates, columns=width - 1, lower=[], one_pad=False)
+        facts = write_splits(sink, report, train, test, labels, attributes, unseen=self.unseen_labels)
+        return {**facts, "text": {**text, "min_count": self.min_count}}
+
+
+encoder = text_encoder
 
 
 def same_width(train: Table, test: Table) -> int:
-    """Number of columns of both files; DataError if it is not one number, or leaves no column besides the label."""
+    """Number of columns of both files; DataError if they differ, or there is none besides the label."""
     width = len(train.rows[0])
     if width < 2:
         raise DataError(f"{train.file}: line {train.line[0]}: one column only; expected features and then the label")
@@ -96,40 +94,6 @@ def read_template(file: Path, columns: int) -> list[Template]:
     if not templates:
         raise DataError(f"{file}: no U template")
     return templates
-
-
-def number_attributes(train: Table, test: Table, min_count: int) -> tuple[Rows, Rows, int]:
-    """Attribute rows of CRFsuite lines, and the number of attributes; DataError names file and line."""
-    vocabulary: dict[str, int] = {}
-    ids: list[int] = []
-    values: list[float] = []
-    counts: list[int] = []
-    for table in (train, test):
-        for row, line in zip(table.rows, table.line, strict=True):
-            if not row[0]:
-                raise DataError(f"{table.file}: line {line}: no label before the first tab")
-            fields = [field for field in row[1:] if field]
-            for field in fields:
-                name, value = parse_attribute(field, table.file, int(line))
-                ids.append(vocabulary.setdefault(name, len(vocabulary)))
-                values.append(value)
-            counts.append(len(fields))
-    return number_rows(
-        np.array(ids, dtype=np.int64), np.array(counts, dtype=np.int64), len(train.rows), min_count, np.array(values)
-    )
-
-
-def parse_attribute(field: str, file: Path, line: int) -> tuple[str, float]:
-    """Name and value (1 where none is written) of ``name`` or ``name:value``."""
-    colon = LAST_COLON.search(field)
-    name, text = (field[: colon.end() - 1], field[colon.end() :]) if colon else (field, "1")
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not np.isfinite(value):
-        raise DataError(f"{file}: line {line}: {field!r}: expected a finite number after the colon")
-    return re.sub(r"\\(.)", r"\1", name), value
 
 
 def open(options: Mapping[str, Any]) -> Sequences:

@@ -2,6 +2,8 @@
 
 Options: ``root``, a folder with the publisher's ``zip.train`` and ``zip.test`` (each also as ``.gz``: a digit and 256 grey
 values in [-1, 1] a line) or ``usps.npz`` (the same in arrays, in thousandths). No bias: d = 10 * 256 = 2,560.
+
+New input for `encoder`: grey values in [-1, 1], (n, 256) or (n, 16, 16).
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 
 PIXELS, DIGITS = 16 * 16, 10
 SPLITS = ("train", "test")
@@ -42,6 +44,25 @@ class Usps:
             counts[f"n_{split}"] = int(digits.size)
             report(k + 1, len(SPLITS), "splits")
         return {"classes": DIGITS, "d": DIGITS * PIXELS, **counts}
+
+
+class UspsEncoder:
+    """Blocks of new images."""
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Grey values in [-1, 1], (n, 256) or (n, 16, 16)."""
+        images = np.asarray(raw)
+        flat = images.reshape(len(images), -1) if images.ndim else images
+        if flat.ndim != 2 or not flat.size or flat.shape[1] != PIXELS:
+            raise DataError(f"input: expected {PIXELS} grey values an image, got an array of shape {images.shape}")
+        _refuse_grey("input", "image", 0, flat)
+        sink.put(NEW, "x", flat.astype(np.float32))
+        sink.put(NEW, "labels", np.zeros(len(flat), dtype=np.uint8))
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> UspsEncoder:
+    """The encoder of a feature store of this reader."""
+    return UspsEncoder()
 
 
 def open(options: Mapping[str, Any]) -> Usps:
@@ -76,14 +97,18 @@ def read_text(file: Path) -> Images:
 
 
 def _checked(file: Path, row: str, first: int, values: np.ndarray, digits: np.ndarray) -> Images:
-    """The images, unless one is none; `row` is what errors call an image, counted from `first`."""
+    """The images; DataError if one is unusable, which calls it a `row` and counts from `first`."""
     if values.ndim != 2 or values.shape[1] != PIXELS or digits.shape != values.shape[:1] or not digits.size:
         got = f"{values.shape} and {digits.shape}"
         raise DataError(f"{file}: expected a digit and {PIXELS} grey values a {row}, got arrays of {got}")
-    for bad, what in (
-        (~np.isin(digits, np.arange(DIGITS)), f"has a digit that is not one of 0..{DIGITS - 1}"),
-        (~(np.abs(values) <= 1.0).all(axis=1), "has a grey value outside [-1, 1]"),
-    ):
-        if bad.any():
-            raise DataError(f"{file}: {row} {int(np.argmax(bad)) + first} {what}")
+    wrong = ~np.isin(digits, np.arange(DIGITS))
+    if wrong.any():
+        raise DataError(f"{file}: {row} {int(np.argmax(wrong)) + first} has a digit that is not one of 0..{DIGITS - 1}")
+    _refuse_grey(file, row, first, values)
     return values.astype(np.float32), digits.astype(np.uint8)
+
+
+def _refuse_grey(file: Path | str, row: str, first: int, values: np.ndarray) -> None:
+    bad = ~(np.abs(values) <= 1.0).all(axis=1)
+    if bad.any():
+        raise DataError(f"{file}: {row} {int(np.argmax(bad)) + first} has a grey value outside [-1, 1]")

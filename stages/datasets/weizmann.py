@@ -1,13 +1,15 @@
 """Weizmann horses (Borenstein and Ullman, ECCV 2002): 328 photographs with hand-made masks.
 
 `dataset.root` holds one of: `weizmann_horses_160.npz` (decoded, longer side 160 pixels), the folders `rgb` and
-`figure_ground` (and `gray`) of the publisher, or these in one .tar file. From the originals the same pixels are made as
-the .npz holds: masks set the size, photographs are reduced by Lanczos, masks by a box filter and a threshold.
+`figure_ground` (and `gray`) of the publisher, or these in one .tar file. The originals give the same pixels as the .npz:
+masks set the size, photographs are reduced by Lanczos, masks by a box filter and a threshold.
 
 The split is fixed: names in sorted order are permuted by `numpy.random.default_rng(2004).permutation`;
-photographs that are byte-identical (horse006 = horse018, horse240 = horse274) are
-drawn together, at the place of the first of them; the first 147 train, the other 181 test. A pair that would straddle
-the border goes to test, and the next single photograph takes its place. `dataset.seed` does not change the split."""
+byte-identical photographs (horse006 = horse018, horse240 = horse274) are drawn
+together, at the place of the first of them; the first 147 train, the other 181 test. A pair that would straddle
+the border goes to test, and the next single photograph takes its place. `dataset.seed` does not change the split.
+
+New input for `encoder`: pictures whose longer side is about 160 pixels, as `vision.pictures.PictureEncoder` describes."""
 
 from __future__ import annotations
 
@@ -20,10 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
 
 from stages.datasets import DataError, MapBlocks, Report, Sink
-from stages.datasets.vision.pictures import FEATURES_VERSION, FeatureOptions, Load, Picture, featurize_pictures
+from stages.datasets.vision.pictures import (
+    FEATURES_VERSION,
+    FeatureOptions,
+    Load,
+    Picture,
+    featurize_pictures,
+    picture_encoder,
+)
 
 SPLIT_SEED = 2004
 TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
@@ -68,6 +76,9 @@ class Weizmann:
         return meta | {"images": images}
 
 
+encoder = picture_encoder
+
+
 def open(options: Mapping[str, Any]) -> Weizmann:
     """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed` and the fields of `FeatureOptions`."""
     given = FeatureOptions.taken_from(options, also=("root", "n_train", "n_test", "seed"))
@@ -94,7 +105,7 @@ def split(names: list[str], n_train: int) -> tuple[list[str], list[str]]:
 
 
 def _find(root: Path) -> Path:
-    """What `root` holds: the .npz, else the folder, else the .tar."""
+    """The .npz in `root`, else the folder, else the .tar."""
     if not root.is_dir():
         raise DataError(f"dataset.root={root}: no such folder; it should hold {NPZ}, {TAR} or rgb/ and figure_ground/")
     if (root / NPZ).is_file():
@@ -158,6 +169,8 @@ def _names(found: Path) -> list[str]:
 
 def _load_original(name: str, source: str) -> Picture:
     """One image of the publisher's layout, reduced to a longer side of 160 pixels."""
+    from PIL import Image, UnidentifiedImageError
+
     found = Path(source)
     folders = ("rgb", "figure_ground", "gray")
     if found.is_dir():

@@ -1,40 +1,50 @@
-"""The structures: one file each, all behind `protocol.Problem`."""
+"""The structures, each a module or package of this one, all behind `protocol.Problem`.
+
+A structure's module offers
+
+* ``build(arrays, meta)``: the problem over the arrays of one split of a feature store;
+* ``derived(**block)``: what to store of a block besides its features (a Gram matrix, say), after checking them;
+* ``metrics(problem, arrays, predictions)``: the field's own measures, besides the task loss;
+* ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing.
+
+Modules without a ``build`` are no structures but serve them.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 from pkgutil import extend_path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+if TYPE_CHECKING:  # numba comes with it, which readers of raw data do without
+    import numpy as np
 
-from stages.problems.protocol import Problem
+    from stages.problems.protocol import Problem
 
 __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
 
-STRUCTURES = {
-    "chain": "stages.problems.chain",
-    "multiclass": "stages.problems.multiclass",
-    "python_oracle": "stages.problems.python_oracle",
-    "segmentation": "stages.problems.segmentation",
-}
 
-CALL_PYTHON = {"python_oracle"}
-"""Structures whose oracle is Python code: it holds the GIL, so threads do not run it side by side."""
+def structures() -> list[str]:
+    """Names of all structures, sorted; imports them."""
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return [name for name in names if hasattr(import_module(f"{__name__}.{name}"), "build")]
+
+
+def structure(name: str) -> ModuleType:
+    """The module of a structure; ValueError lists the known ones."""
+    if name in {module.name for module in pkgutil.iter_modules(__path__)}:
+        found = import_module(f"{__name__}.{name}")
+        if hasattr(found, "build"):
+            return found
+    raise ValueError(f"unknown structure {name!r}; known: {', '.join(structures())}")
 
 
 def calls_python(name: str) -> bool:
     """Whether the oracle of structure `name` is Python code."""
-    return name in CALL_PYTHON
-
-
-def structure(name: str) -> ModuleType:
-    """The module of a structure; ValueError lists those there are."""
-    if name not in STRUCTURES:
-        raise ValueError(f"unknown structure {name!r}; there are: {', '.join(sorted(STRUCTURES))}")
-    return import_module(STRUCTURES[name])
+    return bool(getattr(structure(name), "calls_python", False))
 
 
 def build(name: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Problem:

@@ -1,33 +1,45 @@
-"""Compiled drivers: functions over any problem, cached on disk, recompiled when a source they depend on is edited."""
+"""Compiled drivers: functions over any problem, cached on disk, recompiled when a source they depend on changes."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from stages.problems.protocol import Problem
 
+ROOMS = ("problems", "solver")
+"""Packages of `stages` that compiled code comes from."""
+
 
 @functools.cache
 def sources_fingerprint(problem_class: type) -> str:
     """Hash of all sources that code compiled for a structure depends on.
 
-    numba's disk cache looks only at the file of the cached function; a driver that closes over this string is compiled
-    anew when any file it calls into was edited.
+    numba's disk cache checks only the file of the cached function. A driver that closes over this string is compiled anew
+    whenever a file that it may call into has changed: every file of `ROOMS`, in the repository and in folders on
+    PYTHONPATH that add parts, and those of the structure itself, wherever its class is defined.
     """
-    stages = Path(__file__).parents[1]
-    files = sorted(file for room in ("problems", "solver") for file in (stages / room).rglob("*.py"))
-    own = Path(inspect.getfile(problem_class))
     digest = hashlib.sha256()
-    for file in [*files, *([] if own in files else [own])]:
-        digest.update(
-            str(file.relative_to(stages) if file in files else file.name).encode() + b"\0" + file.read_bytes()
-        )
+    for name, file in sorted(_sources(problem_class).items()):
+        digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
+
+
+def _sources(problem_class: type) -> dict[str, Path]:
+    """The files, by names that do not depend on where the folders lie."""
+    folders = [Path(folder) for folder in sys.modules["stages"].__path__]
+    roots = {f"{number}/{room}": folder / room for number, folder in enumerate(folders) for room in ROOMS}
+    own = Path(inspect.getfile(problem_class))
+    package = (own.parent / "__init__.py").is_file()
+    if package and not any(own.is_relative_to(root) for root in roots.values()):
+        roots["own"] = own.parent
+    found = {f"{name}/{file.relative_to(root)}": file for name, root in roots.items() for file in root.rglob("*.py")}
+    return found if own in found.values() else {**found, own.name: own}
 
 
 def driver(build: Callable[[str], Any]) -> Callable[[Problem], Any]:

@@ -1,8 +1,8 @@
 """Moves between two labellings: what a structure may do faster than through dense local vectors.
 
-A pairwise move goes along m_i(y) - m_i(z), which touches few local coordinates where y and z agree. A structure may have
-methods of the names below, with `self` for P; for all others the functions go through `add`, `norm2`, `push` and `scores`.
-Both ways must agree to rounding (the contract suite sees to it).
+A pairwise step moves along m_i(y) - m_i(z), which touches few local coordinates where y and z agree. A structure may define
+methods with the names below (`self` in place of P); where it does not, the functions use `add`, `norm2`, `push` and
+`scores`. Both ways must agree up to rounding, which tests/problems/test_contract.py checks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stages.problems.protocol import PLAIN
 
 
 def _optional(default: Any) -> Any:
-    """The structure's own method of that name where it has one, else `default`; in Python and in compiled code alike."""
+    """A function that calls the structure's own method of that name if there is one, else `default`, compiled or not."""
     name = default.__name__
 
     @functools.wraps(default)
@@ -50,7 +50,7 @@ def pair_push(P, i, c, y, z, delta, w):
 
 @_optional
 def pair_move(P, i, c, y, z, delta, w):
-    """w += c B_i (m_i(y) - m_i(z)), whatever came before; delta (p_i,) is workspace."""
+    """w += c B_i (m_i(y) - m_i(z)), without a `pair_norm2` before; delta (p_i,) is workspace."""
     delta[:] = 0.0
     P.add(i, y, 1.0, delta)
     P.add(i, z, -1.0, delta)
@@ -67,7 +67,7 @@ def pair_follow(P, i, c, y, z, w, theta, delta):
 def score_labels(P, i, w, labels, slots, theta, found):
     """found[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 
-    What they have in common may count as anything that is the same for all: only differences of `found` matter.
+    Terms that all of them share may be left out or replaced by a common constant: only differences of `found` matter.
     """
     P.scores(i, w, theta)
     length = P.label_ptr[i + 1] - P.label_ptr[i]

@@ -1,9 +1,9 @@
-"""What a structure must offer, and how its ordinary methods become compiled code (DESIGN 2.1, 3.1).
+"""What a structure must offer, and how its ordinary methods become compiled code.
 
-A problem is a ``NamedTuple`` of arrays. The solver only ever calls the methods below, on local coordinates: block i's
-joint feature map is B_i m_i(y) with m_i(y) in R^{p_i}. Inside compiled code a call ``problem.scores(...)`` is forwarded to
-the class's own method by `numba.extending.overload_method`; outside it, and under ``NUMBA_DISABLE_JIT=1``, it is the plain
-Python method. Nothing else about a structure is known to the solver.
+A problem is a ``NamedTuple`` of arrays. The solver knows nothing of it but the methods below, on local coordinates: block
+i's joint feature map (phi(x_i, y) in LJ13, O16 and S15) is B_i m_i(y) with m_i(y) in R^{p_i}. Inside compiled code,
+`numba.extending.overload_method` forwards a call ``problem.scores(...)`` to the class's own method; outside it, and under
+``NUMBA_DISABLE_JIT=1``, it is the plain Python method.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True}
 """Options of compiled functions that allocate, or call back to Python."""
 
 PLAIN: dict[str, Any] = {**JIT, "_nrt": False}
-"""Options of those that do not, the methods of structures among them (but `scratch`): no reference counts, whose atomic
-updates took a fifth of a step. They may call functions with the options `JIT`."""
+"""Options of compiled functions that do neither, such as all methods of structures except `scratch`: without reference
+counts, whose atomic updates took a fifth of a step. They may call functions with the options `JIT`."""
 
 FAST: dict[str, Any] = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
-"""Options of pure reductions. Never ``fastmath=True``: it lets the compiler assume that inf and nan do not occur."""
+"""Options of pure reductions. Not ``fastmath=True``, which lets the compiler assume that inf and nan do not occur."""
 
 
 class Problem(Protocol):
@@ -82,9 +82,9 @@ class Problem(Protocol):
         """Task loss L_i(y) >= 0, zero at the truth."""
 
     def least_loss(self, i: int) -> float:
-        """A lower bound of L_i over all labellings but the truth: what a margin must reach at least; 0 if none is known.
+        """A lower bound of L_i over all labellings but the truth; 0 if none is known.
 
-        Never called from compiled code; only paths with `path.relative` need it, to reach lambda = 0.
+        Only paths with `path.relative` need it, to reach lambda = 0. Not called from compiled code.
         """
 
     def scratch(self) -> Any:
@@ -153,7 +153,7 @@ def dot(a, b):
 
 
 def frozen(array: np.ndarray, dtype: Any = None) -> np.ndarray:
-    """A C-contiguous, read-only view or copy of `array`: the one form in which problems hold arrays.
+    """A C-contiguous, read-only view or copy of `array`: the form in which problems hold arrays.
 
     Memory-mapped and in-memory features then have the same compiled type, and no kernel can write to the data.
     """

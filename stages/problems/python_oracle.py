@@ -1,9 +1,9 @@
-"""A user's own oracle in Python: any structure, at the price of a call back to Python for each oracle call (DESIGN 3.1).
+"""A user's own oracle in Python: any structure, at the price of a call back to Python for each oracle call.
 
-A user subclasses `Oracle` in a module of his own and names it as "module:Class"; every process makes an object of it for a
+Users subclass `Oracle` in a module of their own and name it as "module:Class". Every process makes an object of it for each
 split, and the compiled solver calls that object through numba's object mode (about 5 us a call). Local coordinates are
-the weights themselves, B_i = I and m_i(y) = phi(x_i, y); or, where a block touches few weights, those few: B_i is then
-the columns of I that `coordinates(i)` lists. Oracles hold the GIL as Python does: see `compute=processes|cluster`.
+the weights themselves: B_i = I and m_i(y) = phi(x_i, y). Where a block touches few weights, B_i holds only the columns of
+I that `coordinates(i)` lists. Oracles hold the GIL, so use `compute=processes` or `compute=cluster` for parallel calls.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from stages.problems.user_code import oracle_source, user_module
 
 
 class Oracle:
-    """What a user writes: the blocks of one split, and what the solver has to know of each.
+    """The blocks of one split, as a user describes them to the solver.
 
-    A subclass is made as ``Class(split, **arguments)``, split "train" or "test", once in each process (so it reads its data
-    itself); its methods may be called from several threads at once, must not keep `theta`, and answer the same
-    question always the same way: what is certified, repeated and resumed rests on that.
+    Each process makes its own object as ``Class(split, **arguments)``, split "train" or "test"; the object reads its data
+    itself. Several threads may call its methods at once. Methods must not keep `theta`, and must always give the same
+    answer to the same question: certificates and resuming rest on that.
 
     Attributes
     ----------
@@ -67,16 +67,16 @@ class Oracle:
         raise NotImplementedError
 
     def least_loss(self, i: int) -> float:
-        """A lower bound of L_i over all labellings but the truth; 0: none is known, and `path.relative` ends above 0."""
+        """A lower bound of L_i over all labellings but the truth; 0 if none is known: `path.relative` then ends above 0."""
         return 0.0
 
     def coordinates(self, i: int) -> Any:
-        """Numbers, each once, of the weights that block i can touch; None: all. One way for all blocks."""
+        """Indices, without repeats, of the weights that block i can touch; None for all weights, then for every block."""
         return None
 
 
 class PythonOracle(NamedTuple):
-    """n blocks whose structure is an `Oracle`; arrays only, so that it can be compiled for and shipped."""
+    """n blocks whose structure is an `Oracle`; arrays only, so that numba can compile for it and processes can share it."""
 
     n: int
     d: int
@@ -90,7 +90,7 @@ class PythonOracle(NamedTuple):
     ids: np.ndarray
     """int64, flat like local vectors: the weight of each local coordinate; (0,) where p_i = d, B_i = I"""
     spec: np.ndarray
-    """uint8: JSON of which object to call, made from it where there is none yet"""
+    """uint8: JSON that names the object to call; a process without that object makes it"""
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:
@@ -135,8 +135,10 @@ class PythonOracle(NamedTuple):
         return (np.empty(0),)
 
 
+calls_python = True
+
 CALL: dict[str, Any] = {"_nrt": True}
-"""Without nogil: callers have let go of the GIL, and object mode takes it back for the call."""
+"""Without nogil: callers have released the GIL, and object mode takes it back for the call."""
 
 
 @njit(**CALL)
@@ -181,9 +183,9 @@ def _loss(spec, i, y):
 
 
 def call(spec: np.ndarray, i: int, what: str, vector: Any, y: np.ndarray) -> float:
-    """One question to a user's object; its errors, and answers of the wrong shape, are told with the block.
+    """Call method `what` of a user's object; errors and answers of the wrong shape name the block.
 
-    `vector` is theta, or what features are written to; y is read, or written by the two oracles. Returns the loss.
+    `vector` is theta, or receives the features; y is read, or receives the answer of the two oracles. Returns the loss.
     """
     oracle = _object(spec.tobytes())
     try:
@@ -213,7 +215,7 @@ _making = threading.Lock()
 
 
 def _object(spec: bytes) -> Oracle:
-    """The object of this process that `spec` stands for; made at first use."""
+    """This process's object for `spec`; made at first use."""
     found = _objects.get(spec)
     if found is None:
         with _making:
@@ -245,8 +247,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
     """
     if oracle_source(meta["oracle"]) != meta["source"]:
         raise ValueError(
-            f"python_oracle: the code of {meta['oracle']} is not what the features were made with; a process that imported "
-            "it before it was edited, or another copy, has to be brought up to date"
+            f"python_oracle: the code of {meta['oracle']} is not what the features were made with; restart processes that "
+            "imported it before it was edited, and update other copies of it"
         )
     split = np.asarray(arrays["split"]).tobytes().decode()
     spec = {"oracle": meta["oracle"], "split": split, "arguments": dict(meta["arguments"])}
@@ -256,7 +258,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
     if (len(oracle), oracle.d) != (n, d):
         raise ValueError(
             f"python_oracle: {meta['oracle']} has {len(oracle)} blocks and d = {oracle.d} here, {n} and {d} in the "
-            "features; its data have changed, or are others on this machine"
+            "features; its data have changed, or differ on this machine"
         )
     local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
     return PythonOracle(
@@ -274,7 +276,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing needs to be stored besides what the reader writes."""
+    """Nothing is stored besides what the reader writes."""
     return {}
 
 

@@ -1,9 +1,9 @@
 """Eight doubles at a time, for loops over rows of so many columns that the compiler does not vectorise well.
 
-numba has no type for a SIMD vector, so this adds one: an LLVM ``<8 x double>``, which every processor knows in one, two or
-four registers. A loop over columns whose number is not known at compile time ends in scalar steps, and arrays that might
-overlap make it store what it sums; values of this type are never in memory. Where K >= 8 columns are not a multiple
-of eight, the last eight overlap those before: `columns`. With the JIT off the same functions work on NumPy arrays.
+numba has no type for a SIMD vector, so this adds one: an LLVM ``<8 x double>``, which processors hold in one, two or four
+registers. A loop over a number of columns unknown at compile time ends in scalar steps, and if arrays might overlap it
+stores its sums at every step; values of this type stay in registers. If K >= 8 is no multiple of eight, the last eight
+columns overlap those before: see `columns`. With the JIT off the same functions work on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stages.problems.protocol import PLAIN
 
 WIDTH = 8
 GROUP = 4 * WIDTH
-"""Columns that loops take at a time: four of these fit in the registers beside what is added to them."""
+"""Columns that loops take at a time: four vectors, which fit in the registers together with what is added to them."""
 
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 

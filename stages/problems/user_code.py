@@ -1,4 +1,4 @@
-"""Code that users bring along, by the name ``module:Class``."""
+"""Users' own code, named as ``module:Class``."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from types import ModuleType
 
 @functools.cache
 def oracle_source(oracle: str) -> str:
-    """Hash of the file that ``module:Class`` is written in: what an oracle answers is part of what is computed."""
+    """Hash of the file that defines ``module:Class``: part of the features' key, since results depend on the oracle."""
     file = inspect.getsourcefile(user_module(oracle))
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
 
 
 def user_module(oracle: str) -> ModuleType:
-    """The module of ``module:Class``; ValueError says how to make it importable."""
+    """Import the module of ``module:Class``; ValueError says how to make it importable."""
     name = oracle.partition(":")[0]
     try:
         return importlib.import_module(name)

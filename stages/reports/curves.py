@@ -13,14 +13,14 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from stages.reports.gap_trace import read_gap_trace
-from storage.places import Place
+from storage.backend import Location
 
 AXES = {"passes": "effective passes", "seconds": "seconds"}
 """What a gap is drawn over, and the label of that axis."""
 SMALLEST = 1e-16
 """Gaps are drawn on a logarithmic axis; those that rounding makes less than this are drawn here."""
 
-Runs = Sequence[tuple[str, str, int, Place]]
+Runs = Sequence[tuple[str, str, int, Location]]
 """(variant, lambda as the sweep names it, seed, run directory)"""
 Trace = Mapping[str, np.ndarray]
 """A gap trace, columns of `storage.layout.GAP_TRACE`"""

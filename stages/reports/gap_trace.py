@@ -14,16 +14,16 @@ from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.solver.objective import squared_norm
 from stages.solver.oracles import corners_at
+from storage.backend import Location
 from storage.files import aside, publish
 from storage.layout import GAP_TRACE, SNAPSHOTS, open_group, read_group, write_group
-from storage.places import Place
 
 Report = Callable[[int, int, str], None]
 
 
 def gap_trace(
     problem: Problem,
-    run_dir: Place,
+    run_dir: Location,
     *,
     spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
@@ -53,7 +53,7 @@ def gap_trace(
     return rows
 
 
-def read_gap_trace(run_dir: Place) -> dict[str, np.ndarray]:
+def read_gap_trace(run_dir: Location) -> dict[str, np.ndarray]:
     """The gap trace by column; FileNotFoundError if there is none."""
     if not (run_dir / "gap_trace.zarr").is_dir():
         raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots (snapshots.every_passes=1)")

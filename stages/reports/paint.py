@@ -14,8 +14,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from storage.backend import Location
 from storage.files import aside, publish
-from storage.places import Place
 
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
@@ -41,7 +41,7 @@ LOOK: Any = {
 
 
 @contextmanager
-def figure_in(target: Place, size: tuple[float, float], dpi: int = 130) -> Iterator[Figure]:
+def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> Iterator[Figure]:
     """A figure of `size` inches that is saved as the PNG file `target`, atomically, when the block ends without an error.
 
     Files of equal figures are equal bytes.

@@ -16,8 +16,8 @@ import pandas as pd
 
 from stages.reports.stored import read_numbers
 from stages.reports.tables import markdown
+from storage.backend import Location
 from storage.files import read_json
-from storage.places import Place
 
 SLOWER = {"1 ms": 1e-3, "20 ms": 20e-3}
 """How many seconds longer an oracle call takes."""
@@ -58,7 +58,7 @@ class PathRun(NamedTuple):
     """verify.json"""
 
 
-def read_prices(runs: Iterable[tuple[str, str, int, Place]]) -> tuple[list[Price], list[PathRun]]:
+def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Price], list[PathRun]]:
     """The prices of all solves at one lambda, and the paths."""
     solves, paths = [], []
     for variant, lam, _, place in runs:

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from storage.backend import Location
 from storage.features import Features
 from storage.layout import open_group
-from storage.places import Place
 from storage.results import read_path
 
 LARGE = ("weights", "block_gap", "support_", "label_offset")
 """How names of arrays of a path.zarr begin that grow with features, blocks or atoms."""
 
 
-def read_numbers(run_dir: Place) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, attributes) of a path.zarr: the arrays with one number a breakpoint or evaluated lambda, and the cells."""
     target = run_dir / "path.zarr"
     if not target.is_dir():
@@ -29,11 +29,11 @@ class StoredRun:
 
     Attributes
     ----------
-    place : Path or ObjectPlace
+    place : Path or UrlPath
         The run directory.
     """
 
-    def __init__(self, place: Place, features: Features):
+    def __init__(self, place: Location, features: Features):
         self.place, self.features = place, features
 
     @property

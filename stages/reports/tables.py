@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from storage.backend import Location
 from storage.files import aside, publish
-from storage.places import Place
 
 
-def write_csv(path: Place, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_csv(path: Location, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write all rows, atomically; a column is empty where a row has no such name, or None."""
     frame = pd.DataFrame(rows, dtype=object)  # numbers stay as they are: a column of int and None would become float
     frame.to_csv(aside(path), index=False, lineterminator="\r\n")

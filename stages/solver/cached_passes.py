@@ -21,7 +21,8 @@ from stages.solver.distances import no_distances, with_room
 from stages.solver.gaps import cached_driver
 from stages.solver.method import Boundary
 from stages.solver.objective import Certificate
-from stages.solver.options import BlockOptions, CacheOptions, Status, check
+from stages.solver.options import CachedPassOptions as CachedPassOptions
+from stages.solver.options import Status
 from stages.solver.sampling import PERMUTATION
 from stages.solver.steps import PAIRWISE
 from stages.solver.supports import drop_unused
@@ -31,44 +32,6 @@ MOST_CACHED_PASSES = 300
 
 FINISH_PASSES = 10
 """Cached passes between two exact passes of the finish."""
-
-
-@dataclass
-class AccelerationOptions:
-    """The group `solver.acceleration`."""
-
-    c: float = 0.036
-    """kappa = c sqrt(lambda Lambda), Lambda the data's own scale; see `methods.accelerated`."""
-    rounds: int = 2
-    """Moves of a block each time it is visited: between its own atoms after the first."""
-    cached_passes: int = 2
-    """Cached passes between two looks at their gap (and two recentrings)."""
-    inner_target: float = 0.55
-    """Cached passes end when their gap is below this share of the exact pass's; a lower one where kappa is large."""
-    skip_share: float = 0.07
-    """A block whose gap is below this share of the mean one sits out three visits."""
-    unused_passes: int = 15
-    """Labellings without weight not chosen for this many exact passes are dropped."""
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        for name in ("c", "rounds", "cached_passes", "inner_target", "unused_passes"):
-            check(f"solver.acceleration.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
-        check("solver.acceleration.skip_share", self.skip_share, self.skip_share >= 0, "a number >= 0")
-
-
-@dataclass
-class CachedPassOptions(BlockOptions):
-    """The options of both methods."""
-
-    cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
-    acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        super().check()
-        check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
-        self.acceleration.check()
 
 
 @dataclass

@@ -27,6 +27,7 @@ class Status(StrEnum):
 
 SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
 CACHES = ("none", "gap")
+AVERAGES = ("none", "weighted")
 KINDS = ("regpath", "heuristic", "grid", "single")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
@@ -96,6 +97,80 @@ class BlockOptions(MethodOptions):
         check_one_of("solver.step", self.step, steps())
         self.cache.check()
         check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
+
+
+@dataclass
+class BcfwOptions(BlockOptions):
+    """The choices of O16 and LJ13."""
+
+    sampler: str = "gap"
+    degree: float = 1.0
+    """Gap sampling draws block i with probability proportional to g_i ** degree; greedy is `max_gap`."""
+    refresh_every: int = 10
+    """Effective passes between exact gap passes; 0: only to confirm convergence."""
+    batch_size: int = 1
+    """Blocks drawn at a time, whose oracles are called at the same w, side by side (`minibatch`)."""
+    batch_step: bool = False
+    """One batch Frank-Wolfe step over all blocks after each exact gap pass (LJ13 Alg. 2)."""
+    averaging: str = "none"
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        check_one_of("solver.sampler", self.sampler, SAMPLERS)
+        check_one_of("solver.averaging", self.averaging, AVERAGES)
+        check("solver.batch_size", self.batch_size, self.batch_size >= 1, "an integer >= 1")
+        if self.batch_step:
+            check("solver.averaging", self.averaging, self.averaging == "none", "none, for batch_step=true")
+        check("solver.degree", self.degree, self.degree > 0, "a number > 0")
+        check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
+
+
+@dataclass
+class AccelerationOptions:
+    """The group `solver.acceleration`."""
+
+    c: float = 0.036
+    """kappa = c sqrt(lambda Lambda), Lambda the data's own scale; see `methods.accelerated`."""
+    rounds: int = 2
+    """Moves of a block each time it is visited: between its own atoms after the first."""
+    cached_passes: int = 2
+    """Cached passes between two looks at their gap (and two recentrings)."""
+    inner_target: float = 0.55
+    """Cached passes end when their gap is below this share of the exact pass's; a lower one where kappa is large."""
+    skip_share: float = 0.07
+    """A block whose gap is below this share of the mean one sits out three visits."""
+    unused_passes: int = 15
+    """Labellings without weight not chosen for this many exact passes are dropped."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        for name in ("c", "rounds", "cached_passes", "inner_target", "unused_passes"):
+            check(f"solver.acceleration.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
+        check("solver.acceleration.skip_share", self.skip_share, self.skip_share >= 0, "a number >= 0")
+
+
+@dataclass
+class CachedPassOptions(BlockOptions):
+    """The options of `accelerated` and `multiplane_half`."""
+
+    cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
+    acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
+        self.acceleration.check()
+
+
+OPTIONS: dict[str, type[MethodOptions]] = {
+    "bcfw": BcfwOptions,
+    "accelerated": CachedPassOptions,
+    "multiplane_half": CachedPassOptions,
+}
+"""By method, so that a configuration can be read without numba, which the methods' own files load. A method that is not here
+declares its `Options` in its file."""
 
 
 @dataclass

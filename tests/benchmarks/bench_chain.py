@@ -4,8 +4,8 @@
 
 The lower bound counts the doubles that must pass from the nearest cache through an adder: every weight of every
 attribute for the scores, every transition for Viterbi and twice for its copy into theta. The rate at which this core
-sums doubles that lie in its first-level cache is measured in the same run. Smallest CPU time of several repetitions:
-the machine may be shared.
+sums doubles that lie in its first-level cache is measured in the same run. The smallest CPU time of several
+repetitions counts, as the machine may be shared.
 """
 
 from __future__ import annotations

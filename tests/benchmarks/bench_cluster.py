@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_cluster.py [--blocks 2000] [--delay 0.02] [--workers 3] [--namespaces]
 
-The oracle sleeps, so the waiting is simulated and the figures do not depend on the number of cores; serial and spread
-passes are measured in one run. Each worker is a process with a port of its own; with --namespaces (as root, with iproute2)
-each is in a network namespace of its own too, behind a bridge, and talks to the scheduler over it.
+The oracle sleeps, so the waiting is simulated and the figures do not depend on the number of cores; passes here and on the
+workers are measured in one run. Each worker is a process with its own port; with --namespaces (as root, with iproute2) each
+is also in its own network namespace, behind a bridge, and talks to the scheduler over it.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Gapwise beside python-crfsuite on the same attributes: seconds of training and scores on test, in one run.
+"""Gapwise beside python-crfsuite on the same attributes: training time and test scores, measured in one run.
 
     pip install -e ".[bench]"
     python tests/benchmarks/bench_crfsuite.py [folder of the data sets] [--tasks ocr_small ocr_large conll]
 
 CRFsuite gets the ids that the readers compute, biases included, as attribute strings, and trains by L-BFGS with c2 = 1
 and its other defaults. Its objective is the sum of negative log-likelihoods + c2 ||w||^2, ours lambda/2 ||w||^2 + the
-mean hinge: c2 = 1 corresponds to lambda = 2/n. It does what it always does about weights, namely one for every pair of
-attribute and label that training shows, where we have one for every pair.
+mean hinge: c2 = 1 corresponds to lambda = 2/n. By default it has a weight for every pair of
+attribute and label that occurs in training; we have one for every pair.
 
-Seconds are those of training alone: neither reading nor featurizing, nor loading compiled code. "prepare" is what each
-side needs before: handing CRFsuite its items, the Gram matrices for us. One core each; a training shorter than a
-few seconds is repeated, and the run with the least CPU time counts. One of ours that reaches its limit of CPU seconds
-is stopped where it is, and its gap says how far it came. Neither lambda nor c2 is tuned.
+Seconds are those of training alone, without reading, featurizing or loading compiled code. "prepare" is what each side needs
+before: CRFsuite its items, we the Gram matrices. One core each; training that takes less than a few seconds is
+repeated, and the run with the least CPU time counts. One of ours that reaches its limit of CPU seconds is stopped, and
+its gap says how far it got. Neither lambda nor c2 is tuned.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a mini-batch costs in oracle calls, and what it saves in waiting.
+"""Mini-batches: their cost in oracle calls, and the waiting they save.
 
     python tests/benchmarks/bench_minibatch.py calls FEATURES --lambdas 0.01 1/n
     python tests/benchmarks/bench_minibatch.py waiting

@@ -1,10 +1,10 @@
 """What a step of segmentation costs: ``python tests/benchmarks/bench_segmentation.py [--images N] [--codes]``.
 
 Synthetic images of the shape of HorseSeg (about 147 superpixels and 400 edges, 1969 + 100 features). Prints CPU
-microseconds a step of every part on one core: medians over the repeats, each a pass over all images in a fresh random
-order, so that features come from memory and not from cache, as in training; a part is the difference of two passes that
-end after it and before it. Then how near scores come to what the memory allows, and the cut against PyMaxflow's
-vectorised interface on the same graphs, alternating in the same run. With --codes unary rows are uint8.
+microseconds per step of each part on one core: medians over repeats, each a pass over all images in a fresh random
+order, so that features come from memory and not from cache, as in training. A part is the difference of two passes, one that
+ends after it and one that ends before it. Then: how near scores come to the memory bandwidth, and the cut against
+PyMaxflow's vectorised interface on the same graphs, alternating in the same run. With --codes unary rows are uint8.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def main() -> None:
     print(f"timed at the weights after {PASSES} passes of FW steps, lambda = 1e-3, gap {gap:.3f}")
 
     def per_step(parts: int, move: int) -> float:
-        """Median CPU microseconds a step over repeated passes from the same state."""
+        """Median CPU microseconds per step over repeated passes from the same state."""
         times = []
         for order in orders:
             state = mu.copy(), ell.copy(), fixed.copy(), w.copy(), sink.copy()

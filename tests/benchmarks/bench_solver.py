@@ -1,4 +1,4 @@
-"""What a pass of the real solver costs: `python tests/benchmarks/bench_solver.py FEATURES [--passes 8]`.
+"""The cost of a pass of the real solver: `python tests/benchmarks/bench_solver.py FEATURES [--passes 8]`.
 
 FEATURES is a feature store (``runs/features/<dataset>-<key>``). For each preset: CPU milliseconds of n visits at
 lambda = 1/n, the first pass apart (it visits the blocks in order); then the exact gap pass, alone and on two threads, and

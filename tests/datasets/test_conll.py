@@ -11,7 +11,7 @@ from memory_sink import problems
 
 from stages.datasets import DataError, open_dataset
 from stages.datasets.conll import TEMPLATES, WORD
-from stages.datasets.text.attributes import read_table
+from stages.datasets.text.tables import read_table
 from stages.problems.chain import metrics
 
 TRAIN = ["the DT B-NP", "cat NN I-NP", "sat VB B-VP", "", "The DT B-NP", "cat NN I-NP", "ran VB B-VP", "",

@@ -7,6 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
@@ -110,6 +111,26 @@ def u8_store(release, tmp_path) -> Path:
     return tmp_path / "store"
 
 
+@pytest.mark.parametrize("precision", ["f32", "u8"])
+def test_hdseg__new_images_are_encoded_as_featurized(release, tmp_path, precision):
+    options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": precision}
+    feature_map, stored = made(options, tmp_path)
+    with h5py.File(release / hdseg.FILES["test"]) as file:
+        images = [
+            (np.array(file[f"features_{k:06d}"]), np.array(file[f"edge_structure_{k:06d}"]), np.array(Image.open(path)))
+            for k, path in enumerate(sorted((release / hdseg.MAPS["test"]).glob("*.png")))
+        ]
+    check_same_bits(feature_map.encode(images), stored, pictures=True)
+    features, edges, regions = images[0]
+    for image, message in (
+        ((features[:, :9], edges, regions), r"features has shape \(6, 9\)"),
+        ((features, edges + 1, regions), "edges: expected pairs of different ids in 0..5"),
+        ((features, edges, regions[:6]), "superpixel_map: ids 0..2; expected a map"),
+    ):
+        with pytest.raises(DataError, match=f"^input: image 0: {message}"):
+            feature_map.encode([image])
+
+
 def test_hdseg__u8_is_off_by_at_most_half_a_code(release, u8_store):
     exact, stored = read(reader(release))[0].arrays("train"), open_features(u8_store).arrays("train")
     assert (stored["unary"].dtype, stored["unary_scale"].tolist()) == (np.uint8, [1 / 255])
@@ -119,9 +140,11 @@ def test_hdseg__u8_is_off_by_at_most_half_a_code(release, u8_store):
 
 
 def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
-    """Opened as written: neither copied nor scanned, and of one mind about what the codes stand for."""
+    """Opened as written, neither copied nor scanned; derived arrays and kernels agree on the scale of the codes."""
     mapped = open_features(u8_store)
-    monkeypatch.setattr("stages.problems.segmentation.check_features", lambda *_: pytest.fail("read the features"))
+    monkeypatch.setattr(
+        "stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
+    )
     monkeypatch.setattr("stages.featurize.open_features", lambda _: mapped)
     arrays = mapped.arrays("train")
     monkeypatch.setattr(mapped, "arrays", lambda split: arrays)
@@ -194,7 +217,7 @@ def test_hdseg__names_file_and_field_of_what_is_wrong(release, field, value, mes
 def test_hdseg__names_a_superpixel_map_that_is_missing_or_does_not_fit(release):
     path = release / hdseg.MAPS["train"] / "000002.png"
     save(path, np.zeros((12, 16), np.uint8))
-    with pytest.raises(DataError, match=r"000002\.png: ids 0\.\.0; expected every one of 0\.\.5"):
+    with pytest.raises(DataError, match=r"000002\.png: ids 0\.\.0; expected a map .* every one of 0\.\.5"):
         read(reader(release))
     path.unlink()
     with pytest.raises(DataError, match=r"000002\.png: missing \(superpixel map"):

@@ -12,8 +12,9 @@ import pytest
 from memory_sink import MemorySink, problems, read
 
 from stages.datasets import DataError, open_dataset
-from stages.datasets.vision import horse_scenes
-from stages.datasets.vision.horse_scenes import FILES, compose, posed_horse
+from stages.datasets.vision import shipped_pictures
+from stages.datasets.vision.horse_scenes import compose, posed_horse
+from stages.datasets.vision.shipped_pictures import FILES
 
 TINY = {"n_train": 3, "n_test": 8, "superpixels": 40, "colour_words": 8, "sift_words": 12}
 
@@ -34,7 +35,7 @@ def test_scenes__use_only_pictures_inside_the_wheel():
 
 def test_shipped__names_a_picture_that_is_missing():
     with pytest.raises(DataError, match=r"no_such_horse\.png: missing"):
-        horse_scenes.shipped("no_such_horse.png")
+        shipped_pictures.shipped("no_such_horse.png")
 
 
 def test_compose__is_a_function_of_its_arguments():

@@ -20,9 +20,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from equality import MEASURED
 
 from storage.files import read_json
 from storage.results import read_path
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("GAPWISE_DVC") == "full"
@@ -31,7 +34,6 @@ SMALL = [
     *("dataset.n_train=8", "dataset.n_test=3", "dataset.superpixels=40", "dataset.colour_words=16"),
     *("dataset.sift_words=16", "dataset.colour_samples=50", "dataset.sift_samples=50"),
 ]
-MEASURED = {"seconds", "timestamp_ms"}
 
 
 @dataclass

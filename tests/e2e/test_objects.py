@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 from configs import composed
 from equality import assert_same_path
+from locations import files_of
 
 from pipeline.config.settings import CONF
 from pipeline.run import run
+from storage.backend import Location, UrlPath, location
 from storage.files import read_json
-from storage.places import ObjectPlace, Place, place
 from storage.results import read_path
+
+pytestmark = pytest.mark.slow
 
 WORDS = [
     *("dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt", "tracking=none"),
@@ -45,11 +48,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def here(data: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> Place:
+def here(data: Path, root: str, monkeypatch: pytest.MonkeyPatch) -> Location:
     """Run in this process; the run's place."""
     monkeypatch.chdir(data)
     assert run(composed(*WORDS, f"run.root={root}")) == 0
-    return the_run(place(root))
+    return the_run(location(root))
 
 
 def start(data: Path, root: str) -> subprocess.Popen[str]:
@@ -58,25 +61,25 @@ def start(data: Path, root: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, cwd=data, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def the_run(root: Place) -> Place:
+def the_run(root: Location) -> Location:
     (found,) = root.glob("sequences_csv-*")
     return found
 
 
-def generation(root: ObjectPlace) -> int:
+def generation(root: UrlPath) -> int:
     runs = list(root.glob("sequences_csv-*"))
     head = runs[0] / "state" / "HEAD.json" if runs else None
     return int(read_json(head)["generation"]) if head is not None and head.is_file() else 0
 
 
 @pytest.fixture(scope="module")
-def local(data: Path) -> Place:
+def local(data: Path) -> Location:
     """The undisturbed run on this machine's disk."""
     with pytest.MonkeyPatch.context() as patch:
         return here(data, str(data / "runs"), patch)
 
 
-def assert_same_results(a: Place, b: Place) -> None:
+def assert_same_results(a: Location, b: Location) -> None:
     assert_same_path(a, b)
     assert read_path(a / "path.zarr")[0]["lambda"].size > 5
     for name in ("metrics.json", "verify.json"):
@@ -85,21 +88,21 @@ def assert_same_results(a: Place, b: Place) -> None:
     assert figures[0] == figures[1]
 
 
-def test_memory__gives_the_bits_of_a_disk(local: Place, data: Path, cache: Path, capsys, monkeypatch) -> None:
+def test_memory__gives_the_bits_of_a_disk(local: Location, data: Path, cache: Path, capsys, monkeypatch) -> None:
     run_dir = here(data, "memory://e2e/runs", monkeypatch)
     assert capsys.readouterr().out.splitlines()[-1] == f"run: {run_dir}"
     assert_same_results(local, run_dir)
     (attempt,) = (run_dir / "attempts").iterdir()
     assert "stage solve" in (attempt / "pipeline.log").read_text()
     assert sorted(file.name for file in (attempt / ".hydra").iterdir()) == ["config.yaml"]
-    before = run_dir.parent.files()
+    before = files_of(run_dir.parent)
     assert here(data, "memory://e2e/runs", monkeypatch) == run_dir  # complete: at once, and nothing is touched
-    assert run_dir.parent.files() == before
+    assert files_of(run_dir.parent) == before
     assert not [path for path in data.iterdir() if path.name not in ("runs", "train.txt")]
 
 
-def test_s3__killed_in_the_middle_gives_the_bits_of_a_disk(local: Place, data: Path, s3: str, cache: Path) -> None:
-    root = ObjectPlace(f"{s3}/e2e/runs")
+def test_s3__killed_in_the_middle_gives_the_bits_of_a_disk(local: Location, data: Path, s3: str, cache: Path) -> None:
+    root = UrlPath(f"{s3}/e2e/runs")
     process, reached = start(data, str(root)), 0
     for _ in range(2):
         end = time.monotonic() + 200

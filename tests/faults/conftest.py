@@ -22,11 +22,6 @@ from real_runs import Bench, Calm, Place, ended, wait_for
 _found: dict[str, list[str]] = {}
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "fault(name): the row of tests/support/faults_table.py that a test stands for")
-    config.addinivalue_line("markers", "long: only with --faults=full")
-
-
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Without --faults=full, leave out what only that tries."""
     if config.getoption("--faults") != "full":
@@ -53,8 +48,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def found_table(found: dict[str, list[str]]) -> str:
-    """The README's rows with a column of what a session found: how many tests held."""
-    lines = ["| what happens | what comes of it | found |", "|---|---|---|"]
+    """The rows of storage/README.md, with a column for what this session found: how many tests held."""
+    lines = ["| what happens | outcome | found |", "|---|---|---|"]
     for name, (what, outcome) in FAULTS.items():
         results = found.get(name, [])
         counts = [f"{results.count(result)} {result}" for result in dict.fromkeys(results)]

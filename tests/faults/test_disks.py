@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, long
 
+pytestmark = pytest.mark.slow
+
 FLIPS = {"short": 2, "full": 40}
 SMALL = 3000
 """Bytes to which a file may grow under the quota: less than a feature array, more than a line of the log."""
@@ -269,7 +271,7 @@ def test_path__damaged_before_verify_is_made_again(
 ) -> None:
     place = copy(solved)
     HARMS[harm](largest(place.run / "path.zarr"))
-    goes_on(place, calm, "not what stage solve left there; it is done again")
+    goes_on(place, calm, "changed since stage solve wrote it; the stage runs again")
 
 
 @pytest.mark.fault("result")

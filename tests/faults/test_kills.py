@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, kill, wait_for
 
-from pipeline.stage_graph import GRAPH
+from pipeline.stage_graph import flow
+
+pytestmark = pytest.mark.slow
 
 KILLS = {"short": 6, "full": 85}
 KILLS_IN_COMMITS = {"short": 3, "full": 15}
@@ -28,7 +30,7 @@ def stage_of(place: Place) -> str:
     if not manifests:
         return "start"
     done = json.loads(manifests[0].read_text())["stages"]
-    return next((name for name in GRAPH if name not in done), "result")
+    return next((name for name in flow() if name not in done), "result")
 
 
 @pytest.mark.fault("kill")

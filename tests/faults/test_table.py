@@ -1,4 +1,4 @@
-"""The README tells what the suite sees, no more and no less."""
+"""storage/README.md says what the suite sees, no more and no less."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_readme__has_the_table_of_the_suite() -> None:
-    assert markdown() in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert markdown() in (ROOT / "storage" / "README.md").read_text(encoding="utf-8")
 
 
 def test_table__has_a_test_for_every_row() -> None:

@@ -24,6 +24,8 @@ from stages.parallel import Spread
 from stages.problems.protocol import Problem
 from stages.solver.gaps import ExactGaps, exact_gaps
 
+pytestmark = pytest.mark.slow
+
 N = 90
 CALLS = {"n": N, "delay": 0.01}
 
@@ -146,7 +148,7 @@ def test_cluster__without_workers_waits_and_then_says_so(
         with caplog.at_level(logging.WARNING):
             assert same_bits(gap_pass(problem, spread), expected)
         assert "no worker is left" in caplog.text
-        assert "a worker has come" in caplog.text
+        assert "a worker has joined" in caplog.text
         lonely.kill(1)
         compute.cluster.options.wait_seconds = 1.0
         with pytest.raises(WorkerError, match=r"no worker at tcp://.* for 1 s .*dask worker tcp://"):

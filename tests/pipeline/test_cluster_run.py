@@ -15,6 +15,8 @@ import pytest
 import zarr
 from workers import ROOT, Site, site
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
-from workers import die, die_once, square
+from workers import ROOT, die, die_once, square
 
 from pipeline.compute.local import WINDOW, Compute
 from pipeline.config.run_options import ComputeOptions
@@ -85,7 +89,7 @@ def test_processes__are_replaced_when_one_dies(tmp_path: Path) -> None:
         items = [(str(tmp_path / "died"), k) for k in range(5)]
         assert list(compute.map_blocks(die_once, items)) == [0, 1, 2, 3, 4]
         assert (tmp_path / "died").exists()
-        with pytest.raises(RuntimeError, match="died twice"):
+        with pytest.raises(RuntimeError, match="died 3 times"):
             list(compute.map_blocks(die, range(2)))
 
 
@@ -142,3 +146,45 @@ def test_processes__that_came_up_while_the_pool_broke_are_ended() -> None:
         assert late.exitcode == -signal.SIGKILL
         assert compute.map_tasks(square, [4]) == [16]
         assert compute._process_pool() is not pool
+
+
+def slow(folder: str) -> None:
+    """Leave a file, then take a while."""
+    (Path(folder) / uuid.uuid4().hex).touch()
+    time.sleep(0.5)
+
+
+def test_stop__ends_map_tasks_in_the_middle(tmp_path: Path) -> None:
+    stop = Stop()
+    with Compute(ComputeOptions("processes", 1), stop) as compute:
+        compute.map_tasks(square, [1])
+        threading.Timer(0.2, stop.request).start()
+        with pytest.raises(Interrupted):
+            compute.map_tasks(slow, [str(tmp_path)] * 40)
+    assert len(list(tmp_path.iterdir())) < 40
+
+
+ORPHANS = """
+import time
+from workers import square
+from pipeline.compute.local import Compute
+from pipeline.config.run_options import ComputeOptions
+if __name__ == "__main__":
+    with Compute(ComputeOptions("processes", 2)) as compute:
+        compute.map_tasks(square, range(8))
+        print("up", flush=True)
+        time.sleep(600)
+"""
+
+
+def test_processes__end_with_a_main_process_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "main.py"
+    script.write_text(ORPHANS)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])}
+    with subprocess.Popen([sys.executable, str(script)], env=env, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.kill()
+    assert len(children) >= 2
+    assert not psutil.wait_procs(children, timeout=60)[1]

@@ -11,8 +11,10 @@ import pytest
 from configs import composed
 from omegaconf import OmegaConf
 
-from pipeline.config.run_options import ConfigError, RunOptions
+from pipeline.config.run_options import RunOptions
 from pipeline.config.settings import CONF, Settings, on_this_machine, read
+from pipeline.errors import ConfigError
+from pipeline.help import GROUPS, KEYS, comments
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent
@@ -71,8 +73,8 @@ def test_names__reach_their_fields() -> None:
     assert settings.solver.cache.nu == 0.5
 
 
-def test_key__knows_of_batches_and_is_what_it_was_without_them() -> None:
-    assert "batch_size" not in read(composed()).science["solver"]
+def test_key__knows_of_batches() -> None:
+    assert read(composed()).science["solver"]["batch_size"] == 1
     assert read(composed("solver.batch_size=4")).science["solver"]["batch_size"] == 4
 
 
@@ -135,6 +137,37 @@ def test_command__bad_configuration_is_one_line_and_exit_code_2(tmp_path: Path, 
     assert says in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_help__names_every_choice_and_explains_keys_without_hydra(tmp_path: Path) -> None:
+    command = [sys.executable, "-X", "importtime", "-m", "pipeline", "--help", "path.eps=1"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    lines = [line.strip("* ") for line in done.stdout.splitlines()]
+    for group in GROUPS:
+        for file in (CONF / group).glob("*.yaml"):
+            assert any(line.split(maxsplit=1)[:1] == [file.stem] and len(line.split()) > 1 for line in lines), file
+    assert "path.eps=0.1" in done.stdout
+    for name, keys in KEYS.items():
+        group = f"{name.split('/')[0]}." if "/" in name else ""
+        for key in keys:
+            assert any(line.startswith(f"{group}{key}=") and len(line.split()) > 1 for line in lines), key
+    imported = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in done.stderr.splitlines()}
+    assert not imported & {"hydra", "omegaconf", "numpy", "storage", "stages"}
+
+
+def test_help__shows_the_values_that_are_composed() -> None:
+    cfg = composed()
+    for name, keys in KEYS.items():
+        group = name.split("/")[0] if "/" in name else None
+        shown = {key: value for key, value, _ in comments(CONF / name)}
+        for key in keys:
+            if name.startswith("dataset/"):
+                continue  # the default data set has no root
+            raw = OmegaConf.create(f"x: {shown[key]}").x if "${" not in shown[key] else None
+            value = OmegaConf.select(cfg if group is None else cfg[group], key)
+            assert raw is None or raw == value, key
 
 
 def test_key__ignores_where_and_how_long_but_not_what() -> None:

@@ -16,9 +16,8 @@ from configs import composed
 from omegaconf import OmegaConf
 
 from pipeline.config.settings import read
-from pipeline.export import EXPORTS
 from pipeline.rundir import locked
-from pipeline.stage_graph import GRAPH
+from pipeline.stage_graph import flow
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python -m pipeline --config-dir . --config-name from_params run.until="
@@ -37,8 +36,9 @@ def outs(stage: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_stages__are_those_of_the_graph_in_its_order() -> None:
     stages = dvc_yaml()["stages"]
-    assert list(stages) == list(GRAPH) == list(EXPORTS)
-    assert {name: stage["cmd"] for name, stage in stages.items()} == {name: f"{COMMAND}{name}" for name in GRAPH}
+    assert list(stages) == list(flow())
+    assert all(stage.export is not None for stage in flow().values())
+    assert {name: stage["cmd"] for name, stage in stages.items()} == {name: f"{COMMAND}{name}" for name in flow()}
 
 
 def test_stages__need_those_before_them() -> None:
@@ -48,7 +48,7 @@ def test_stages__need_those_before_them() -> None:
         direct = {made[dep] for dep in stage.get("deps", [])}
         reached[name] = direct.union(*(reached[other] for other in direct))
         made |= dict.fromkeys(outs(stage), name)
-    names = list(GRAPH)
+    names = list(flow())
     assert [reached[name] for name in names] == [set(names[:k]) for k in range(len(names))]
 
 
@@ -101,7 +101,7 @@ def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
     done(run(tmp_path, "+experiment=regpath_horseseg"))
     (place,) = tmp_path.glob("runs/horses_sample-*")
     before = {file: file.stat().st_mtime_ns for file in place.rglob("*")}
-    for name in GRAPH:
+    for name in flow():
         assert done(run(tmp_path, f"run.until={name}", f"run.export={tmp_path / 'results'}")).endswith(f"{place}\n")
     assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
     assert len(list((tmp_path / "results").iterdir())) == 9

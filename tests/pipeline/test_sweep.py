@@ -134,6 +134,7 @@ def test_sweep__refuses_what_it_does_not_know(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", SWEEPS)
 def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
     given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1"]

@@ -20,6 +20,8 @@ from pipeline.compute.local import THREADS
 from pipeline.interrupt import Stop
 from pipeline.sweep.workers import Task, _cluster, last_error, run_tasks
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -1,4 +1,4 @@
-"""The contract suite: every structure against brute force over all labellings (DESIGN 2.1, 3.1)."""
+"""The contract suite: every structure against brute force over all labellings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segmentation beyond the contract suite: the score as DESIGN 5 writes it, losses, bad input, metrics."""
+"""Segmentation beyond the contract suite: the score written out plainly, losses, bad input, metrics."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tiny import all_labels, ragged, segmentation, segmentation_u8
 
-from stages.problems import segmentation as module
 from stages.problems.segmentation import build, derived, metrics
+from stages.problems.segmentation import segmentation as module
 
 
 def block(**changes):

@@ -72,6 +72,7 @@ def all_numbers() -> dict[str, list[float]]:
     return {case: [float(value) for value in values] for case, values in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="compares with the compiled code, which is switched off")
 def test_no_jit__gives_the_same_numbers() -> None:
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join([str(TESTS), str(TESTS.parents[1])])}

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from storage import files
-
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
@@ -23,4 +21,4 @@ def tmp_path() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def no_fsync(monkeypatch):
     """Nothing here loses power."""
-    monkeypatch.setattr(files.os, "fsync", lambda fd: None)
+    monkeypatch.setattr(os, "fsync", lambda fd: None)

@@ -52,7 +52,9 @@ def test_featurize__derives_from_shared_arrays(monkeypatch, tmp_path):
 def test_featurize__spares_opening_a_store_the_scan(monkeypatch, tmp_path):
     run(monkeypatch, tmp_path / "store", Pictures())
     assert open_features(tmp_path / "store").meta["checked"] is True
-    monkeypatch.setattr("stages.problems.segmentation.check_features", lambda *_: pytest.fail("read the features"))
+    monkeypatch.setattr(
+        "stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
+    )
     assert open_problem(tmp_path / "store", "train").n == 3
 
 

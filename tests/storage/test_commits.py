@@ -1,4 +1,4 @@
-"""Committed generations: what was committed is never lost, wherever a commit ends (DESIGN 3.2)."""
+"""Committed generations: what was committed is never lost, wherever a commit ends."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_commit__failing_in_an_array_file_keeps_the_committed_state(folder: Path
 def test_load__other_format_version_is_an_error(folder: Path) -> None:
     for file in folder.glob("*.json"):
         write_json(file, sealed({**read_json(file), "format_version": 99}))
-    with pytest.raises(StateError, match=r"format version 99, this program writes 2"):
+    with pytest.raises(StateError, match=r"format version 99, this program writes 3"):
         opened(folder).load()
 
 

@@ -1,4 +1,4 @@
-"""Committed generations that are damaged: the one before, or an error that says what to do (DESIGN 3.2)."""
+"""Committed generations that are damaged: the one before, or an error that says what to do."""
 
 from __future__ import annotations
 

@@ -7,12 +7,13 @@ import uuid
 
 import pytest
 from committed import assert_is, commit, opened
+from locations import files_of
 
-from storage import files
+from storage.backend import UrlPath, backend, remote
+from storage.backend.objects import ObjectBackend
 from storage.commits import StateError
 from storage.files import read_json, write_json
 from storage.integrity import sealed, unsealed
-from storage.places import ObjectPlace
 
 
 class Killed(BaseException):
@@ -20,26 +21,31 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def folder(cache) -> ObjectPlace:
+def folder(cache) -> UrlPath:
     """State with two generations, in memory."""
-    return two_generations(ObjectPlace(f"memory://commits/{uuid.uuid4().hex}"))
+    return two_generations(UrlPath(f"memory://commits/{uuid.uuid4().hex}"))
 
 
-def two_generations(folder: ObjectPlace) -> ObjectPlace:
+def two_generations(folder: UrlPath) -> UrlPath:
     store = opened(folder)
     commit(store, 1)
     commit(store, 2)
     return folder
 
 
-def names(folder: ObjectPlace, pattern: str) -> list[str]:
+def names(folder: UrlPath, pattern: str) -> list[str]:
     """Numbers and endings, without the writer's own part."""
     return [f"{path.name[:7]}.{path.name.rsplit('.', 1)[1]}" for path in folder.glob(pattern)]
 
 
-def damage(folder: ObjectPlace, group: str, what: str) -> None:
+def copy_tree(source: UrlPath, target: UrlPath) -> None:
+    for name, data in backend(source).read_all(source, files_of(source)):
+        (target / name).write_bytes(data)
+
+
+def damage(folder: UrlPath, group: str, what: str) -> None:
     (tree,) = folder.glob(f"{group}.*.zarr")
-    (chunk,) = (name for name in tree.files() if name.startswith("support_alpha/c/"))
+    (chunk,) = (name for name in files_of(tree) if name.startswith("support_alpha/c/"))
     if what == "gone":
         (tree / chunk).unlink()
     elif what == "truncated":
@@ -50,7 +56,7 @@ def damage(folder: ObjectPlace, group: str, what: str) -> None:
         (tree / chunk).write_bytes(bytes(data))
 
 
-def test_commit__round_trip_keeps_one_older_generation(objects: ObjectPlace) -> None:
+def test_commit__round_trip_keeps_one_older_generation(objects: UrlPath) -> None:
     folder = two_generations(objects)
     store = opened(folder)
     assert_is(store.load(), 2)
@@ -63,21 +69,21 @@ def test_commit__round_trip_keeps_one_older_generation(objects: ObjectPlace) -> 
 
 
 def test_load__on_s3_sees_a_damaged_object(s3: str, cache, caplog: pytest.LogCaptureFixture) -> None:
-    folder = two_generations(ObjectPlace(f"{s3}/damaged"))
+    folder = two_generations(UrlPath(f"{s3}/damaged"))
     damage(folder, "g000002", "flipped")
     with caplog.at_level(logging.WARNING, logger="gapwise.storage"):
         assert_is(opened(folder).load(), 1)
     assert "does not match its checksum" in caplog.text
 
 
-def test_commit__nothing_there_is_none(objects: ObjectPlace) -> None:
+def test_commit__nothing_there_is_none(objects: UrlPath) -> None:
     assert opened(objects / "state").load() is None
 
 
 @pytest.mark.parametrize("what", ["flipped", "truncated", "gone"])
 @pytest.mark.parametrize("group", ["g000002", "s000002"])
 def test_load__damaged_newest_falls_back_one_and_says_so(
-    folder: ObjectPlace, caplog: pytest.LogCaptureFixture, group: str, what: str
+    folder: UrlPath, caplog: pytest.LogCaptureFixture, group: str, what: str
 ) -> None:
     damage(folder, group, what)
     store = opened(folder)
@@ -90,7 +96,7 @@ def test_load__damaged_newest_falls_back_one_and_says_so(
 
 
 @pytest.mark.parametrize("how", ["missing", "empty"])
-def test_load__without_its_head_takes_the_newest_generation(folder: ObjectPlace, how: str) -> None:
+def test_load__without_its_head_takes_the_newest_generation(folder: UrlPath, how: str) -> None:
     if how == "missing":
         (folder / "HEAD.json").unlink()
     else:
@@ -101,13 +107,13 @@ def test_load__without_its_head_takes_the_newest_generation(folder: ObjectPlace,
     assert_is(opened(folder).load(), 3)
 
 
-def test_load__nothing_intact_is_an_error(folder: ObjectPlace) -> None:
+def test_load__nothing_intact_is_an_error(folder: UrlPath) -> None:
     damage(folder, "s000001", "flipped")
     with pytest.raises(StateError, match=r"no committed generation is intact.*s000001"):
         opened(folder).load()
 
 
-def test_load__other_configuration_is_an_error_that_lists_what_differs(folder: ObjectPlace) -> None:
+def test_load__other_configuration_is_an_error_that_lists_what_differs(folder: UrlPath) -> None:
     with pytest.raises(StateError, match="seed: 0 there, 7 here"):
         opened(folder, seed=7).load()
     head = folder / "HEAD.json"
@@ -117,16 +123,16 @@ def test_load__other_configuration_is_an_error_that_lists_what_differs(folder: O
 
 
 def test_commit__of_one_who_was_thought_dead_is_refused_and_spoils_nothing(
-    objects: ObjectPlace, monkeypatch: pytest.MonkeyPatch
+    objects: UrlPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes from the same generation: the first to move HEAD wins, whatever the other had written before."""
     folder = two_generations(objects)
     slow, quick = opened(folder), opened(folder)
     slow.load()
     quick.load()
-    monkeypatch.setattr(files, "_WRITER", "other")
+    monkeypatch.setattr(remote, "WRITER", "other")
     commit(quick, 3)
-    monkeypatch.setattr(files, "_WRITER", "mine")
+    monkeypatch.setattr(remote, "WRITER", "mine")
     for _ in range(2):
         with pytest.raises(StateError, match="another process has taken this run over"):
             commit(slow, 3)
@@ -138,18 +144,18 @@ def test_commit__of_one_who_was_thought_dead_is_refused_and_spoils_nothing(
     assert_is(opened(folder).load(), 4)
 
 
-def test_commit__of_two_first_ones_one_is_refused(objects: ObjectPlace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commit__of_two_first_ones_one_is_refused(objects: UrlPath, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = opened(objects), opened(objects)
     assert one.load() is None
     assert two.load() is None
     commit(one, 1)
-    monkeypatch.setattr(files, "_WRITER", "other")
+    monkeypatch.setattr(remote, "WRITER", "other")
     with pytest.raises(StateError, match="another process"):
         commit(two, 1)
     assert_is(opened(objects).load(), 1)
 
 
-def test_commit__refused_by_the_store_keeps_the_committed_state(folder: ObjectPlace, monkeypatch) -> None:
+def test_commit__refused_by_the_store_keeps_the_committed_state(folder: UrlPath, monkeypatch) -> None:
     store = opened(folder)
     store.load()
 
@@ -158,7 +164,7 @@ def test_commit__refused_by_the_store_keeps_the_committed_state(folder: ObjectPl
 
     for name in ("upload", "write_bytes"):
         with monkeypatch.context() as patch:
-            patch.setattr(ObjectPlace, name, refuse)
+            patch.setattr(ObjectBackend, name, refuse)
             with pytest.raises(OSError, match="access denied"):
                 commit(store, 3)
     assert_is(opened(folder).load(), 2)
@@ -171,7 +177,7 @@ def test_commit__refused_by_the_store_keeps_the_committed_state(folder: ObjectPl
 )
 def test_commit__killed_at_any_request_loses_nothing(cache, monkeypatch, committed: int, after: bool) -> None:
     """A commit dies before or after a request that changes something: one array is as good as another, all others."""
-    root = ObjectPlace(f"memory://killed-{after}-{committed}")
+    root = UrlPath(f"memory://killed-{after}-{committed}")
     store = opened(root / "template")
     for number in range(1, committed + 1):
         commit(store, number)
@@ -182,7 +188,7 @@ def test_commit__killed_at_any_request_loses_nothing(cache, monkeypatch, committ
     for point in points:
         folder = root / f"{point}"
         if committed:
-            root.fs.cp((root / "template").key, folder.key, recursive=True)
+            copy_tree(root / "template", folder)
         store = opened(folder)
         store.load()
         killed_at(monkeypatch, store, committed + 1, point, after)
@@ -193,7 +199,7 @@ def test_commit__killed_at_any_request_loses_nothing(cache, monkeypatch, committ
             assert_is(found, again.generation)
         else:
             assert found is None
-            assert folder.files() == []
+            assert files_of(folder) == []
         assert all(int(path.name[1:7]) <= again.generation for path in folder.glob("[gs]*"))
         if point % 3 == 0:
             commit(again, again.generation + 1)
@@ -218,16 +224,16 @@ def killed_at(monkeypatch, store, number: int, point: int | None, after: bool) -
 
         return call
 
-    upload = watched("upload", ObjectPlace.upload)
+    upload = watched("upload", ObjectBackend.upload)
 
-    def one_by_one(self, folder, names):
+    def one_by_one(self, where, folder, names):
         for name in names:
-            upload(self, folder, [name])
+            upload(self, where, folder, [name])
 
     with monkeypatch.context() as patch:
-        patch.setattr(ObjectPlace, "upload", one_by_one)
-        for name in ("write_bytes", "remove", "unlink"):
-            patch.setattr(ObjectPlace, name, watched(name, getattr(ObjectPlace, name)))
+        patch.setattr(ObjectBackend, "upload", one_by_one)
+        for name in ("write_bytes", "remove_all", "unlink"):
+            patch.setattr(ObjectBackend, name, watched(name, getattr(ObjectBackend, name)))
         if point is None:
             commit(store, number)
         else:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from storage import files
 from storage.features import Features, FeatureWriter, is_complete, open_features
 from storage.files import DamagedError, aside, read_json, write_json
 from storage.integrity import sealed
@@ -105,7 +105,7 @@ def test_writer__failing_at_its_end_leaves_nothing(tmp_path: Path, monkeypatch) 
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         write(tmp_path / "f")
     assert not any(tmp_path.iterdir())
@@ -126,7 +126,7 @@ def test_features__of_another_format_version_are_refused(tmp_path: Path) -> None
     write(tmp_path / "f")
     meta = tmp_path / "f" / "meta.json"
     write_json(meta, sealed({**read_json(meta), "format_version": 99}))
-    with pytest.raises(ValueError, match="format version 99, expected 2"):
+    with pytest.raises(ValueError, match="format version 99, expected 3"):
         Features(tmp_path / "f")
 
 

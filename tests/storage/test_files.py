@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from storage import files
 from storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
 
 
@@ -25,7 +25,7 @@ def test_write_json__keeps_the_old_value_when_it_is_killed(tmp_path: Path, monke
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, point, die)
+        patch.setattr(os, point, die)
         with pytest.raises(Killed):
             write_json(path, {"a": 2})
     assert read_json(path) == {"a": 1}
@@ -36,8 +36,8 @@ def test_write_json__keeps_the_old_value_when_it_is_killed(tmp_path: Path, monke
 def test_write_json__makes_the_name_durable_after_the_contents(tmp_path: Path, monkeypatch) -> None:
     events = []
     fsync, replace = os.fsync, os.replace
-    monkeypatch.setattr(files.os, "fsync", lambda fd: (events.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd)))
-    monkeypatch.setattr(files.os, "replace", lambda a, b: (events.append("replace"), replace(a, b)))
+    monkeypatch.setattr(os, "fsync", lambda fd: (events.append(os.readlink(f"/proc/self/fd/{fd}")), fsync(fd)))
+    monkeypatch.setattr(os, "replace", lambda a, b: (events.append("replace"), replace(a, b)))
     write_json(tmp_path / "value.json", [1])
     assert events == [str(tmp_path / ".tmp-value.json"), "replace", str(tmp_path)]
 
@@ -89,8 +89,8 @@ def test_publish__killed_at_any_rename_leaves_old_or_new(tmp_path: Path, monkeyp
             raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, "rename", dying)
-        patch.setattr(files.shutil, "rmtree", die)
+        patch.setattr(os, "rename", dying)
+        patch.setattr(shutil, "rmtree", die)
         with pytest.raises(Killed):
             publish(path)
     remove_leftovers(tmp_path)

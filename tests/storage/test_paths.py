@@ -9,35 +9,45 @@ import pytest
 import xarray
 from records import FEATURES, breakpoint_record
 
-from storage.layout import CELLS
+from storage.backend import Location, location
+from storage.layout import CELL_CERTIFICATES, CELLS
 from storage.paths import open_path
-from storage.places import Place, place
 from storage.results import stack, write_path
 
 LAMS = [0.8, 0.2, 0.4]  # as they were solved
-CELL_VALUES = {
+JUST_ABOVE = [float(np.nextafter(lam, np.inf)) for lam in (0.4, 0.2)]
+MIXED = {
     "cell_interval": np.array([-1, 0, 1, 2, 3]),
     "cell_low": np.array([5.0, 0.8, 0.4, 0.2, 0.0]),
     "cell_high": np.array([np.inf, 5.0, 0.8, 0.4, 0.2]),
     "cell_primal": np.array([[1.0, 0.0], [0.0, 0.5], [0.25, 0.5], [0.5, 0.5], [1.5, 0.0]]),
+    "cell_scale": np.full(5, np.inf),
     "cell_dual": np.full((5, 2), 0.5),
     "cell_inner": np.zeros(5),
     "cell_dual_inner": np.zeros(5),
 }
+"""Cells that mix the weights of two breakpoints."""
+STEPS = {
+    "cell_interval": np.array([0, 1, 2, 3]),
+    "cell_low": np.array([np.nextafter(0.8, np.inf), *JUST_ABOVE, 0.1]),
+    "cell_high": np.array([np.inf, np.nextafter(0.8, np.inf), *JUST_ABOVE]),
+    "cell_primal": np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]),
+    "cell_scale": np.array([1.6, np.inf, np.inf, np.inf]),
+}
+"""Cells where one breakpoint's weights hold down to the next one, and shrink above the first."""
 
 
-def written(folder: Place, rule: str, **attrs) -> list[np.ndarray]:
+def written(folder: Location, cells: dict[str, np.ndarray] | None) -> list[np.ndarray]:
     """A path over LAMS; their weights by falling lambda."""
     records = [breakpoint_record(k) | {"lambda": lam, "lambda_low": lam / 2} for k, lam in enumerate(LAMS)]
-    if rule != "two_sided":
+    if cells is None:
         records.sort(key=lambda r: -r["lambda"])
-    attrs = {"kind": "regpath", "rule": rule, "lam_top": 5.0, "hinge_at_zero": 2.0, **attrs}
-    write_path(folder / "path.zarr", [], stack(records), attrs, CELL_VALUES if rule == "two_sided" else None)
+    write_path(folder / "path.zarr", [], stack(records), {}, cells)
     return [r["weights"] for r in sorted(records, key=lambda r: -r["lambda"])]
 
 
-def test_two_sided__mixes_the_weights_of_both_ends(tmp_path: Path) -> None:
-    first, second, third = written(tmp_path, "two_sided")
+def test_weights_at__mixes_the_weights_of_both_ends(tmp_path: Path) -> None:
+    first, second, third = written(tmp_path, MIXED)
     path = open_path(tmp_path)
     assert isinstance(path, xarray.Dataset)
     assert path["lambda"].values.tolist() == [0.8, 0.4, 0.2]
@@ -51,34 +61,26 @@ def test_two_sided__mixes_the_weights_of_both_ends(tmp_path: Path) -> None:
         found = path.weights_at(lam)
         assert found.dims == ("feature",)
         np.testing.assert_allclose(found.values, expected, atol=1e-15)
-    assert {spec.name for spec in CELLS} <= set(path.data_vars)
+    assert {spec.name for spec in (*CELLS, *CELL_CERTIFICATES)} <= set(path.data_vars)
 
 
 def test_open_path__takes_a_url() -> None:
-    _, second, third = written(place("memory://paths/run"), "two_sided")
+    _, second, third = written(location("memory://paths/run"), MIXED)
     np.testing.assert_allclose(open_path("memory://paths/run").weights_at(0.3).values, 0.5 * second + 0.5 * third)
 
 
-def test_one_sided__keeps_the_weights_and_shrinks_above(tmp_path: Path) -> None:
-    first, second, third = written(tmp_path, "one_sided")
+def test_weights_at__keeps_weights_down_to_the_next_breakpoint_and_shrinks_them_above(tmp_path: Path) -> None:
+    first, second, third = written(tmp_path, STEPS)
     path = open_path(tmp_path)
-    np.testing.assert_array_equal(path.weights_at(0.8).values, first)
-    np.testing.assert_array_equal(path.weights_at(0.41).values, first)
-    np.testing.assert_array_equal(path.weights_at(0.4).values, second)
-    np.testing.assert_array_equal(path.weights_at(0.1).values, third)
-    assert not path.weights_at(5.0).values.any()
-    share = (2.0 - float(path["hinge"][0])) / (4.0 * float(path["norm2"][0]))
-    np.testing.assert_allclose(path.weights_at(4.0).values, min(share, 1.0) * first)
-
-
-def test_paper__scales_above(tmp_path: Path) -> None:
-    first, _, third = written(tmp_path, "paper")
-    np.testing.assert_allclose(open_path(tmp_path).weights_at(8.0).values, 0.1 * first)
-    np.testing.assert_array_equal(open_path(tmp_path).weights_at(0.15).values, third)
+    for lam, expected in ((0.8, first), (0.41, first), (0.4, second), (0.21, second), (0.2, third), (0.1, third)):
+        np.testing.assert_array_equal(path.weights_at(lam).values, expected)
+    for lam, share in ((0.9, 1.0), (1.6, 1.0), (3.2, 0.5), (16.0, 0.1)):
+        np.testing.assert_allclose(path.weights_at(lam).values, share * first)
+    assert not {spec.name for spec in CELL_CERTIFICATES} & set(path.data_vars)
 
 
 def test_weights_at__takes_several(tmp_path: Path) -> None:
-    written(tmp_path, "two_sided")
+    written(tmp_path, MIXED)
     found = open_path(tmp_path).weights_at([0.3, 2.0])
     assert found.dims == ("lambda", "feature")
     assert found.shape == (2, FEATURES)
@@ -86,16 +88,15 @@ def test_weights_at__takes_several(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[1].values, open_path(tmp_path).weights_at(2.0).values)
 
 
-@pytest.mark.parametrize("rule", ["one_sided", "paper"])
 @pytest.mark.parametrize("lam", [0.09, 0.0, -1.0, np.nan])
-def test_weights_at__says_where_the_path_ends(tmp_path: Path, rule: str, lam: float) -> None:
-    written(tmp_path, rule)
+def test_weights_at__says_where_the_path_ends(tmp_path: Path, lam: float) -> None:
+    written(tmp_path, STEPS)
     with pytest.raises(ValueError, match=r"expected lambda > 0 and >= 0\.1, where this path ends"):
         open_path(tmp_path).weights_at(lam)
 
 
 def test_weights_at__knows_only_the_lambdas_of_a_grid(tmp_path: Path) -> None:
-    first, *_ = written(tmp_path, "given", kind="grid")
+    first, *_ = written(tmp_path, None)
     np.testing.assert_array_equal(open_path(tmp_path).weights_at(0.8).values, first)
     with pytest.raises(ValueError, match=r"lambda 0\.5 was not solved; there are \[0\.8, 0\.4, 0\.2\]"):
         open_path(tmp_path).weights_at(0.5)

@@ -7,24 +7,24 @@ from typing import Any
 import numpy as np
 from records import breakpoint_record
 
+from storage.backend import Location
 from storage.commits import Commit, CommitStore
-from storage.layout import ArraySpec, open_group
-from storage.places import Place
+from storage.layout import SUPPORTS, ArraySpec, open_group
 from storage.results import stack
 
 STATE = (
-    ArraySpec("support_offset", ("block_edge",), "i8", "atoms of a block"),
-    ArraySpec("support_label", ("label",), "label", "labels of all atoms"),
+    *SUPPORTS,
+    ArraySpec("support_offset", ("block_edge",), "i8", "atoms of each block"),
     ArraySpec("block_gap", ("block",), "f8", "block gaps"),
-    ArraySpec("trace", ("row", "column"), "f8", "a table"),
+    ArraySpec("rows", ("row", "column"), "f8", "something with two dimensions"),
+    ArraySpec("counters", ("counter",), "i8", "counts"),
 )
-"""Of a made-up method."""
-
+"""Arrays of a method that there is not: storage takes any."""
 IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
 
 
 def state(number: int) -> dict[str, np.ndarray]:
-    """A state for each number, with the floats that text and rounding would spoil."""
+    """Arrays of STATE, other ones for each number, with floats that text and rounding would change."""
     rng = np.random.default_rng(number)
     arrays = {}
     for spec in STATE:
@@ -59,5 +59,5 @@ def assert_is(found: Commit | None, number: int) -> None:
         assert open_group(path)["lambda"][0] == breakpoint_record(k)["lambda"]
 
 
-def opened(folder: Place, **changes: Any) -> CommitStore:
+def opened(folder: Location, **changes: Any) -> CommitStore:
     return CommitStore(folder, {**IDENTITY, **changes})

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 
+from storage.backend import Location
 from storage.layout import MEASURES
-from storage.places import Place
 from storage.results import read_path, read_trace
 
 MEASURED = {"seconds", "timestamp_ms"}
 """Columns that a clock fills: all others are the same in every run."""
 
 
-def assert_same_path(run: Place, expected: Place) -> None:
+def assert_same_path(run: Location, expected: Location) -> None:
     """The path and the trace are the same bits; measures on test data too, where both runs have them."""
     (a, a_attrs), (b, b_attrs) = (read_path(at / "path.zarr") for at in (run, expected))
     assert a_attrs == b_attrs

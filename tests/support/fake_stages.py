@@ -90,7 +90,7 @@ def trace() -> dict[str, np.ndarray]:
     step = np.arange(rows)
     return {
         "breakpoint": step // 2, "lambda": 0.5 / (1 + step // 2), "passes": 1.0 + step, "oracle_calls": 5 * (step + 1),
-        "bcfw": 10 * step, "seconds": 0.1 * step, "timestamp_ms": 1_790_000_000_000 + 100 * step,
+        "steps": 10 * step, "seconds": 0.1 * step, "timestamp_ms": 1_790_000_000_000 + 100 * step,
         "gap": 1.0 / (1 + step), "dual": 0.1 * step, "primal": 0.2 * step,
     }  # fmt: skip
 
@@ -125,7 +125,7 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
     )
 
 
-def solve(problem: Any, solver: Any, path: Any, run_dir: Path, **ways: Any) -> str:
+def solve(problem: Any, options: Any, path: Any, run_dir: Path, **ways: Any) -> str:
     note(run_dir, "solve")
     if ways["seed"] == 13:
         raise ValueError("segmentation: block 7: unary is not finite")
@@ -193,7 +193,7 @@ def modules() -> dict[str, types.ModuleType]:
         "stages.reports.run_figures": {"draw": draw},
         "stages.datasets.horses_sample": {"open": lambda options: FakeReader()},
         "storage.features": {"open_features": Features, "Features": Features},
-        "storage.results": {"read_trace": lambda run_dir: trace()},
+        "storage.results": {"read_trace": lambda run: trace()},
     }
     made = {}
     for name, content in parts.items():

@@ -1,34 +1,10 @@
-"""A sink that keeps everything in memory, as the feature store would hand it back."""
+"""All features of a reader, in memory."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-import numpy as np
-
-from stages.problems import build, structure
+from stages.datasets import Blocks as MemorySink
+from stages.problems import build
 from stages.problems.protocol import Problem
-
-
-class MemorySink:
-    def __init__(self, structure_name: str):
-        self.derived = structure(structure_name).derived
-        self.blocks: dict[str, dict[str, list]] = defaultdict(lambda: defaultdict(list))
-        self.whole: dict[str, dict[str, np.ndarray]] = defaultdict(dict)
-
-    def append(self, split, **arrays):
-        for name, array in {**arrays, **self.derived(**{**self.whole[""], **arrays})}.items():
-            self.blocks[split][name].append(np.asarray(array))
-
-    def put(self, split, name, array):
-        self.whole[split][name] = np.asarray(array)
-
-    def arrays(self, split) -> dict[str, np.ndarray]:
-        result = {**self.whole[""], **self.whole[split]}
-        for name, parts in self.blocks[split].items():
-            result[name] = np.concatenate(parts)
-            result[f"{name}_ptr"] = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-        return result
 
 
 def read(reader) -> tuple[MemorySink, dict]:

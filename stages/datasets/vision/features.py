@@ -1,17 +1,14 @@
-"""Features of superpixels and of pairs of neighbours (DESIGN 5; O16 App. on HorseSeg): histograms of positions, colour
-words and SIFT words of a superpixel, its neighbours and its second-order neighbours, and chi-square similarities of
-neighbours' histograms. Words are 8-bit centres and descriptors are 8-bit too, so distances are exact integers and the
-nearest word is the same whatever the number of threads or the order of sums."""
+"""Features of superpixels and of pairs of neighbours (O16 appendix, HorseSeg): histograms of positions, colour words and
+SIFT words of a superpixel, its neighbours and its second-order neighbours, and chi-square similarities of neighbours'
+histograms. Words and descriptors have 8 bits, so distances are exact integers, and the nearest word does not depend on
+the number of threads or the order of sums."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import cv2
 import numpy as np
-from sklearn.cluster import MiniBatchKMeans
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from stages.datasets import DataError
 from stages.datasets.vision.superpixels import to_lab
@@ -57,6 +54,8 @@ def dense_sift(rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     -------
     position : int64 (P,), flat pixel index of each keypoint.   descriptor : uint8 (P, 128).
     """
+    import cv2
+
     cv2.setNumThreads(1)
     grey = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
     rows = np.arange(SIFT_STEP // 2, grey.shape[0], SIFT_STEP)
@@ -82,6 +81,9 @@ def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.
     ------
     DataError : fewer samples than words.
     """
+    from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     if len(samples) < count:
         raise DataError(
             f"dataset.{what}={count}: the training images give only {len(samples)} samples; ask for fewer words "

@@ -1,29 +1,17 @@
-"""Scenes with a horse, composed from the pictures inside scikit-image's wheel: the silhouette posed anew, coats and
-backgrounds from photographs and textures, distractors that wear coats, light, blur and noise. A scene is a function of
-(seed, split, number) alone. Colour and texture of a superpixel are ambiguous on purpose; that neighbours belong
-together is what the pairwise part of a model can learn."""
+"""Scenes with a horse, composed of pictures that scikit-image ships: the silhouette in a new pose, coats and backgrounds
+from photographs and textures, distractors in coats, light, blur and noise. A scene is a function of (seed, split, number)
+alone. Colour and texture of a single superpixel are ambiguous on purpose: the pairwise part of a model has to learn that
+neighbours belong together."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
-
 import cv2
 import numpy as np
-import skimage
-from PIL import Image
 
-from stages.datasets import DataError
 from stages.datasets.vision.pictures import Picture
+from stages.datasets.vision.shipped_pictures import FUR, PHOTOGRAPHS, TEXTURES, shipped, silhouette
 
 HEIGHT, WIDTH = 120, 160
-
-PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg", "camera.png")
-TEXTURES = ("grass.png", "gravel.png", "brick.png", "moon.png", "ihc.png")
-FUR = ("chelsea.png", (60, 20, 150, 110))
-"""A file and the box (left, top, right, bottom) in it that shows nothing but fur."""
-SILHOUETTE = "horse.png"
-FILES = tuple(sorted({*PHOTOGRAPHS, *TEXTURES, FUR[0], SILHOUETTE}))
 
 COATS = np.array([[120, 78, 48], [150, 92, 52], [96, 70, 52], [58, 48, 42], [128, 120, 112], [176, 148, 108]])
 """Bay, chestnut, dark bay, black, grey, palomino: RGB."""
@@ -33,28 +21,6 @@ GROUNDS = np.array([[96, 110, 60], [130, 118, 90], [112, 84, 58], [140, 136, 128
 
 SHARE = 0.42
 """Share of a coat that looks like ground, and of a ground that looks like a coat (in relief, not in colour)."""
-
-
-def folder() -> Path:
-    """Where scikit-image keeps the pictures it ships."""
-    return Path(skimage.__file__).parent / "data"
-
-
-@lru_cache(maxsize=len(FILES))
-def shipped(name: str) -> np.ndarray:
-    """One shipped picture as float32 (h, w, 3) RGB in 0..255 (never downloads; DataError if it is not there)."""
-    path = folder() / name
-    if not path.is_file():
-        raise DataError(f"{path}: missing; the installed scikit-image does not ship it")
-    return np.asarray(Image.open(path).convert("RGB"), dtype=np.float32)
-
-
-@lru_cache(maxsize=1)
-def silhouette() -> np.ndarray:
-    """The horse, cut to its bounding box: float32 (h, w), 1 inside."""
-    inside = shipped(SILHOUETTE)[..., 0] < 128
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-    return inside[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].astype(np.float32)
 
 
 def smooth_noise(rng: np.random.Generator, cell: float, *, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:

@@ -1,5 +1,5 @@
-"""From pictures with masks to blocks of the segmentation structure: the two passes every picture data set shares. The
-first learns the vocabularies on training pictures, the second writes all blocks; both go over pictures in parallel."""
+"""From pictures with masks to blocks of the segmentation structure, in two passes over the pictures, in parallel: the
+first learns the vocabularies on training pictures, the second writes all blocks. And new pictures, by these vocabularies."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, NamedTuple
 
-import cv2
 import numpy as np
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 from stages.datasets.vision.features import Words, dense_sift, learn_words, pairwise_features, unary_features
 from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
 
@@ -32,23 +31,23 @@ class Picture(NamedTuple):
 
 
 Load = Callable[[Any], Picture]
-"""Makes the picture of one item; a module-level function (or a partial of one), so that workers can be given it."""
+"""Makes the picture of one item; a module-level function or a partial of one, so that it can be sent to workers."""
 
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    """Sizes of what is computed from a picture (the options `superpixels`, `colour_words`, `sift_words`)."""
+    """How pictures become features: options that all picture readers have."""
 
     superpixels: int = 147
-    """Superpixels wanted an image."""
+    """Superpixels per image, about."""
     colour_words: int = 128
     sift_words: int = 512
     colour_samples: int = 300
-    """Pixels a training image gives to the colour vocabulary."""
+    """Pixels of each training image that the colour vocabulary is learned from."""
     sift_samples: int = 250
-    """Descriptors a training image gives to the SIFT vocabulary."""
+    """Descriptors of each training image that the SIFT vocabulary is learned from."""
     pairwise: bool = True
-    """False: no edges reach the model, for comparison with one of unary features alone (which are the same)."""
+    """False: no edges, a model of the same unary features alone, for comparison."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.pairwise, bool):
@@ -62,7 +61,7 @@ class FeatureOptions:
     @classmethod
     def taken_from(cls, options: Mapping[str, Any], also: Sequence[str]) -> dict[str, Any]:
         """Keyword arguments of a reader: its own options (those named in `also`) and `features`. Options that are
-        None keep their default; unknown ones are a ValueError that lists those there are."""
+        None keep their default; unknown ones are a ValueError that lists the known."""
         own = [f.name for f in fields(cls)]
         unknown = sorted(set(options) - {*own, *also, "name"})
         if unknown:
@@ -88,22 +87,27 @@ def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed
     )
 
 
-def _block(item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions) -> dict[str, np.ndarray]:
-    """Arrays of one block; with `item[0]` also the picture itself, for figures."""
+def _described(
+    rgb: np.ndarray, words: Words, superpixels: int, with_pairs: bool
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Superpixel map (H, W) of a picture, and its features and edges."""
+    import cv2
+
     cv2.setNumThreads(1)
-    shown, source = item
-    rgb, mask = load(source)
-    regions = segment(rgb, options.superpixels)
+    regions = segment(rgb, superpixels)
     edges = adjacency(regions)
     unary = unary_features(rgb, regions, edges, words)
-    if not options.pairwise:
+    if not with_pairs:
         edges = edges[:0]
-    arrays = {
-        "unary": unary,
-        "pairwise": pairwise_features(unary, edges, words.widths),
-        "edges": edges,
-        **tally(regions, mask),
-    }
+    return regions, {"unary": unary, "pairwise": pairwise_features(unary, edges, words.widths), "edges": edges}
+
+
+def _block(item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions) -> dict[str, np.ndarray]:
+    """Arrays of one block; if `item[0]`, with the picture itself, for figures."""
+    shown, source = item
+    rgb, mask = load(source)
+    regions, arrays = _described(rgb, words, options.superpixels, options.pairwise)
+    arrays |= tally(regions, mask)
     if shown:
         arrays |= {
             "superpixel_map": regions.ravel(),
@@ -120,7 +124,7 @@ NO_PICTURE = {
     "rgb": np.zeros((0, 3), np.uint8),
     "hw": np.zeros((0, 2), np.int32),
 }
-"""What a test block without a stored picture holds, so that all blocks of a split have the same arrays."""
+"""Arrays of a test block without a stored picture: all blocks of a split have the same arrays."""
 
 
 def featurize_pictures(
@@ -183,7 +187,77 @@ def featurize_pictures(
         "superpixels_mean": round(superpixels / len(tasks), 2),
         "histogram_widths": list(words.widths),
         "names": {"unary": unary_blocks(words.widths), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
+        "pictures": {
+            "superpixels": options.superpixels,
+            "pairwise": options.pairwise,
+            "features_version": FEATURES_VERSION,
+        },
     }
+
+
+@dataclass(frozen=True)
+class PictureEncoder:
+    """Blocks of new pictures, by the vocabularies and the facts under ``pictures`` of a feature store."""
+
+    words: Words
+    superpixels: int
+    pairwise: bool
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Pictures, each uint8 (H, W, 3), RGB, of about the size of the training pictures.
+
+        Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
+        those of pixels.
+        """
+        pictures = [_checked(number, picture) for number, picture in enumerate(raw)]
+        if not pictures:
+            raise DataError("input: holds no pictures")
+        work = partial(_new_block, encoder=self)
+        for number, arrays in enumerate(map_blocks(work, pictures)):
+            check_finite(arrays, f"input: picture {number}")
+            sink.append(NEW, **arrays)
+
+
+def _checked(number: int, picture: Any) -> np.ndarray:
+    picture = np.asarray(picture)
+    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
+        raise DataError(
+            f"input: picture {number} is {picture.dtype}{picture.shape}; expected uint8 (H, W, 3), RGB, at least 8 x 8"
+        )
+    return picture
+
+
+def _new_block(rgb: np.ndarray, encoder: PictureEncoder) -> dict[str, np.ndarray]:
+    regions, arrays = _described(rgb, encoder.words, encoder.superpixels, encoder.pairwise)
+    return arrays | unlabelled(regions)
+
+
+def unlabelled(regions: np.ndarray) -> dict[str, np.ndarray]:
+    """What a new block has besides features and edges: areas, labels 0 for the unknown truth, the superpixel map."""
+    counted = tally(regions, np.zeros(regions.shape, np.uint8))
+    return {
+        "labels": counted["labels"],
+        "area": counted["area"],
+        "superpixel_map": regions.astype(np.uint16).ravel(),
+        "hw": np.array([regions.shape], dtype=np.int32),
+    }
+
+
+def picture_encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PictureEncoder:
+    """The encoder of a feature store made by `featurize_pictures`."""
+    facts = meta["pictures"]
+    check_version(facts["features_version"])
+    words = Words(np.asarray(shared["colour_words"]), np.asarray(shared["sift_words"]))
+    return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]))
+
+
+def check_version(version: int) -> None:
+    """DataError unless this program computes the features of that version."""
+    if version != FEATURES_VERSION:
+        raise DataError(
+            f"these features are of version {version}, and this program computes version {FEATURES_VERSION}; featurize "
+            "and solve again, or encode with the program that made them"
+        )
 
 
 def unary_blocks(widths: Sequence[int]) -> list[str]:

@@ -1,16 +1,13 @@
-"""Pixels to a graph of superpixels (DESIGN 5): SLIC regions, which of them touch, and how many of their pixels are
-foreground. The bits depend on the picture alone: everything that enters a decision is an integer or is computed by
-one thread in one order."""
+"""Pixels to a graph of superpixels: SLIC regions, which of them touch, and how many of their pixels are foreground. The
+result depends on the picture alone, to the bit: every decision rests on integers, or on sums of one thread in one order."""
 
 from __future__ import annotations
 
-import cv2
 import numpy as np
-from skimage.segmentation import slic
 
 COMPACTNESS = 20.0
-"""SLIC's weight of distance against colour (CIELAB units). Of 5, 10 and 20 the one whose superpixels cross the masks of
-28 Weizmann photographs least, at about equal numbers of superpixels."""
+"""SLIC's weight of distance against colour (CIELAB units): of 5, 10 and 20 the one whose superpixels least cross the masks
+of 28 Weizmann photographs, at about equal numbers of superpixels."""
 
 ASKED_PER_GOT = 1.1
 """SLIC merges crumbs: it is asked for this many times the superpixels that are wanted."""
@@ -19,6 +16,8 @@ ASKED_PER_GOT = 1.1
 def to_lab(rgb: np.ndarray) -> np.ndarray:
     """8-bit CIELAB of an RGB picture, uint8 (H, W, 3) to uint8 (H, W, 3): integers, so nothing later depends on
     the order of floating-point sums."""
+    import cv2
+
     return cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2LAB)
 
 
@@ -34,6 +33,8 @@ def segment(rgb: np.ndarray, count: int) -> np.ndarray:
     -------
     uint16 (H, W), ids 0..S-1, each one connected region.
     """
+    from skimage.segmentation import slic
+
     lab = to_lab(rgb).astype(np.float64)
     lab[..., 0] *= 100.0 / 255.0
     spread = float(lab.max() - lab.min()) or 1.0  # slic scales values to [0, 1] first: undo it in the compactness

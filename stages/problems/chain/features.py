@@ -1,5 +1,4 @@
-"""Arrays of chains that are made when features are: biases as attributes, Gram matrices of tokens. Layouts as in
-`chain`."""
+"""Arrays of chains that featurize makes: biases as attributes, Gram matrices of tokens. Layouts as in `chain`."""
 
 from __future__ import annotations
 

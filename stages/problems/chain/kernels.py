@@ -1,7 +1,7 @@
 """Compiled kernels of chains: sparse scores, Viterbi, Gram norms, sparse updates. Layouts as in `chain`.
 
 Indices are unsigned: with signed ones the compiler must allow for negative, wrapping indices and does not vectorise
-(four times slower). Rows of K >= 8 labels are summed and compared eight labels at a time (`packed`).
+(four times slower). Rows of K >= 8 labels are summed and compared eight labels at a time (`stages.problems.simd`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Compiled kernels of chains for moves between two labellings and for few labellings (`pairs`); layouts as in `chain`."""
+"""Compiled kernels of chains for moves between two labellings and for few labellings; see
+`stages.problems.moves`, and `chain` for layouts."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def follow_pair(y, z, T, labels, gram, start, c, theta, work):
 
 @njit(**PLAIN)
 def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots, theta, found):
-    """found[k] <- the score of labels[slots[k]], up to what is the same for all; theta (T K,) is workspace.
+    """found[k] <- the score of labels[slots[k]], up to a constant that all share; theta (T K,) is workspace.
 
     A token that has one label in all of them counts as 0. Where they differ all labels are scored if there are few, eight
     side by side, else those that occur.

@@ -10,9 +10,9 @@ from numba import njit
 
 from stages.problems.protocol import FAST, JIT, PLAIN, dot
 
-# Scores take one row after the other: from memory, where the time goes, one stream is read faster than several at once
-# (40 us an image against 50 to 70 us for 2 to 8 rows an inner loop). A push finds its rows in the cache, and there four
-# share the loads and stores of w. Rows are slices of their own: indices with offsets compile to slower loops.
+# Scores take one row at a time: they wait for memory, and one stream reads faster than several at once (40 us an image
+# against 50 to 70 us for 2 to 8 rows per inner loop). A push finds its rows in the cache, where four rows share the loads
+# and stores of w. Rows are slices of their own: indices with offsets compile to slower loops.
 
 
 @njit(**FAST)

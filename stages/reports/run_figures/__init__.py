@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from stages.reports.paint import figure_in
 from stages.reports.stored import StoredRun
+from storage.backend import Location
 from storage.features import Features
-from storage.places import Place
 
 __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
 
@@ -30,12 +30,12 @@ class RunFigure(Protocol):
         """Draw `run` into the empty `figure`."""
 
 
-def draw(run_dir: Place, features: Features) -> list[Place]:
+def draw(run_dir: Location, features: Features) -> list[Location]:
     """Draw all figures that apply to the run in `run_dir` with its `features`.
 
     Returns
     -------
-    list of Path or ObjectPlace
+    list of Path or UrlPath
         The files in ``run_dir/figures``, each replaced atomically.
     """
     run, made = StoredRun(run_dir, features), []

@@ -10,7 +10,7 @@ from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from storage.places import Place
+from storage.backend import Location
 
 if TYPE_CHECKING:
     from stages.reports.curves import Runs
@@ -21,7 +21,7 @@ __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on
 class SweepFigure(Protocol):
     """What a file of this package holds."""
 
-    def make(self, runs: Runs, folder: Place) -> dict[str, Any]:
+    def make(self, runs: Runs, folder: Location) -> dict[str, Any]:
         """Draw the runs into ``folder/figures`` and say what they cost, see `compare`."""
 
 
@@ -30,14 +30,14 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def compare(name: str, runs: Runs, folder: Place) -> dict[str, Any]:
+def compare(name: str, runs: Runs, folder: Location) -> dict[str, Any]:
     """Draw the figure `name` of the runs into ``folder/figures``.
 
     Parameters
     ----------
     runs : sequence of (variant, lambda as the sweep names it, seed, run directory)
         Those that are complete, in the order of the sweep.
-    folder : Path or ObjectPlace
+    folder : Path or UrlPath
         The sweep's own directory.
 
     Returns

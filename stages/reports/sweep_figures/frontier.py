@@ -17,11 +17,11 @@ from stages.reports.curves import AXES, Runs
 from stages.reports.paint import BLUE, GREY, ORANGE, figure_in, method_style, plain_ticks
 from stages.reports.prices import PathRun, Row, lambda_name, path_lines, path_row, price_table, read_prices, solve_lines
 from stages.reports.tables import write_csv
+from storage.backend import Location
 from storage.files import aside, publish
-from storage.places import Place
 
 
-def make(runs: Runs, folder: Place) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> dict[str, Any]:
     """Beside figures, table and text: paths, a row a path."""
     solves, paths = read_prices(runs)
     table, of_paths = price_table(solves), [path_row(path) for path in paths]
@@ -39,7 +39,7 @@ def make(runs: Runs, folder: Place) -> dict[str, Any]:
     return {"figures": figures, "table": table, "paths": of_paths, "text": text}
 
 
-def _paint_prices(table: Sequence[Row], target: Place) -> None:
+def _paint_prices(table: Sequence[Row], target: Location) -> None:
     """A column a lambda; against exact passes above, against seconds below.
 
     Lines are medians, bands reach from the least to the most over seeds; an open triangle is where a limit came first.
@@ -74,7 +74,7 @@ def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Ma
     axes.plot(spent, [row["tolerance"] for row in missed], ls="", marker=">", mfc="none", color=style["color"])
 
 
-def _paint_certified(paths: Sequence[PathRun], target: Place) -> None:
+def _paint_certified(paths: Sequence[PathRun], target: Location) -> None:
     """A panel a path; exact gaps at sampled lambdas as dots."""
     first = 1.2 * max(max(float(path.attrs["lam_top"]), float(path.arrays["lambda"][0])) for path in paths)
     last = 0.1 * min(float(path.arrays["lambda"][-1]) for path in paths)

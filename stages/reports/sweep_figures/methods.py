@@ -7,10 +7,10 @@ from typing import Any
 from stages.reports.comparison import summary
 from stages.reports.curves import AXES, Runs, by_lambda, draw_bands, lambda_title, read_curves
 from stages.reports.paint import figure_in, method_style
-from storage.places import Place
+from storage.backend import Location
 
 
-def make(runs: Runs, folder: Place) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> dict[str, Any]:
     curves = read_curves(runs)
     columns = by_lambda(curves)
     with figure_in(folder / "figures" / "gaps.png", (4.4 * len(columns) + 1.8, 7.6)) as figure:

@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from stages.reports.comparison import summary
 from stages.reports.curves import AXES, Runs, Trace, by_lambda, lambda_title, read_curves, value_at
 from stages.reports.paint import figure_in
-from storage.places import Place
+from storage.backend import Location
 
 
-def make(runs: Runs, folder: Place) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> dict[str, Any]:
     curves = read_curves(runs)
     rows = by_lambda(curves)
     with figure_in(folder / "figures" / "regimes.png", (10.5, 4.2 * len(rows))) as figure:

@@ -9,10 +9,10 @@ from matplotlib import colormaps
 from stages.reports.comparison import summary
 from stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves
 from stages.reports.paint import figure_in
-from storage.places import Place
+from storage.backend import Location
 
 
-def make(runs: Runs, folder: Place) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> dict[str, Any]:
     curves = read_curves(runs)
     rows = by_lambda(curves)
     with figure_in(folder / "figures" / "staleness.png", (10.5, 3.9 * len(rows))) as figure:

@@ -9,10 +9,10 @@ import numpy as np
 from stages.reports.curves import Runs
 from stages.reports.paint import SPARE, figure_in
 from stages.reports.stored import read_numbers
-from storage.places import Place
+from storage.backend import Location
 
 
-def make(runs: Runs, folder: Place) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> dict[str, Any]:
     paths = [(name, read_numbers(place)[0]) for name, _, _, place in runs]
     names = list(dict.fromkeys(name for name, _ in paths))
     panels = (("effective_passes", "effective passes"), ("seconds", "seconds of solving"))

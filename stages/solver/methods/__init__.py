@@ -10,7 +10,7 @@ from importlib import import_module
 from pkgutil import extend_path, iter_modules
 from typing import TYPE_CHECKING, Any
 
-from stages.solver.options import MethodOptions, check_one_of
+from stages.solver.options import OPTIONS, MethodOptions, check_one_of
 
 if TYPE_CHECKING:
     from stages.solver.method import Method
@@ -33,7 +33,7 @@ def method(name: str) -> type[Method]:
 def options_type(name: str) -> type[MethodOptions]:
     """The options that a method understands."""
     check_one_of("solver.method", name, methods())
-    found: type[MethodOptions] = import_module(f"{__name__}.{name}").Options
+    found: type[MethodOptions] = OPTIONS.get(name) or import_module(f"{__name__}.{name}").Options
     return found
 
 

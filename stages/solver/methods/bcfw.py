@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from stages.solver.loop import Flags
 from stages.solver.method import Boundary
 from stages.solver.minibatch import Answers, answers_driver, collect_driver
 from stages.solver.objective import Certificate, squared_norm
-from stages.solver.options import SAMPLERS, BlockOptions, Status, check, check_one_of
+from stages.solver.options import SAMPLERS, BcfwOptions, Status
 from stages.solver.oracles import corners_at
 from stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
 
@@ -35,34 +34,7 @@ EARLY = 0.8
 CACHED_SHARE = 10
 """An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
 
-AVERAGES = ("none", "weighted")
-
-
-@dataclass
-class Options(BlockOptions):
-    """The choices of O16 and LJ13."""
-
-    sampler: str = "gap"
-    degree: float = 1.0
-    """Gap sampling draws block i with probability proportional to g_i ** degree; greedy is `max_gap`."""
-    refresh_every: int = 10
-    """Effective passes between exact gap passes; 0: only to confirm convergence."""
-    batch_size: int = 1
-    """Blocks drawn at a time, whose oracles are called at the same w, side by side (`minibatch`)."""
-    batch_step: bool = False
-    """One batch Frank-Wolfe step over all blocks after each exact gap pass (LJ13 Alg. 2)."""
-    averaging: str = "none"
-
-    def check(self) -> None:
-        """Raises ValueError naming the key."""
-        super().check()
-        check_one_of("solver.sampler", self.sampler, SAMPLERS)
-        check_one_of("solver.averaging", self.averaging, AVERAGES)
-        check("solver.batch_size", self.batch_size, self.batch_size >= 1, "an integer >= 1")
-        if self.batch_step:
-            check("solver.averaging", self.averaging, self.averaging == "none", "none, for batch_step=true")
-        check("solver.degree", self.degree, self.degree > 0, "a number > 0")
-        check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
+Options = BcfwOptions
 
 
 class Bcfw(BlockMethod):

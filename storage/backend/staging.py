@@ -1,7 +1,7 @@
-"""This machine's share of a run that lies on an object store: what is written before it is sent, what was fetched.
+"""Scratch space on this machine for files that go to remote storage, and copies of files that came from there.
 
-``$GAPWISE_CACHE``, else ``$XDG_CACHE_HOME/gapwise``, else ``~/.cache/gapwise``. Each process has a folder of its own
-under ``staging/``, gone when it ends; that of a process that was killed is removed by the next one.
+`cache_root` is ``$GAPWISE_CACHE``, else ``$XDG_CACHE_HOME/gapwise``, else ``~/.cache/gapwise``. Each process has a folder
+of its own under ``staging/`` there. It removes it when it ends; the next process removes that of one that was killed.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from storage.places import ObjectPlace
+from storage.backend.base import UrlPath
 
 
 def cache_root() -> Path:
-    """Where this machine keeps what it fetched."""
+    """The cache directory of this machine."""
     given = os.environ.get("GAPWISE_CACHE")
     if given:
         return Path(given).expanduser().resolve()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gapwise"
 
 
-def staged(place: ObjectPlace) -> Path:
-    """Where `place` is written before it is sent; the folder it lies in is made."""
-    folder = _own(os.getpid(), cache_root()) / hashlib.sha256(place.url.encode()).hexdigest()[:16]
+def staged(where: UrlPath) -> Path:
+    """Scratch location of this process for the contents of `where`, in a folder that exists."""
+    folder = _own(os.getpid(), cache_root()) / hashlib.sha256(where.url.encode()).hexdigest()[:16]
     folder.mkdir(exist_ok=True)
-    return folder / place.name
+    return folder / where.name
 
 
 @cache
 def _own(pid: int, root: Path) -> Path:
-    """This process's folder. A lock on a file in it says that the process lives, and ends with it."""
+    """The folder of this process. While the process lives, it holds a lock on the file ``alive`` in it."""
     staging = root / "staging"
     staging.mkdir(parents=True, exist_ok=True)
     with (staging / "lock").open("a") as gate:
-        fcntl.flock(gate, fcntl.LOCK_EX)  # no one removes a folder between its making and its lock
+        fcntl.flock(gate, fcntl.LOCK_EX)  # so that nobody removes a new folder that is not locked yet
         for folder in staging.iterdir():
             if folder.is_dir() and not _in_use(folder):
                 shutil.rmtree(folder, ignore_errors=True)

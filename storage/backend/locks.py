@@ -1,11 +1,11 @@
-"""One process at a time: a lock file on this machine, a lease on an object store.
+"""One process at a time: a lock file on this machine, a lease where storage has no locks.
 
-A lock file is held by flock: the system frees it when its process ends, however it ends. An object store has no such
-thing. A lease is an object that names its holder and that the holder rewrites every `BEAT` seconds; one that has not moved
-for `PATIENCE` seconds, watched by the newcomer's own clock, is taken over, at once if its process is known to be gone
-from this very machine. That is no proof: a holder that was suspended for so long goes on when it wakes, beside its
-successor. So nothing rests on the lease alone: committed state has names of its own for each writer, and HEAD moves only
-from what its writer saw last (`pointer.swap`).
+A lock file is held by flock; the system frees it when its process ends, however it ends. A lease is a file that names
+its holder and that the holder rewrites every `BEAT` seconds. A newcomer takes it over when it has not changed for
+`PATIENCE` seconds by the newcomer's own clock, or at once when its holder ran on the same machine and is gone. A holder
+that was suspended for that long still believes it holds the lease when it wakes. So nothing rests on a lease alone:
+committed state has its own names for each writer, and HEAD moves only from the version its writer saw last
+(`Backend.swap`).
 """
 
 from __future__ import annotations
@@ -22,28 +22,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from storage.files import make_directory
-from storage.places import ObjectPlace, Place
-from storage.pointer import ChangedError, look, swap
+from storage.backend.base import Backend, ChangedError, LockedError, UrlPath
 
 BEAT = 10.0
 PATIENCE = 60.0
 POLL = 2.0
+"""Seconds between two looks at a lease that one waits for."""
 log = logging.getLogger("gapwise.storage")
 
 
-class LockedError(RuntimeError):
-    """Another process holds the directory; names its pid and host."""
-
-
 @contextlib.contextmanager
-def locked(path: Place, waiting: Callable[[str], None] | None = None, seconds: float = 0.5) -> Iterator[None]:
-    """Hold the lock file or lease `path`. If another process does: LockedError, or, with `waiting`, tell it who and wait."""
-    if isinstance(path, ObjectPlace):
-        with _leased(path, waiting, seconds):
-            yield
-        return
-    make_directory(path.parent)
+def flocked(path: Path, waiting: Callable[[str], None] | None, seconds: float) -> Iterator[None]:
+    """Hold the lock file `path`, as `Backend.locked` describes."""
     with path.open("a+", encoding="utf-8") as file:
         while True:
             try:
@@ -73,8 +63,11 @@ def _words(pid: Any, host: Any, since: float) -> str:
 
 # -- leases -----------------------------------------------------------------------------------------------------------
 @contextlib.contextmanager
-def _leased(path: ObjectPlace, waiting: Callable[[str], None] | None, seconds: float) -> Iterator[None]:
-    lease = _Lease(path)
+def leased(
+    backend: Backend[UrlPath], path: UrlPath, waiting: Callable[[str], None] | None, seconds: float
+) -> Iterator[None]:
+    """Hold the lease `path`, as `Backend.locked` describes."""
+    lease = _Lease(backend, path)
     lease.acquire(waiting, seconds)
     ended = threading.Event()
     beating = threading.Thread(target=lease.beat, args=(ended,), name="lease", daemon=True)
@@ -90,64 +83,64 @@ def _leased(path: ObjectPlace, waiting: Callable[[str], None] | None, seconds: f
 class _Lease:
     """A lease of this process on `path`."""
 
-    def __init__(self, path: ObjectPlace) -> None:
-        self.path = path
+    def __init__(self, backend: Backend[UrlPath], path: UrlPath) -> None:
+        self.backend, self.path = backend, path
         self.me = {"process": os.getpid(), "host": socket.gethostname(), "since": time.time(), **_this_system()}
         self.version: str | None = None
 
     def contents(self) -> bytes:
-        """It differs at every beat, and from any other process's."""
+        """New bytes at every call, and never those of another process."""
         return (json.dumps({**self.me, "beat": time.time_ns()}) + "\n").encode()
 
     def acquire(self, waiting: Callable[[str], None] | None, seconds: float) -> None:
-        """Take it when it is free, or its holder gone; LockedError if its holder lives, unless `waiting`."""
+        """Take the lease if it is free or its holder is gone; LockedError if the holder lives, unless `waiting`."""
         first, watched, since = True, None, time.monotonic()
         while True:
-            data, version = look(self.path)
+            data, version = self.backend.look(self.path)
             holder = _holder(data)
             silent = version == watched and time.monotonic() - since >= PATIENCE
             if holder is None or silent or _is_gone(holder):
                 try:
-                    self.version = swap(self.path, self.contents(), version)
+                    self.version = self.backend.swap(self.path, self.contents(), version)
                 except ChangedError:
                     continue
                 if holder is not None:
-                    log.warning("%s: %s has left its lease behind; taken over", self.path, _name(holder))
+                    log.warning("%s: %s left its lease behind; taken over", self.path, _name(holder))
                 return
             moved = not first and version != watched
             if waiting is None and (moved or _is_here(holder)):
                 raise LockedError(
-                    f"{self.path.parent} is in use by {_name(holder)}; wait for it, or stop it first. Were it gone, its "
-                    f"lease would end {PATIENCE:.0f} s after its last sign of life; deleting {self.path} ends it now"
+                    f"{self.path.parent} is in use by {_name(holder)}; wait for it, or stop it first. If it has died, "
+                    f"its lease ends {PATIENCE:.0f} s after its last sign of life; deleting {self.path} ends it now"
                 )
             if version != watched:
                 watched, since = version, time.monotonic()
             if waiting is not None:
                 waiting(_name(holder))
             elif first:
-                log.warning("%s: held by %s; watching for a sign of life", self.path, _name(holder))
+                log.warning("%s: held by %s; waiting %.0f s for a sign of life", self.path, _name(holder), PATIENCE)
             first = False
             time.sleep(seconds if waiting is None else max(seconds, POLL))
 
     def beat(self, ended: threading.Event) -> None:
-        """Show every `BEAT` seconds that this process lives, until `ended` or until another one has taken over."""
+        """Renew the lease every `BEAT` seconds until `ended`, or until another process has taken it over."""
         while not ended.wait(BEAT):
             try:
-                self.version = swap(self.path, self.contents(), self.version)
+                self.version = self.backend.swap(self.path, self.contents(), self.version)
             except ChangedError:
-                log.error("%s: another process has taken over; what this one still commits will be refused", self.path)
+                log.error("%s: another process has taken over; commits of this one will be refused", self.path)
                 return
             except OSError as error:
-                log.warning("%s: no sign of life could be left (%s); trying again", self.path, error)
+                log.warning("%s: the lease could not be renewed (%s); trying again", self.path, error)
 
     def release(self) -> None:
-        """Free, unless another process has it by now."""
+        """Free the lease, unless another process has taken it over."""
         with contextlib.suppress(OSError):
-            swap(self.path, b"{}\n", self.version)
+            self.backend.swap(self.path, b"{}\n", self.version)
 
 
 def _holder(data: bytes | None) -> dict[str, Any] | None:
-    """Who holds a lease; None if it is free, {} if it does not say."""
+    """Who holds a lease: None if it is free, {} if its contents do not say."""
     if data is None:
         return None
     try:
@@ -164,7 +157,7 @@ def _name(holder: dict[str, Any]) -> str:
 
 
 def _this_system() -> dict[str, str]:
-    """What makes a pid mean one process: this boot, this pid namespace, and when the process began."""
+    """What identifies a process beside its pid: this boot, the pid namespace, when the process began."""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return {"system": f"{boot} {os.readlink('/proc/self/ns/pid')}", "began": _began(os.getpid())}

@@ -1,0 +1,65 @@
+"""One command: Hydra composes the configuration, `pipeline.run` or `pipeline.sweep` does what it says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import hydra
+from hydra.errors import HydraException
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from pipeline.config import CONF
+from pipeline.config.settings import explain
+from pipeline.errors import BAD_CONFIGURATION, INTERRUPTED
+from pipeline.run import run
+
+if TYPE_CHECKING:
+    from pipeline.sweep.plan import Asked
+
+_codes: list[int] = []
+_asked: list[Asked] = []
+
+
+@hydra.main(version_base="1.3", config_path=str(CONF), config_name="config")
+def _job(cfg: DictConfig) -> None:
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    if any(code >= INTERRUPTED for code in _codes):
+        return  # an interrupted sweep starts no more
+    if (cfg.get("sweep") or {}).get("variants") or HydraConfig.get().mode == RunMode.MULTIRUN:
+        _one_of_many(cfg)
+    else:
+        _codes.append(run(cfg))
+
+
+def _one_of_many(cfg: DictConfig) -> None:
+    """A job of a sweep, or a configuration that describes one."""
+    from pipeline.sweep.plan import has_variants, job_of_multirun
+    from pipeline.sweep.run import sweep
+
+    if has_variants(cfg):
+        _codes.append(sweep(cfg))
+    elif (job := job_of_multirun(cfg)) is not None:
+        _asked.append(job)  # all of them together, once all are known to compose
+    else:
+        _codes.append(run(cfg))
+
+
+def compose_and_run() -> int:
+    """Do what sys.argv says; the exit code."""
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised to here, and printed in one line
+    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))  # wherever it was written
+    try:
+        _job()
+        if _asked:
+            from pipeline.sweep.run import multirun
+
+            _codes.append(multirun(_asked))
+    except (HydraException, OmegaConfBaseException) as error:
+        print(f"error: {explain(error)}", file=sys.stderr)
+        return BAD_CONFIGURATION
+    return max(_codes, default=0)

@@ -1,0 +1,57 @@
+"""What a stage is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.compute.local import Compute
+    from pipeline.config.settings import Settings
+    from pipeline.interrupt import Stop
+    from pipeline.progress import Progress
+    from pipeline.rundir import RunDir
+    from pipeline.tracking.mlflow import Tracker
+    from stages.parallel import Spread
+    from stages.problems.protocol import Problem
+    from stages.solver.path.rule import PathStart
+    from storage.backend import Location
+
+
+@dataclass
+class Job:
+    """Settings and directories of one run, and ways to compute and to report."""
+
+    settings: Settings
+    dir: RunDir
+    features_path: Location
+    features_key: str
+    compute: Compute
+    progress: Progress
+    stop: Stop
+    tracker: Tracker
+    start: PathStart | None = None
+    """What init_path found, if it ran in this process; solve then need not find it again."""
+
+    @cached_property
+    def train(self) -> Problem:
+        """The training problem."""
+        from stages.featurize import open_problem
+
+        return open_problem(self.features_path, "train")
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Ways to spread the blocks of this run's problems."""
+        from stages.problems import calls_python
+        from storage.features import open_features
+
+        processes = self.compute.kind == "processes"
+        python = processes and calls_python(open_features(self.features_path).meta["structure"])
+        return self.compute.spread(self.features_path, self.dir.path / ".tmp-weights", python)
+
+    def report(self, done: int, total: int, what: str) -> None:
+        """Show progress of a stage that commits nothing half-way; ends the stage if a stop was asked for."""
+        self.stop.check()
+        self.progress.report(done, total, what)

@@ -1,0 +1,117 @@
+"""The stages of a run, one file each; every module of this package defines its `Stage` as STAGE.
+
+A stage file imports what it works with inside its functions: a command that has nothing to do knows all stages and
+loads neither numba nor zarr. A folder on PYTHONPATH with its own pipeline/stage_graph/<name>.py adds a stage.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from importlib import import_module
+from pkgutil import extend_path, iter_modules
+from typing import Any, TypeAlias
+
+__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+
+Job: TypeAlias = Any
+"""`pipeline.job.Job`; its module, like those of the next three, imports this one."""
+Settings: TypeAlias = Any
+"""`pipeline.config.settings.Settings`"""
+RunDir: TypeAlias = Any
+"""`pipeline.rundir.RunDir`"""
+Export: TypeAlias = Any
+"""`pipeline.export.Export`"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: what it needs, does, leaves behind and hands over.
+
+    Attributes
+    ----------
+    name : str
+        Also that of its module, and its value of `run.stage`.
+    run : callable
+        Does the work; returns JSON-able facts, which the manifest keeps of a stage of the plain run.
+    needs : tuple of str
+        Stages that must be done before.
+    in_flow : bool
+        Whether it is part of a plain run; otherwise it runs only as `run.stage=<name>`, and every time.
+    computes : bool
+        False for a stage that only shows an existing run: no attempt is begun.
+    every_attempt : bool
+        Whether it runs in every attempt and finds out itself what is left to do, because its output is not the run's alone.
+    outputs : tuple of str
+        Files of the run directory that later stages and result.json are made from; the manifest keeps their checksums.
+    check : callable, optional
+        Raises ConfigError where settings do not allow `run.stage=<name>`.
+    unfinished : callable, optional
+        Given the stage's facts, whether there is more to do under these settings although it is done.
+    discard : callable, optional
+        Removes outputs that were found damaged and cannot be mended by running again.
+    usable : callable, optional
+        Raises ValueError where what it left outside the run directory is damaged; asked when a later stage runs alone.
+    export : callable, optional
+        Writes the frozen copy of its results that `run.export` asks for.
+    result : callable, optional
+        Its part of result.json.
+    """
+
+    name: str
+    run: Callable[[Job], Mapping[str, Any]]
+    needs: tuple[str, ...] = ()
+    in_flow: bool = True
+    computes: bool = True
+    every_attempt: bool = False
+    outputs: tuple[str, ...] = ()
+    check: Callable[[Settings], None] | None = None
+    unfinished: Callable[[Mapping[str, Any], Settings], bool] | None = None
+    discard: Callable[[Job], None] | None = None
+    usable: Callable[[Job], None] | None = None
+    export: Callable[[Export], None] | None = None
+    result: Callable[[Settings, RunDir], Mapping[str, Any]] | None = None
+
+    def has_more(self, done: Mapping[str, Mapping[str, Any]], settings: Settings) -> bool:
+        """Whether it is still to be run, or run on; `done` are the manifest's facts by stage."""
+        facts = done.get(self.name)
+        return facts is None or (self.unfinished is not None and self.unfinished(facts, settings))
+
+
+@functools.cache
+def stages() -> Mapping[str, Stage]:
+    """Every stage by its name, each after those it needs."""
+    found: dict[str, Stage] = {}
+    for module in sorted(iter_modules(__path__), key=lambda module: module.name):
+        stage: Stage = import_module(f"{__name__}.{module.name}").STAGE
+        if stage.name != module.name:
+            raise ValueError(f"{__name__}.{module.name}: expected STAGE.name {module.name!r}, got {stage.name!r}")
+        found[stage.name] = stage
+    for stage in found.values():
+        for name in stage.needs:
+            if name not in found or (stage.in_flow and not found[name].in_flow):
+                there = ", ".join(other.name for other in found.values() if other.in_flow)
+                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage of the run is one of {there}")
+    order = TopologicalSorter({stage.name: stage.needs for stage in found.values()}).static_order()
+    return {name: found[name] for name in order}
+
+
+def flow() -> dict[str, Stage]:
+    """The stages of a plain run, in order."""
+    return {name: stage for name, stage in stages().items() if stage.in_flow}
+
+
+def before(name: str) -> list[str]:
+    """All stages that stage `name` needs, directly or not, in order."""
+    needed: set[str] = set()
+    for stage in reversed([*stages().values()]):
+        if stage.name == name or stage.name in needed:
+            needed.update(stage.needs)
+    return [other for other in stages() if other in needed]
+
+
+def after(name: str) -> list[str]:
+    """All stages that need stage `name`, directly or not, in order."""
+    return [other for other in stages() if name in before(other)]

@@ -1,0 +1,41 @@
+"""Losses at every breakpoint, the best lambda, and the run's figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeline.stage_graph import Stage, figures
+
+if TYPE_CHECKING:
+    from pipeline.config.settings import Settings
+    from pipeline.export import Export
+    from pipeline.job import Job
+    from pipeline.rundir import RunDir
+
+
+def run(job: Job) -> dict[str, Any]:
+    from stages.evaluate import evaluate
+
+    evaluate(job.features_path, job.dir.path, spread=job.spread, report=job.report)
+    return figures.run(job)
+
+
+def export(to: Export) -> None:
+    from pipeline.rundir import read_json
+    from storage.layout import open_group
+
+    group: Any = open_group(to.run / "path.zarr")
+    measures = sorted(name for name, array in group.arrays() if name.startswith(("train_", "test_")))
+    columns = {name: group[name][:].tolist() for name in ("lambda", *measures)}
+    to.table("losses.csv", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    to.json("metrics.json", read_json(to.run / "metrics.json"))
+    to.tree("figures")
+
+
+def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+    from pipeline.result import EVALUATE_FIELDS, facts_of
+
+    return {"evaluate": facts_of(directory.path / "metrics.json", EVALUATE_FIELDS)}
+
+
+STAGE = Stage("evaluate", run, needs=("verify",), outputs=("metrics.json",), export=export, result=result)

@@ -1,0 +1,50 @@
+"""Features of the data set, shared by all runs on it: they lie beside the run directories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pipeline.stage_graph import Stage
+
+if TYPE_CHECKING:
+    from pipeline.compute.local import Compute
+    from pipeline.export import Export
+    from pipeline.job import Job
+    from storage.backend import Location
+
+
+def run(job: Job) -> dict[str, Any]:
+    make_features(job.settings.dataset, job.features_path, job.features_key, job.compute, job.report)
+    return {"key": job.features_key, "path": str(job.features_path)}
+
+
+def make_features(
+    dataset: Mapping[str, Any], path: Location, key: str, compute: Compute, report: Callable[[int, int, str], None]
+) -> None:
+    """Make the features of a data set at `path` unless they are there; waits while another process makes them."""
+    from stages.featurize import featurize
+    from storage.files import locked
+
+    def waiting(holder: str) -> None:
+        report(0, 0, f"waiting for the features that {holder} is making")
+
+    with locked(path.with_name(f"{path.name}.lock"), waiting):
+        featurize(dataset, path, key=key, map_blocks=compute.map_blocks, report=report)
+
+
+def usable(job: Job) -> None:
+    from stages.featurize import damaged
+
+    if damage := damaged(job.features_path):
+        raise ValueError(f"{job.features_path}: {damage}; run.stage=featurize makes the features again")
+
+
+def export(to: Export) -> None:
+    from pipeline.rundir import read_json
+
+    meta = read_json(to.features / "meta.json")
+    to.json("features.json", {name: value for name, value in meta.items() if isinstance(value, str | int | float)})
+
+
+STAGE = Stage("featurize", run, every_attempt=True, usable=usable, export=export)

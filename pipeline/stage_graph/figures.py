@@ -1,0 +1,20 @@
+"""The run's figures, drawn again: run.stage=figures. A plain run draws them at the end of evaluate."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeline.stage_graph import Stage
+
+if TYPE_CHECKING:
+    from pipeline.job import Job
+
+
+def run(job: Job) -> dict[str, Any]:
+    from stages.reports.run_figures import draw
+    from storage.features import open_features
+
+    return {"figures": [path.name for path in draw(job.dir.path, open_features(job.features_path))]}
+
+
+STAGE = Stage("figures", run, needs=("evaluate",), in_flow=False)

@@ -1,0 +1,117 @@
+"""The solve: every lambda of the path, committed as it goes, then path.zarr and trace.zarr."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pipeline.stage_graph import Stage
+
+if TYPE_CHECKING:
+    from pipeline.config.settings import Settings
+    from pipeline.export import Export
+    from pipeline.job import Job
+    from pipeline.rundir import RunDir
+
+
+def run(job: Job) -> dict[str, Any]:
+    from pipeline.interrupt import Interrupted
+    from pipeline.progress import solver_line
+    from pipeline.rundir import flat
+    from stages.solve import solve
+    from stages.solver.counts import TRACE
+
+    total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
+    status = solve(
+        job.train,
+        job.settings.solver,
+        job.settings.path,
+        job.dir.path,
+        key=job.dir.key,
+        seed=job.settings.seed,
+        science=flat(job.settings.science),
+        start=job.start,
+        spread=job.spread,
+        report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
+        stop=job.stop,
+        every_seconds=job.settings.checkpoint.every_seconds,
+        snapshot_passes=job.settings.snapshots.every_passes,
+        observe=lambda rows: job.tracker.observe(dict(zip(TRACE, rows.T, strict=True))),
+    )
+    if status == "INTERRUPTED":
+        raise Interrupted(job.stop.signal)
+    if not (job.dir.path / "path.zarr").exists():
+        raise ValueError(
+            f"{job.dir.path}: solver.max_seconds={job.settings.solver.max_seconds:g} was over before the first lambda was "
+            "solved; what was done is committed, and the same command with more seconds goes on from there"
+        )
+    if job.settings.snapshots.every_passes:
+        from stages.reports.gap_trace import gap_trace
+
+        gap_trace(job.train, job.dir.path, spread=job.spread, report=job.report)
+    return {"status": str(status), "max_seconds": job.settings.solver.max_seconds}
+
+
+def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether a solve that ran out of time is now allowed more."""
+    return facts.get("status") == "TIME_LIMIT" and settings.solver.max_seconds > float(facts["max_seconds"])
+
+
+def discard(job: Job) -> None:
+    """Remove a damaged path; with snapshots the state too, since the snapshots it refers to are gone."""
+    from storage.files import remove
+
+    for name in ("path.zarr", *(("state",) if job.settings.snapshots.every_passes else ())):
+        with contextlib.suppress(OSError):
+            remove(job.dir.path / name)
+
+
+def export(to: Export) -> None:
+    from pipeline.result import breakpoints
+    from pipeline.rundir import read_json
+    from storage.layout import MEASURES
+
+    found, _ = breakpoints(to.run)
+    rows, passes, calls = [], 0.0, 0
+    for number, record in enumerate(found):
+        passes, calls = passes + record["effective_passes"], calls + record["oracle_calls"]
+        kept = {name: record[name] for name in ("lambda", "gap", "primal", "dual", "status")}
+        rows.append({"breakpoint": number, **kept, "passes": passes, "oracle_calls": calls})
+    to.table("path.csv", rows)
+    to.tree("path.zarr", *MEASURES)
+    to.json(
+        "solve.json",
+        {
+            "status": read_json(to.run / "manifest.json")["stages"]["solve"]["status"],
+            "breakpoints": len(found),
+            "last_lambda": found[-1]["lambda"],
+            "effective_passes": passes,
+            "oracle_calls": calls,
+            "seconds": sum(record["seconds"] for record in found),
+        },
+    )
+
+
+def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+    from pipeline.result import breakpoints
+
+    path, attrs = breakpoints(directory.path)
+    return {
+        "status": directory.manifest["stages"]["solve"]["status"],
+        "rule": attrs["rule"],
+        "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
+        "path": path,
+    }
+
+
+STAGE = Stage(
+    "solve",
+    run,
+    needs=("init_path",),
+    outputs=("path.zarr", "trace.zarr"),
+    unfinished=unfinished,
+    discard=discard,
+    export=export,
+    result=result,
+)

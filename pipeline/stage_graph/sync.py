@@ -1,0 +1,28 @@
+"""Show in MLflow what the run directory holds, whatever was shown before: run.stage=sync."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeline.stage_graph import Stage
+
+if TYPE_CHECKING:
+    from pipeline.config.settings import Settings
+    from pipeline.job import Job
+
+
+def check(settings: Settings) -> None:
+    from pipeline.errors import ConfigError
+
+    if settings.tracking.kind == "none":
+        raise ConfigError("run.stage: sync shows a run in MLflow, which tracking=none turns off; leave that out")
+
+
+def run(job: Job) -> dict[str, Any]:
+    from pipeline.result import complete
+
+    job.tracker.sync("FINISHED" if complete(job.dir, job.settings) else "KILLED")
+    return {}
+
+
+STAGE = Stage("sync", run, in_flow=False, computes=False, check=check)

@@ -1,0 +1,36 @@
+"""Every certificate, recomputed by independent code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pipeline.stage_graph import Stage
+
+if TYPE_CHECKING:
+    from pipeline.config.settings import Settings
+    from pipeline.export import Export
+    from pipeline.job import Job
+    from pipeline.rundir import RunDir
+
+
+def run(job: Job) -> dict[str, Any]:
+    from stages.verify import verify
+
+    found = verify(job.train, job.dir.path, spread=job.spread, report=job.report)
+    return {"certified": bool(found["certified"])}
+
+
+def export(to: Export) -> None:
+    from pipeline.rundir import read_json
+
+    found = read_json(to.run / "verify.json")
+    to.json("verify.json", {name: value for name, value in found.items() if not isinstance(value, list)})
+
+
+def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+    from pipeline.result import VERIFY_FIELDS, facts_of
+
+    return {"verify": facts_of(directory.path / "verify.json", VERIFY_FIELDS)}
+
+
+STAGE = Stage("verify", run, needs=("solve",), outputs=("verify.json",), export=export, result=result)

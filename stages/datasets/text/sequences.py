@@ -1,0 +1,129 @@
+"""Sequences into blocks of the chain structure: both splits with their vocabulary, and new ones by that vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets.text.crfsuite import listed
+from stages.datasets.text.tables import Table, new_table
+from stages.datasets.text.templates import Template, columns_of, rows_by_name
+from stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vocabulary, read_vocabulary
+
+
+def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
+                 attributes: Attributes, *, unseen: str) -> dict[str, Any]:  # fmt: skip
+    """Both splits and the vocabulary into `sink`; returns the meta of a chain problem.
+
+    Labels are numbered by name, those that only test has after those of training: never predicted, always wrong. With
+    ``unseen="error"`` the first of them is a DataError with its line instead.
+    """
+    from stages.problems.chain.features import BIASES
+    from stages.problems.chain.metrics import encode_names
+
+    known = sorted(set(labels[0]))
+    late = sorted(set(labels[1]) - set(known))
+    if late and unseen == "error":
+        token = next(t for t, name in enumerate(labels[1]) if name in late)
+        raise DataError(
+            f"{test.where(token)}: label {labels[1][token]!r} never occurs in {train.file}; train on it, or count it as an "
+            "error with dataset.unseen_labels=count"
+        )
+    number = {name: k for k, name in enumerate(known + late)}
+    dtype = label_type(len(number))
+    total = len(attributes.names) + len(BIASES)
+    sink.put("", "label_names", encode_names(known + late))
+    put_vocabulary(sink, attributes.names)
+    if late:
+        sink.put("test", "decode_only", np.ones(1, dtype=np.uint8))
+    for split, table, names, part in zip(("train", "test"), (train, test), labels, attributes[:2], strict=True):
+        truth = np.array([number[name] for name in names], dtype=dtype)
+        write_blocks(sink, report, split, table.start, truth, part, total)
+    return {
+        "classes": len(known),
+        "attributes": total,
+        "d": total * len(known) + len(known) ** 2,
+        "n_train": train.start.size - 1,
+        "n_test": test.start.size - 1,
+        "label_names": known,
+        "test_only_labels": late,
+    }
+
+
+def label_type(labels: int) -> Any:
+    """Integer type of labellings with so many labels."""
+    return np.uint8 if labels <= 256 else np.int16
+
+
+def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray, rows: Rows,
+                 attributes: int) -> None:  # fmt: skip
+    """Sequences start[i]:start[i + 1] of `split`, one block each; the biases become the last of the `attributes`."""
+    from stages.problems.chain.features import with_biases
+
+    flat = with_biases(rows.ids, rows.counts, start, attributes, rows.values)
+    edge = np.concatenate([[0], np.cumsum(flat["counts"], dtype=np.int64)])[start]
+    total = start.size - 1
+    for i, (a, b) in enumerate(pairwise(start)):
+        if i % 500 == 0:
+            report(i, total, f"{split} sequences")
+        entries = {name: flat[name][edge[i] : edge[i + 1]] for name in ("ids", "values") if name in flat}
+        sink.append(split, labels=labels[a:b], counts=flat["counts"][a:b], **entries)
+    report(total, total, f"{split} sequences")
+
+
+def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> dict[str, Any]:
+    """What `TextEncoder` needs besides the vocabulary: `columns` feature columns, those of `lower` in lower case."""
+    lines = [[template.skeleton, template.macros] for template in templates]
+    return {"templates": lines, "columns": columns, "lower": lower, "one_pad": one_pad}
+
+
+def line_facts(attributes: Attributes) -> dict[str, Any]:
+    """The same for CRFsuite's lines: whether attributes have values other than 1."""
+    return {"templates": None, "valued": attributes.train.values is not None}
+
+
+@dataclass(frozen=True)
+class TextEncoder:
+    """Blocks of new sequences, by the vocabulary and the facts under ``text`` of a feature store."""
+
+    attributes: int
+    labels: int
+    """Label names, those that only test had included."""
+    facts: Mapping[str, Any]
+    numbers: Mapping[str, int]
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Sequences as the text of a file, or as lists of rows of strings, in the form of the training file.
+
+        With templates: the feature columns, and perhaps a label, which is ignored. CRFsuite's lines: a label first, which
+        may be empty and is ignored, then attributes.
+        """
+        if self.facts["templates"] is None:
+            table = new_table(raw, separator="\t", equal_columns=False)
+            rows = self._listed(table)
+        else:
+            table = new_table(raw, separator=None, equal_columns=True)
+            columns = columns_of(table, self.facts["columns"])
+            for column in self.facts["lower"]:
+                columns[column] = [value.lower() for value in columns[column]]
+            templates = [Template(text, tuple((o, c) for o, c in macros)) for text, macros in self.facts["templates"]]
+            rows = rows_by_name(columns, table.start, templates, self.numbers, one_pad=self.facts["one_pad"])
+        unknown = np.zeros(len(table.rows), dtype=label_type(self.labels))
+        write_blocks(sink, lambda *_: None, NEW, table.start, unknown, rows, self.attributes)
+
+    def _listed(self, table: Table) -> Rows:
+        ids, counts, values = listed(table, lambda name: self.numbers.get(name, -1))
+        rows = known_rows(ids, np.repeat(np.arange(counts.size), counts), counts.size, values)
+        if self.facts["valued"] and rows.values is None:
+            return rows._replace(values=np.ones(rows.ids.size, dtype=np.float32))
+        return rows
+
+
+def text_encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> TextEncoder:
+    """The encoder of a feature store made by `write_splits`."""
+    return TextEncoder(int(meta["attributes"]), len(shared["label_names"]), meta["text"], read_vocabulary(shared))

@@ -1,0 +1,105 @@
+"""Tokens in columns, one a line with an empty line after each sequence: from a file, a text, or lists of strings."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import DataError
+
+
+@dataclass(frozen=True)
+class Table:
+    """Tokens of one file: rows[t] the columns of token t, start (sequences + 1,), line[t] its line, counted from 1."""
+
+    file: Path | str
+    rows: list[list[str]]
+    start: np.ndarray
+    line: np.ndarray
+
+    def where(self, token: int) -> str:
+        """File and line of a token, as error messages begin."""
+        return f"{self.file}: line {self.line[token]}"
+
+
+def read_lines(file: Path) -> list[str]:
+    """Lines of a text file, gzipped or not."""
+    raw = file.read_bytes()
+    try:
+        return (gzip.decompress(raw) if file.suffix == ".gz" else raw).decode().splitlines()
+    except (UnicodeDecodeError, OSError, EOFError) as error:
+        raise DataError(f"{file}: cannot be read as UTF-8 text: {error}") from error
+
+
+def read_table(file: Path, *, separator: str | None = None, equal_columns: bool = True) -> Table:
+    """Tokens of a file; errors as `parse_table` has them."""
+    return parse_table(file, read_lines(file), separator=separator, equal_columns=equal_columns)
+
+
+def parse_table(
+    file: Path | str, lines: list[str], *, separator: str | None = None, equal_columns: bool = True
+) -> Table:
+    """Tokens of the lines of `file`; DataError names file and line.
+
+    A sequence with no tokens (two empty lines in a row) is an error, and so is, with `equal_columns`, a token whose number
+    of columns differs from the first one's. Empty lines at the end are allowed.
+    """
+    lines = list(lines)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if not lines:
+        raise DataError(f"{file}: holds no tokens")
+    rows: list[list[str]] = []
+    line: list[int] = []
+    start, empty_before = [0], True
+    for number, text in enumerate(lines, 1):
+        if not text.strip():
+            if empty_before:
+                raise DataError(f"{file}: line {number}: a sequence with no tokens")
+            start.append(len(rows))
+            empty_before = True
+            continue
+        row = text.split(separator)
+        if equal_columns and rows and len(row) != len(rows[0]):
+            raise DataError(f"{file}: line {number}: {len(row)} columns, but {len(rows[0])} on line {line[0]}")
+        rows.append(row)
+        line.append(number)
+        empty_before = False
+    return Table(file, rows, np.array([*start, len(rows)], dtype=np.int64), np.array(line))
+
+
+def new_table(raw: Any, *, separator: str | None, equal_columns: bool) -> Table:
+    """Tokens of new input: the text of a file, or a list of sequences, each a list of rows of strings.
+
+    Errors call it "input" and count lines as if the rows were written one a line, an empty line after each sequence.
+    """
+    if isinstance(raw, str):
+        return parse_table("input", raw.splitlines(), separator=separator, equal_columns=equal_columns)
+    if not all(_is_list(sequence) and all(map(_is_row, sequence)) for sequence in raw):
+        raise DataError("input: expected the text of a file, or a list of sequences, each a list of rows of strings")
+    sizes = np.array([len(sequence) for sequence in raw], dtype=np.int64)
+    if not sizes.size or not sizes.all():
+        where = f"sequence {int(np.argmin(sizes))} has no tokens" if sizes.size else "holds no sequences"
+        raise DataError(f"input: {where}")
+    rows = [list(row) for sequence in raw for row in sequence]
+    line = 1 + np.arange(len(rows)) + np.repeat(np.arange(sizes.size), sizes)
+    for row, number in zip(rows, line, strict=True):
+        if equal_columns and len(row) != len(rows[0]):
+            raise DataError(f"input: line {number}: {len(row)} columns, but {len(rows[0])} on line 1")
+        for value in row:
+            if separator is None and value.split() != [value]:
+                raise DataError(f"input: line {number}: {value!r}: a column must be one word without white space")
+    return Table("input", rows, np.concatenate([[0], np.cumsum(sizes)]), line)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _is_row(row: Any) -> bool:
+    return _is_list(row) and bool(row) and all(isinstance(value, str) for value in row)

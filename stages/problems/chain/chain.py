@@ -1,0 +1,203 @@
+"""Chains: linear sequences with pairwise transitions and a Viterbi oracle (OCR and CoNLL in LJ13 section 6, O16 5.1).
+
+Every token is a sparse row of attribute ids (and of values, where they are not all 1), which serves binary pixels and a
+million word features alike. The three biases are attributes too: every token carries the id of the constant, the first
+token of a block that of "first", the last that of "last" (`with_biases`). Hence, with p attributes and K labels,
+
+    w = (E[p, K] attribute by attribute, the last three rows being the biases;  T[K, K], T[a, b] for a before b)
+
+and d = p K + K^2. Local coordinates of a block of T tokens are its T K label indicators and K^2 transition counts,
+theta being (T, K) node scores and the (K, K) transition scores. With G the T x T Gram matrix of the tokens
+(`derived`), ||B_i delta||^2 = sum_k delta_k' G delta_k + ||delta_transitions||^2. Loss: wrong labels / T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stages.problems.chain.features import derived
+from stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
+from stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, push_pair
+from stages.problems.protocol import frozen
+
+
+class Chain(NamedTuple):
+    """n label sequences over `attributes` features and `labels` labels; d = attributes * labels + labels**2."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    labels: int
+    """K. Labels >= K in `truth` occur in a test split only: never predicted, so always wrong."""
+    longest: int
+    """Largest number of tokens of a block."""
+    row_ptr: np.ndarray
+    """int64, (tokens + 1,): token t has the attributes ids[row_ptr[t]:row_ptr[t + 1]]"""
+    ids: np.ndarray
+    """int32, (row_ptr[-1],)"""
+    values: np.ndarray
+    """float32, (row_ptr[-1],), or (0,) where every value is 1"""
+    gram_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    gram: np.ndarray
+    """float32, flat (T, T) per block: inner products of tokens"""
+
+    def scores(self, i, w, theta):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)
+
+    def max_oracle(self, i, theta, y, scratch):
+        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        return viterbi(theta, T, self.labels, 1.0 / T, self.truth, first, y, scratch[0]) / T
+
+    def decode(self, i, theta, y, scratch):
+        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        viterbi(theta, T, self.labels, 0.0, self.truth, first, y, scratch[0])
+
+    def value(self, i, theta, y):
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        here = np.int64(y[0])  # a Python int plus a uint8 would stay a uint8 where this is not compiled
+        total = theta[here]
+        for t in range(1, T):
+            before, here = here, np.int64(y[t])
+            total += theta[t * K + here] + theta[(T + before) * K + here]
+        return total
+
+    def add(self, i, y, c, out):
+        K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]
+        here = np.int64(y[0])
+        out[here] += c
+        for t in range(1, T):
+            before, here = here, np.int64(y[t])
+            out[t * K + here] += c
+            out[(T + before) * K + here] += c
+
+    def norm2(self, i, delta):
+        T = self.label_ptr[i + 1] - self.label_ptr[i]
+        return gram_norm2(delta, T, self.labels, self.gram, self.gram_ptr[i])
+
+    def push(self, i, c, delta, w):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        push_rows(self.ids, self.values, self.row_ptr, first, T, K, c, delta, w, self.d - K * K)
+
+    def pair_norm2(self, i, y, z, delta):
+        T = self.label_ptr[i + 1] - self.label_ptr[i]
+        return pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+
+    def pair_push(self, i, c, y, z, delta, w):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
+
+    def pair_move(self, i, c, y, z, delta, w):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        push_pair(self.ids, self.values, self.row_ptr, first, T, K, c, y, z, w, self.d - K * K, delta)
+
+    def pair_follow(self, i, c, y, z, w, theta, delta):
+        T = self.label_ptr[i + 1] - self.label_ptr[i]
+        follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)
+
+    def score_labels(self, i, w, labels, slots, theta, found):
+        K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, found)
+
+    def loss(self, i, y):
+        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        wrong = 0
+        for t in range(T):
+            wrong += y[t] != self.truth[first + t]
+        return wrong / T
+
+    def least_loss(self, i):
+        return 1.0 / (self.label_ptr[i + 1] - self.label_ptr[i])
+
+    def scratch(self):
+        return (np.empty(2 * self.longest * self.labels),)
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:
+    """Chain problem of one split.
+
+    Parameters
+    ----------
+    arrays
+        ``labels`` (tokens,) with ``labels_ptr`` (n + 1,): label ids, one block after the other. ``counts`` (tokens,)
+        and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values`` like ids, where
+        not all are 1; ``gram`` with ``gram_ptr``, else computed here; ``decode_only`` (any array): a split with
+        labels >= K.
+    meta
+        ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,).
+
+    Raises
+    ------
+    ValueError
+        Naming the first block that is empty, has a label outside 0..K-1, an attribute outside 0..p-1, or a value that
+        is not finite; or arrays whose lengths do not agree.
+    """
+    K, p = int(meta["classes"]), int(meta["attributes"])
+    labels, ptr = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"], dtype=np.int64)
+    ids, counts = np.asarray(arrays["ids"]), np.asarray(arrays["counts"])
+    values = np.asarray(arrays.get("values", np.empty(0)))
+    row_ptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    lengths = np.diff(ptr)
+    for name, got, expected in (
+        ("labels", labels.size, int(ptr[-1])),
+        ("counts", counts.size, labels.size),
+        ("ids", ids.size, int(row_ptr[-1])),
+        ("values", values.size, ids.size if values.size else 0),
+    ):
+        if got != expected:
+            raise ValueError(f"chain: {name} has {got} entries, expected {expected}")
+    if p * K >= 2**31:
+        raise ValueError(f"chain: {p} attributes x {K} labels exceed the 2^31 weights that 32-bit ids can address")
+    _refuse("no tokens", lengths <= 0, np.arange(lengths.size + 1))
+    wrong = labels < 0 if "decode_only" in arrays else (labels < 0) | (labels >= K)
+    _refuse(f"a label outside 0..{K - 1}", wrong, ptr)
+    _refuse(f"an attribute outside 0..{p - 1}", (ids < 0) | (ids >= p), row_ptr[ptr])
+    _refuse("a value that is not finite", ~np.isfinite(values), row_ptr[ptr])
+    if "gram" in arrays:
+        gram, gram_ptr = np.asarray(arrays["gram"]), np.asarray(arrays["gram_ptr"])
+    else:
+        gram, gram_ptr = _all_grams(ids, counts, values, ptr, row_ptr)
+    if not np.array_equal(np.diff(gram_ptr), lengths**2):
+        raise ValueError("chain: gram must hold T * T entries per block; featurize again")
+    return Chain(
+        n=lengths.size,
+        d=p * K + K * K,
+        local_ptr=frozen(np.concatenate([[0], np.cumsum(lengths * K + K * K)]), np.int64),
+        label_ptr=frozen(ptr),
+        truth=frozen(labels, np.uint8 if max(K, int(labels.max(initial=0)) + 1) <= 256 else np.int16),
+        lower=frozen(np.asarray(meta.get("lower", ())), np.float64),
+        upper=frozen(np.asarray(meta.get("upper", ())), np.float64),
+        labels=K,
+        longest=int(lengths.max(initial=1)),
+        row_ptr=frozen(row_ptr, np.int64),
+        ids=frozen(ids, np.min_scalar_type(max(p - 1, 0))),  # uint8 for pixels: blocks are visited in random order
+        values=frozen(values, np.float32),
+        gram_ptr=frozen(gram_ptr, np.int64),
+        gram=frozen(gram, np.float32),
+    )
+
+
+def _refuse(what: str, bad: np.ndarray, ptr: np.ndarray) -> None:
+    """ValueError naming the block (of the entries ptr[i]:ptr[i + 1]) of the first True in `bad`."""
+    if bad.any():
+        block = int(np.searchsorted(ptr, int(np.argmax(bad)), side="right")) - 1
+        raise ValueError(f"chain: block {block} has {what}")
+
+
+def _all_grams(ids, counts, values, ptr, row_ptr) -> tuple[np.ndarray, np.ndarray]:
+    grams = []
+    for a, b in pairwise(ptr):
+        block = {"ids": ids[row_ptr[a] : row_ptr[b]], "counts": counts[a:b]}
+        if values.size:
+            block["values"] = values[row_ptr[a] : row_ptr[b]]
+        grams.append(derived(**block)["gram"])
+    return np.concatenate(grams), np.concatenate([[0], np.cumsum([gram.size for gram in grams])])

@@ -1,0 +1,28 @@
+"""Kinds of storage, one class each, behind `Backend`; `backend(location)` is the one that serves a location."""
+
+from pkgutil import extend_path
+
+from storage.backend.base import (
+    Backend,
+    ChangedError,
+    DamagedError,
+    L,
+    Location,
+    LockedError,
+    UrlPath,
+    backend,
+    location,
+)
+
+__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__all__ = [
+    "Backend",
+    "ChangedError",
+    "DamagedError",
+    "L",
+    "Location",
+    "LockedError",
+    "UrlPath",
+    "backend",
+    "location",
+]

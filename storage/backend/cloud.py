@@ -1,0 +1,112 @@
+"""S3, Google Cloud Storage and Azure: object stores that compare and write in one request.
+
+fsspec has no conditional writes, so `look` and `swap` go through obstore. Of two writers that saw the same version,
+exactly one succeeds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+from storage.backend.base import UrlPath, already
+from storage.backend.objects import ObjectBackend, naming
+
+RETRY_FOR = timedelta(seconds=20)
+"""Longest time that one request is repeated: a lease has to be renewed before others lose patience with it."""
+CREDENTIALS_LAST = timedelta(minutes=5)
+"""Time until credentials are asked for again; botocore renews those that expire."""
+S3 = ("s3", "s3a")
+GCS = ("gs", "gcs")
+AZURE = ("az", "abfs", "abfss")
+
+
+class CloudBackend(ObjectBackend):
+    """Object stores with conditional writes."""
+
+    schemes = (*S3, *GCS, *AZURE)
+
+    def locate(self, url: str) -> UrlPath:
+        found = super().locate(url)
+        if find_spec("obstore") is None:
+            raise ValueError(f"{url}: cannot be opened: conditional writes need obstore{self.hint(found.scheme)}")
+        return found
+
+    def hint(self, scheme: str) -> str:
+        packages = '"gapwise[s3]"' if scheme in S3 else "gcsfs obstore" if scheme in GCS else "adlfs obstore"
+        return f" (for {scheme}://: pip install {packages})"
+
+    def look(self, where: UrlPath) -> tuple[bytes | None, str | None]:
+        import obstore
+
+        try:
+            with naming(where):
+                found = obstore.get(*_object(where))
+                return bytes(found.bytes()), _version(found.meta)
+        except FileNotFoundError:
+            return None, None
+
+    def swap(self, where: UrlPath, data: bytes, seen: str | None) -> str:
+        import obstore
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        mode: Any = "create" if seen is None else json.loads(seen)
+        store, key = _object(where)
+        try:
+            with naming(where), contextlib.suppress(AlreadyExistsError, PreconditionError):
+                return _version(obstore.put(store, key, data, mode=mode))
+        except FileNotFoundError:
+            if seen is None:  # it is the bucket that does not exist
+                raise
+        return already(where, data, *self.look(where))
+
+
+def _version(meta: Any) -> str:
+    """What a conditional write is to compare: an ETag, a generation number, or both."""
+    return json.dumps({name: meta[name] for name in ("e_tag", "version") if meta.get(name)})
+
+
+def _object(where: UrlPath) -> tuple[Any, str]:
+    """obstore's store of a bucket, and the name of `where` in it."""
+    bucket, _, key = where.url.split("://", 1)[1].partition("/")
+    with naming(where):
+        return _store("gs" if where.scheme in GCS else where.scheme, bucket), key
+
+
+@cache
+def _store(scheme: str, bucket: str) -> Any:
+    """obstore's store of a bucket: of S3 configured as s3fs is, of others by obstore's own environment variables."""
+    from obstore.store import from_url
+
+    options = _s3_options(bucket) if scheme in S3 else {}
+    return from_url(f"{scheme}://{bucket}", retry_config={"retry_timeout": RETRY_FOR}, **options)
+
+
+def _s3_options(bucket: str) -> dict[str, Any]:
+    """Endpoint, region and credentials that s3fs has found (profiles, roles, ``FSSPEC_S3_*`` ...)."""
+    import fsspec
+    from botocore.exceptions import ClientError
+    from fsspec.asyn import sync
+
+    fs = fsspec.filesystem("s3")
+    region, endpoint = fs.s3.meta.region_name, fs.s3.meta.endpoint_url
+    with contextlib.suppress(ClientError):  # may be forbidden; then the configured region has to be right
+        headers = sync(fs.loop, fs.s3.head_bucket, Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
+        region = headers.get("x-amz-bucket-region", region)
+
+    def credentials() -> dict[str, Any]:
+        expires = {"expires_at": datetime.now(UTC) + CREDENTIALS_LAST}
+        if fs.key:
+            return {"access_key_id": fs.key, "secret_access_key": fs.secret, "token": fs.token, **expires}
+        found = sync(fs.loop, fs.session.get_credentials)
+        if found is None:
+            raise OSError("no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
+        keys = sync(fs.loop, found.get_frozen_credentials)
+        return {"access_key_id": keys.access_key, "secret_access_key": keys.secret_key, "token": keys.token, **expires}
+
+    options = {"region": region, "credential_provider": credentials, "client_options": {"allow_http": True}}
+    return options if endpoint.endswith(".amazonaws.com") else {**options, "endpoint": endpoint}

@@ -1,0 +1,139 @@
+"""Directories of this machine, or of a file system that it has mounted.
+
+Everything is written aside in the same directory, fsynced and renamed, so it is there whole or not at all, also after a
+power loss. Locks are held by flock; swaps rely on them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from storage.backend.base import SCHEME, Backend
+from storage.backend.locks import flocked
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class LocalBackend(Backend[Path]):
+    """Paths of this machine."""
+
+    schemes = ("file", "local")
+
+    def locate(self, url: str) -> Path:
+        return Path(SCHEME.sub("", url, count=1)).expanduser().resolve()
+
+    def is_shared(self, where: Path) -> bool:
+        return True
+
+    def local_directory(self, where: Path) -> Path:
+        return where
+
+    def once(self, where: Path) -> Path:
+        """`where` itself: the lock excludes every other writer."""
+        return where
+
+    def files(self, where: Path) -> list[str]:
+        return [path.relative_to(where).as_posix() for path in sorted(where.rglob("*")) if path.is_file()]
+
+    def read_all(self, where: Path, names: list[str]) -> Iterator[tuple[str, bytes]]:
+        return ((name, (where / name).read_bytes()) for name in names)
+
+    def make_directory(self, where: Path) -> None:
+        if where.is_dir():
+            return
+        self.make_directory(where.parent)
+        where.mkdir(exist_ok=True)
+        _fsync(where.parent)
+
+    def make_durable(self, where: Path) -> None:
+        if not where.is_dir():
+            _fsync(where)
+        for folder, _, files in os.walk(where):
+            for name in files:
+                _fsync(Path(folder, name))
+            _fsync(Path(folder))
+
+    def remove(self, where: Path) -> None:
+        if where.is_dir():
+            shutil.rmtree(where)
+        else:
+            where.unlink()
+
+    def rename(self, where: Path, name: str) -> None:
+        os.replace(where, where.with_name(name))
+
+    def remove_leftovers(self, folder: Path) -> None:
+        for old in folder.glob(".old-*"):
+            original = folder / old.name.removeprefix(".old-")
+            if original.exists():
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                os.rename(old, original)
+        for tmp in folder.glob(".tmp-*"):
+            if tmp.is_dir():
+                shutil.rmtree(tmp, ignore_errors=True)
+            else:
+                tmp.unlink(missing_ok=True)
+
+    def aside(self, where: Path) -> Path:
+        """In the same directory, so that `publish` is a rename."""
+        return where.with_name(f".tmp-{where.name}")
+
+    def publish(self, where: Path) -> None:
+        tmp = self.aside(where)
+        self.make_durable(tmp)
+        if not tmp.is_dir():
+            os.replace(tmp, where)
+        elif not where.exists():
+            os.rename(tmp, where)
+        else:  # a directory replaces no other by one rename; `remove_leftovers` undoes the first of two
+            old = where.with_name(f".old-{where.name}")
+            shutil.rmtree(old, ignore_errors=True)
+            os.rename(where, old)
+            os.rename(tmp, where)
+            shutil.rmtree(old)
+        _fsync(where.parent)
+
+    def working(self, where: Path) -> Path:
+        return where
+
+    def deliver(self, where: Path, last: bool = False) -> None:
+        """Does nothing: the working copy is `where` itself."""
+
+    def publish_mapped(self, where: Path) -> None:
+        self.publish(where)
+
+    def fetched(self, where: Path) -> Path:
+        return where
+
+    def mapped_folder(self, where: Path, check: bool = False) -> Path:
+        return where
+
+    def load_array(self, where: Path) -> np.ndarray:
+        import numpy as np  # which a run that is complete does not need
+
+        return np.load(where, mmap_mode="r", allow_pickle=False)
+
+    def zarr_store(self, where: Path, read_only: bool) -> Any:
+        return where
+
+    def locked(
+        self, where: Path, waiting: Callable[[str], None] | None = None, seconds: float = 0.5
+    ) -> AbstractContextManager[None]:
+        self.make_directory(where.parent)
+        return flocked(where, waiting, seconds)
+
+
+def _fsync(path: Path) -> None:
+    """fsync one file or directory."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

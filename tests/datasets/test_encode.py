@@ -1,0 +1,173 @@
+"""New input through the stored feature map: the bits of a test split, without raw data."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from leaves_home import check_same_bits, made
+
+from stages.datasets import DataError, FeatureMap
+from stages.datasets.text.vocabulary import read_vocabulary
+from stages.datasets.vision.horse_scenes import compose
+
+TRAIN = "The DT B\ncat NN I\nsat VB V\n\nthe DT B\nCat NN I\nran VB V\n\ncats NNS B\n"
+TEST = "THE DT B\nÉlan NN I\n\n_B-1 DT Q\n\nsat VB V\nthe DT B\ncat NN I\nran VB V\n"
+TEMPLATE = (
+    "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\nU:%x[-1,0]\nU:%x[1,0]\nU:%x[-2,0]\nU03:%x[2,1]/%x[-3,0]\nB\n"
+)
+SLASHES = "a/b c P\na b/c P\n\na/b c Q\na b/c Q\n_B-1 x P\n"
+LINES = "P\tw=a\tlen:0.5\nQ\tw=b\ta\\:b:2\n\nP\tw=a\tw=a\n"
+NEW_LINES = "P\tw=b\tqq:3\tlen:0.25\n\nQ\ta\\:b\nP\n"
+PICTURES = {"name": "horses_sample", "n_train": 3, "n_test": 8, "superpixels": 40, "colour_words": 8, "sift_words": 12}
+
+
+def sequences(folder, train, test, template=None, **options):
+    """Options of `sequences_csv` for these texts."""
+    given = {"file": train, "test_file": test} | ({"template": template} if template else {})
+    for name, text in given.items():
+        (folder / name).write_text(text)
+    return {"name": "sequences_csv", "unseen_labels": "count"} | options | {n: str(folder / n) for n in given}
+
+
+def rows(text, separator=None, drop=0):
+    """A text as lists of rows, without the last `drop` columns."""
+    blocks = text.strip("\n").split("\n\n")
+    return [[line.split(separator)[: -drop or None] for line in block.split("\n")] for block in blocks]
+
+
+@pytest.mark.parametrize("min_count", [1, 2])
+@pytest.mark.parametrize(("train", "test"), [(TRAIN, TEST), (SLASHES, SLASHES), (SLASHES, TRAIN)])
+def test_columns__of_a_template_are_encoded_as_featurized(tmp_path, train, test, min_count):
+    feature_map, stored = made(sequences(tmp_path, train, test, TEMPLATE, min_count=min_count), tmp_path)
+    for raw in (test, rows(test), rows(test, drop=1)):
+        check_same_bits(feature_map.encode(raw), stored)
+
+
+def test_vocabulary__has_the_names_of_attributes_in_order_of_their_ids(tmp_path):
+    template = "U0:%x[-2,0]/%x[1,1]\nB\n"
+    train = "a x P\nb y P\nc z P\n\na x P\n\na x P\n"
+    feature_map, _ = made(sequences(tmp_path, train, "a x P\n", template), tmp_path)
+    names = [name.split("\t") for name in read_vocabulary(feature_map.shared)]
+    assert names[0] == ["U0:%x/%x", " _B-2", " _B+1"]
+    assert sorted(name[1:] for name in names[1:]) == [[" _B-1", "z"], [" _B-2", "y"], ["a", " _B+1"]]
+
+
+@pytest.mark.parametrize("test", [NEW_LINES, LINES])
+def test_lines__of_crfsuite_are_encoded_as_featurized(tmp_path, test):
+    feature_map, stored = made(sequences(tmp_path, LINES, test), tmp_path)
+    for raw in (test, rows(test, "\t"), test.replace("Q\t", "\t")):
+        check_same_bits(feature_map.encode(raw), stored)
+
+
+def test_lines__keep_values_out_of_stores_that_have_none(tmp_path):
+    plain = "P\ta\tb\nQ\tb\n"
+    feature_map, stored = made(sequences(tmp_path, plain, plain), tmp_path)
+    check_same_bits(feature_map.encode(plain), stored)
+    assert "values" not in feature_map.encode(plain).arrays
+    assert feature_map.encode("\tb:2\n").arrays["values"].tolist() == [2.0, 1.0, 1.0, 1.0]
+
+
+def test_lines__values_of_one_are_values_where_the_store_has_them(tmp_path):
+    feature_map, _ = made(sequences(tmp_path, LINES, LINES), tmp_path)
+    assert feature_map.encode("\tw=a\n").arrays["values"].tolist() == [1.0] * 4
+
+
+def test_conll__is_encoded_as_featurized(tmp_path):
+    (tmp_path / "train.txt").write_text(TRAIN)
+    (tmp_path / "test.txt").write_text(TEST)
+    feature_map, stored = made({"name": "conll", "root": str(tmp_path), "min_count": 2}, tmp_path)
+    for raw in (TEST, rows(TEST), rows(TEST, drop=1)):
+        check_same_bits(feature_map.encode(raw), stored)
+
+
+def test_conll__real_test_file_is_encoded_as_featurized(shared_data, tmp_path):
+    root = shared_data / "conll2000"
+    feature_map, stored = made({"name": "conll", "root": str(root)}, tmp_path)
+    assert len(feature_map.shared["vocabulary_ptr"]) == 74_658 + 1
+    text = gzip.decompress((root / "test.txt.gz").read_bytes()).decode()
+    check_same_bits(feature_map.encode(text), stored)
+    check_same_bits(feature_map.encode(rows(text, drop=1)), stored)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ("a\nb\n", r"^input: line 1: 1 columns; expected the 2 feature columns"),
+        ("a x\n\n\nb x\n", r"^input: line 3: a sequence with no tokens"),
+        ("a x\nb x P\n", r"^input: line 2: 3 columns, but 2 on line 1"),
+        ([[["a", "x"]], [["b", "x"], ["c", "x", "P"]]], r"^input: line 4: 3 columns, but 2 on line 1"),
+        ([[["New York", "x"]]], r"^input: line 1: 'New York': a column must be one word"),
+        ([[["a", "x"]], []], "^input: sequence 1 has no tokens"),
+        ([], "^input: holds no sequences"),
+        ([["a", "x"]], "^input: expected the text of a file, or a list of sequences"),
+        ("", "^input: holds no tokens"),
+    ],
+)
+def test_columns__that_cannot_be_encoded_are_named(tmp_path, raw, message):
+    feature_map, _ = made(sequences(tmp_path, TRAIN, TRAIN, TEMPLATE), tmp_path)
+    with pytest.raises(DataError, match=message):
+        feature_map.encode(raw)
+
+
+def ocr_words(rng, sizes):
+    return [(rng.random((size, 128)) < 0.3).astype(np.uint8) for size in sizes]
+
+
+def test_ocr__words_are_encoded_as_featurized(tmp_path):
+    words = ocr_words(np.random.default_rng(0), (2, 1, 3))
+    np.savez(tmp_path / "ocr_letters.npz", pixels=np.concatenate(words), letter=np.arange(6, dtype=np.uint8),
+             word_start=np.array([0, 2, 3, 6]), word_fold=np.array([0, 1, 1]))  # fmt: skip
+    feature_map, stored = made({"name": "ocr", "root": str(tmp_path)}, tmp_path)
+    check_same_bits(feature_map.encode(words[1:]), stored)
+    check_same_bits(feature_map.encode([word.reshape(-1, 16, 8) > 0 for word in words[1:]]), stored)
+    for raw, message in (([words[0] * 2], "word 0 has a pixel"), ([words[0][:, :9]], r"word 0 has shape \(2, 9\)")):
+        with pytest.raises(DataError, match=f"^input: {message}"):
+            feature_map.encode(raw)
+
+
+def test_usps__images_are_encoded_as_featurized(tmp_path):
+    rng = np.random.default_rng(0)
+    images = {
+        split: rng.integers(-1000, 1001, size=(n, 256)).astype(np.int16) for n, split in ((4, "train"), (3, "test"))
+    }
+    digits = {f"y_{split}": np.arange(len(x), dtype=np.uint8) for split, x in images.items()}
+    np.savez(tmp_path / "usps.npz", **digits, **{f"X_{split}": x for split, x in images.items()})
+    feature_map, stored = made({"name": "usps", "root": str(tmp_path)}, tmp_path)
+    check_same_bits(feature_map.encode(images["test"] / 1000), stored)
+    check_same_bits(feature_map.encode((images["test"] / 1000).reshape(-1, 16, 16)), stored)
+    with pytest.raises(DataError, match=r"^input: image 0 has a grey value outside"):
+        feature_map.encode(images["test"])
+    with pytest.raises(DataError, match=r"^input: expected 256 grey values an image"):
+        feature_map.encode(images["test"][:, :7] / 1000)
+
+
+@pytest.mark.parametrize("pairwise", [True, False])
+def test_pictures__are_encoded_as_featurized(tmp_path, pairwise):
+    feature_map, stored = made({**PICTURES, "pairwise": pairwise}, tmp_path)
+    pictures = [compose(0, 1, number).rgb for number in range(PICTURES["n_test"])]
+    check_same_bits(feature_map.encode(pictures), stored, pictures=True)
+
+
+def test_pictures__that_cannot_be_encoded_are_named(tmp_path):
+    feature_map, _ = made({**PICTURES, "n_test": 1}, tmp_path)
+    with pytest.raises(DataError, match=r"^input: picture 1 is float64\(9, 9, 3\); expected uint8"):
+        feature_map.encode([np.zeros((9, 9, 3), np.uint8), np.zeros((9, 9, 3))])
+    with pytest.raises(DataError, match=r"^input: holds no pictures"):
+        feature_map.encode([])
+    facts = {**feature_map.meta["pictures"], "features_version": 0}
+    with pytest.raises(DataError, match="features are of version 0, and this program computes version 1"):
+        FeatureMap({**feature_map.meta, "pictures": facts}, feature_map.shared)
+
+
+def test_python_oracle__says_that_new_input_is_its_own_affair(tmp_path):
+    options = {"name": "python_oracle", "oracle": "python_task:Pairs"}
+    with pytest.raises(DataError, match=r"python_task:Pairs reads its inputs itself.*a split of its own"):
+        made(options, tmp_path)
+
+
+def test_reader__without_encoder_is_named(monkeypatch):
+    monkeypatch.delattr("stages.datasets.usps.encoder")
+    with pytest.raises(DataError, match=r"dataset\.name=usps: .*must define encoder\(meta, shared\)"):
+        FeatureMap({"dataset": "usps", "structure": "multiclass"}, {})

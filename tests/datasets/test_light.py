@@ -1,0 +1,38 @@
+"""Asking what a data set depends on, as every command does, loads no heavy library."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {"numba", "scipy", "skimage", "sklearn", "cv2", "h5py", "PIL", "matplotlib"}
+
+
+def files(folder: Path) -> dict[str, dict[str, str]]:
+    """Options of every reader, over files that are there and hold nothing."""
+    for name in ("train.txt", "test.txt", "letter.data", "usps.npz", "weizmann_horses_160.npz"):
+        (folder / name).touch()
+    (folder / "data").mkdir()
+    for name in ("horse-features.bin", "horse-features-test.bin"):
+        (folder / "data" / name).touch()
+    root = {"root": str(folder)}
+    text = {name: str(folder / "train.txt") for name in ("file", "test_file")}
+    named = dict.fromkeys(("conll", "ocr", "usps", "weizmann", "hdseg"), root)
+    return {**named, "horses_sample": {}, "sequences_csv": text}
+
+
+@pytest.mark.parametrize("name", ["conll", "hdseg", "horses_sample", "ocr", "sequences_csv", "usps", "weizmann"])
+def test_source__of_a_reader_loads_no_heavy_library(tmp_path: Path, name: str) -> None:
+    code = f"""
+import sys
+from stages.datasets import open_dataset
+assert open_dataset({name!r}, {files(tmp_path)[name]!r}).source()
+print(*sorted({{module.split(".")[0] for module in sys.modules}}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not HEAVY & set(done.stdout.split())

@@ -1,0 +1,197 @@
+"""A structure and a data set as new files in a folder on PYTHONPATH; no file of the repository changes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stages.problems.compiled import sources_fingerprint
+
+ROOT = Path(__file__).resolve().parents[2]
+
+STRUCTURE = '''
+"""The sign of <w, x>: blocks are single vectors, labels 0 and 1."""
+from typing import NamedTuple
+import numpy as np
+from stages.problems.protocol import dot, frozen
+
+class Sign(NamedTuple):
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    x: np.ndarray
+
+    def scores(self, i, w, theta):
+        theta[0] = dot(self.x[i], w)
+    def max_oracle(self, i, theta, y, scratch):
+        wrong = 1 - self.truth[i]
+        gain = 1.0 + theta[0] * (2.0 * wrong - 1.0) - theta[0] * (2.0 * self.truth[i] - 1.0)
+        y[0] = wrong if gain > 0.0 else self.truth[i]
+        return self.loss(i, y)
+    def decode(self, i, theta, y, scratch):
+        y[0] = 1 if theta[0] > 0.0 else 0
+    def value(self, i, theta, y):
+        return theta[0] * (2.0 * y[0] - 1.0)
+    def add(self, i, y, c, out):
+        out[0] += c * (2.0 * y[0] - 1.0)
+    def norm2(self, i, delta):
+        return delta[0] * delta[0] * dot(self.x[i], self.x[i])
+    def push(self, i, c, delta, w):
+        for j in range(w.size):
+            w[j] += c * delta[0] * self.x[i, j]
+    def loss(self, i, y):
+        return 1.0 if y[0] != self.truth[i] else 0.0
+    def least_loss(self, i):
+        return 1.0
+    def scratch(self):
+        return (np.empty(0),)
+
+def build(arrays, meta):
+    x, steps = frozen(arrays["x"], float), frozen(np.arange(len(arrays["x"]) + 1))
+    none = frozen(np.empty(0))
+    return Sign(len(x), x.shape[1], steps, steps, frozen(arrays["labels"], np.uint8), none, none, x)
+
+def derived(**block):
+    return {}
+
+def metrics(problem, arrays, predictions):
+    return {"error_rate": float(np.mean(predictions != problem.truth))}
+'''
+
+READER = '''
+"""Two clouds of points around +shift and -shift."""
+import numpy as np
+from stages.datasets import NEW
+
+class Clouds:
+    structure = "sign"
+    def __init__(self, n, shift):
+        self.n, self.shift = n, shift
+    def source(self):
+        return {}
+    def featurize(self, sink, map_blocks, report):
+        for k, split in enumerate(("train", "test")):
+            rng = np.random.default_rng(k)
+            labels = rng.integers(2, size=self.n).astype(np.uint8)
+            sink.put(split, "x", rng.normal(size=(self.n, 3)) + self.shift * (2.0 * labels[:, None] - 1.0))
+            sink.put(split, "labels", labels)
+        sink.put("", "scale", np.ones(1))
+        return {"d": 3, "n_train": self.n, "n_test": self.n}
+
+class Encoder:
+    def __init__(self, scale):
+        self.scale = scale
+    def encode(self, raw, sink, map_blocks):
+        sink.put(NEW, "x", self.scale * np.asarray(raw, float))
+        sink.put(NEW, "labels", np.zeros(len(raw), np.uint8))
+
+def open(options):
+    return Clouds(options["n"], options["shift"])
+
+def encoder(meta, shared):
+    return Encoder(shared["scale"])
+'''
+
+INSTANCES = """
+import numpy as np
+from stages.problems import build
+
+def sign():
+    rng = np.random.default_rng(0)
+    return build("sign", {"x": rng.normal(size=(5, 3)), "labels": np.array([0, 1, 1, 0, 1])}, {})
+
+INSTANCES = {"sign": sign}
+LABELS = {"Sign": lambda problem: 2}
+"""
+
+USE = """
+import numpy as np
+from pathlib import Path
+from stages.datasets import FeatureMap, open_dataset
+from stages.featurize import featurize, open_problem
+from stages.problems import build, calls_python, structures
+from stages.problems.compiled import sources_fingerprint
+from storage.features import open_features
+
+assert {"sign", "chain", "multiclass", "python_oracle", "segmentation"} == set(structures()), structures()
+assert [calls_python(name) for name in ("sign", "chain", "python_oracle")] == [False, False, True]
+store = Path("store")
+featurize({"name": "clouds", "n": 9, "shift": 1.0}, store, key="k", map_blocks=map, report=lambda *_: None)
+assert open_problem(store, "test").n == 9
+features = open_features(store)
+new = FeatureMap(features.meta, {"scale": features.arrays("test")["scale"]}).encode([[1, 2, 3]])
+assert build(new.structure, new.arrays, new.meta).x.tolist() == [[1, 2, 3]]
+print(sources_fingerprint(type(open_problem(store, "train"))))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in (
+        ("stages/problems/sign.py", STRUCTURE),
+        ("stages/datasets/clouds.py", READER),
+        ("tiny/sign_instances.py", INSTANCES),
+        ("conf/dataset/clouds.yaml", "name: clouds\nn: 20\nshift: 0.5\n"),
+    ):
+        file = tmp_path / "own" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return tmp_path
+
+
+def python(folder: Path, *words: str, cwd: Path | None = None) -> str:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "own")])}
+    done = subprocess.run([sys.executable, *words], cwd=cwd or folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_parts__are_found_featurized_encoded_and_in_the_fingerprint(folder: Path) -> None:
+    before = python(folder, "-c", USE)
+    (folder / "own" / "stages" / "solver").mkdir()
+    for name in ("stages/problems/sign.py", "stages/solver/helper.py"):
+        with (folder / "own" / name).open("a") as file:
+            file.write("# edited\n")
+        after = python(folder, "-c", USE)
+        assert after != before
+        before = after
+
+
+def test_parts__keep_the_contract_of_structures(folder: Path) -> None:
+    words = ("-m", "pytest", "-n0", "-q", "tests/problems/test_contract.py", "-k", "sign", "-p", "no:cacheprovider")
+    assert python(folder, *words, "-rA", cwd=ROOT).count("[sign]\n") == 6
+
+
+def test_parts__run_through_the_pipeline(folder: Path) -> None:
+    words = ("path=single", "path.lambda=0.1", "path.tolerance=0.01", "tracking=none", "compute=serial")
+    place = f"run.root={folder / 'runs'}"
+    out = python(folder, "-m", "pipeline", "--config-dir", str(folder / "own/conf"), "dataset=clouds", *words, place)
+    run = Path(out.splitlines()[-1].removeprefix("run: "))
+    result = json.loads((run / "result.json").read_text())
+    assert result["problem"] == {"name": "clouds", "n": 20, "d": 3}
+    assert result["status"] == "CONVERGED"
+    assert result["verify"]["certified"] is True
+    assert 0.0 <= result["evaluate"]["test_loss"] < 0.4
+
+
+def test_fingerprint__sees_every_file_of_a_structure_that_is_a_package(tmp_path: Path, monkeypatch) -> None:
+    package = tmp_path / "elsewhere"
+    package.mkdir()
+    (package / "__init__.py").write_text("from elsewhere.inner import Inner\n")
+    (package / "inner.py").write_text("class Inner: ...\n")
+    (package / "kernels.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    inner = importlib.import_module("elsewhere").Inner
+    before = sources_fingerprint.__wrapped__(inner)
+    (package / "kernels.py").write_text("# edited\n")
+    assert sources_fingerprint.__wrapped__(inner) != before

@@ -1,0 +1,25 @@
+"""Locations of each kind of storage, and what lies below one."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from storage.backend import Location, backend, location
+
+KINDS = ("disk", "memory", "s3")
+
+
+def fresh(kind: str, request: pytest.FixtureRequest) -> Location:
+    """A location of this kind with nothing below."""
+    if kind == "disk":
+        tmp_path: Path = request.getfixturevalue("tmp_path")
+        return tmp_path / uuid.uuid4().hex
+    root = "memory://gapwise" if kind == "memory" else request.getfixturevalue("s3")
+    return location(f"{root}/{uuid.uuid4().hex}")
+
+
+def files_of(where: Location) -> list[str]:
+    return backend(where).files(where)

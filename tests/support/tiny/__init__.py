@@ -1,0 +1,74 @@
+"""Tiny instances of every structure: small enough to enumerate all labellings and to solve as a dense QP.
+
+Every test of the solver runs on every one of them. The instances of a structure are a file ``<structure>_instances.py``
+here, or in a folder ``tiny`` on PYTHONPATH, with
+
+* ``INSTANCES``: functions that make a problem, by name;
+* ``LABELS``: by the name of the problem's class, a function of the problem: how many values an entry of a labelling has.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import extend_path, iter_modules
+
+import numpy as np
+
+from stages.problems.protocol import Problem
+
+__path__ = extend_path(__path__, __name__)
+
+from tiny.blocks import ragged
+from tiny.chain_instances import chain, chain_sparse
+from tiny.multiclass_instances import multiclass, multiclass_cone
+from tiny.python_oracle_instances import python_oracle, python_oracle_sparse
+from tiny.segmentation_instances import segmentation, segmentation_u8
+
+__all__ = [
+    "TINY", "all_labels", "chain", "chain_sparse", "feature_matrix", "instance", "local", "multiclass", "multiclass_cone",
+    "python_oracle", "python_oracle_sparse", "ragged", "segmentation", "segmentation_u8",
+]  # fmt: skip
+
+END = "_instances"
+MODULES = {
+    m.name.removesuffix(END): import_module(f"tiny.{m.name}") for m in iter_modules(__path__) if m.name.endswith(END)
+}
+"""By structure."""
+
+TINY: dict[str, Callable[[], Problem]] = {
+    name: make for _, module in sorted(MODULES.items()) for name, make in module.INSTANCES.items()
+}
+
+LABELS = {name: count for module in MODULES.values() for name, count in module.LABELS.items()}
+
+
+@functools.cache
+def instance(name: str) -> Problem:
+    """TINY[name](), made once: for tests that only read it."""
+    return TINY[name]()
+
+
+def all_labels(problem: Problem, i: int) -> list[np.ndarray]:
+    """All labellings of block i, by enumeration."""
+    length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
+    values = LABELS[type(problem).__name__](problem)
+    return [np.array(y, dtype=problem.truth.dtype) for y in itertools.product(range(values), repeat=length)]
+
+
+def local(problem: Problem, i: int, y: np.ndarray) -> np.ndarray:
+    """m_i(y)."""
+    m = np.zeros(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
+    problem.add(i, y, 1.0, m)
+    return m
+
+
+def feature_matrix(problem: Problem, i: int) -> np.ndarray:
+    """B_i (d, p_i), column by column through `push`."""
+    p = int(problem.local_ptr[i + 1] - problem.local_ptr[i])
+    columns = np.zeros((p, problem.d))
+    for j in range(p):
+        problem.push(i, 1.0, np.eye(p)[j], columns[j])
+    return columns.T
