@@ -83,7 +83,7 @@ def test_snapshots__of_an_accelerated_solve_have_the_dual_of_lambda(tmp_path: Pa
         )
         head = json.loads((tmp_path / "state" / "HEAD.json").read_text())
         a, attrs = read_group(tmp_path / "state" / f"g{head['generation']:06d}.zarr")
-        counts = attrs["counts"]
+        counts = attrs["method"]["counts"]
         met += counts["kappa"] > 0.0
         supports = Supports(*(a[name] for name in SUPPORTS))
         state = restored_state(problem, supports)
