@@ -1,4 +1,4 @@
-"""Evaluate: task loss and the structure's own measures at every lambda, on training and test blocks ."""
+"""Evaluate: task loss and the structure's own measures at every lambda, on training and test blocks."""
 
 from __future__ import annotations
 
