@@ -90,7 +90,7 @@ class PythonOracle(NamedTuple):
     ids: np.ndarray
     """int64, flat like local vectors: the weight of each local coordinate; (0,) where p_i = d, B_i = I"""
     spec: np.ndarray
-    """uint8: JSON that names the object to call; a process without that object makes it"""
+    """uint8: JSON that names the object to call; a process that does not have it creates it"""
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:

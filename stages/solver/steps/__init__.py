@@ -1,6 +1,6 @@
-"""The step rules, one file each: which moves a block may make; `solver.step` names the file, its `STEP` is the rule.
+"""The step rules, one file each: which moves a block may make. `solver.step` names the file; its `STEP` is the rule.
 
-A rule is data that the compiled loop reads: a set of kinds of moves, of which the one that improves the dual most is made.
+A rule is data for the compiled loop: a set of kinds of moves, of which the loop makes the one that improves the dual most.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class StepRule(NamedTuple):
     kinds: int
     """Sum of kinds."""
     by_slope: bool = False
-    """Of FW and AWAY only the one with the larger slope is looked at (O16 Alg. 4)."""
+    """Only one of FW and AWAY is tried, the one with the larger slope (O16 Alg. 4)."""
 
 
 def steps() -> tuple[str, ...]:

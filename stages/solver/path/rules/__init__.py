@@ -7,11 +7,11 @@ from typing import Any
 __path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
 
 GIVEN = "given"
-"""The rule of lambdas that are given, a grid's or a single one."""
+"""The rule of given lambdas: a grid or a single one."""
 
 
 def rules() -> tuple[str, ...]:
-    """Names of all rules that find their lambdas."""
+    """Names of all rules that find their lambdas themselves."""
     return tuple(sorted(module.name for module in iter_modules(__path__) if module.name != GIVEN))
 
 
