@@ -32,13 +32,13 @@ D_lambda(alpha) >= ell_tau - B / (2 lambda).
 
     lambda A / 2 + (R_t - ell_tau) + B / (2 lambda),
 
-convex in lambda: where it is <= eps at both ends of a cell, it is so throughout. With the relative goal A and R_t take the
-factor 1 - eps, for P - D <= eps P is (1 - eps) P - D <= 0. `two_sided` covers the whole axis by such cells:
+convex in lambda: if it is <= eps at both ends of a cell, it is so throughout. For the relative goal A and R_t take the
+factor 1 - eps, since P - D <= eps P means (1 - eps) P - D <= 0. `two_sided` covers the whole axis with such cells:
 
 - Above, w = 0: its gap ||psi~||^2 / (2 lambda) falls with lambda, so the cell [lambda_top, inf) needs its lower end only.
-- Between neighbours (w = 0 is the first): (t, tau) optimal at a cell's geometric middle, halves where an end fails.
+- Between neighbours (w = 0 is the first): (t, tau) optimal at a cell's geometric middle; a cell is halved if an end fails.
 - Below the last, w = s w_b and alpha = tau alpha_b with the best tau, min(1, ell lambda / c). The dual bound is concave in
-  lambda (linear up to c / ell, ell - c / (2 lambda) from there), the primal one affine: again the two ends of (0, lambda_b]
+  lambda (linear up to c / ell, ell - c / (2 lambda) above), the primal bound affine: again the two ends of (0, lambda_b]
   decide, and at 0 the gap is R. So s = 1 and R <= eps suffice for the absolute goal. For the relative one R must be 0. Let
   h_i be block i's hinge at w_b, L_i > 0 the least loss of its wrong labellings and m = max_i h_i / L_i < 1. Every margin
   <w_b, psi_i(y)> is at least L_i(y) - h_i >= (1 - m) L_i(y), so at w_b / (1 - m) all margins reach their losses: with

@@ -60,7 +60,7 @@ class Goal:
 
 @dataclass(frozen=True)
 class Solved:
-    """What a rule is told of a lambda that has just been solved."""
+    """What a rule is told about a lambda that has just been solved."""
 
     index: int
     """Breakpoints before it."""

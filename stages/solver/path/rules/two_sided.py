@@ -36,7 +36,7 @@ class TwoSided:
     """The stack of solved points and the cells certified so far; all of it is committed."""
 
     kappa = 0.7
-    floor = 1e-9  # this small, psi = lambda w is a small difference of large sums, and their rounding errors show
+    floor = 1e-9  # further down, psi = lambda w is a small difference of large sums, and rounding shows
     starts_exactly = False
     specs = (
         (
