@@ -52,7 +52,9 @@ def _one_of_many(cfg: DictConfig) -> None:
 def compose_and_run() -> int:
     """Do what sys.argv says; returns the exit code."""
     os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach this function and are printed in one line
-    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))  # put -m last, wherever it was written
+    sys.argv[1:] = sorted(
+        sys.argv[1:], key=lambda word: word not in ("-m", "--multirun")
+    )  # -m may be anywhere; move it first
     try:
         _job()
         if _asked:

@@ -99,7 +99,7 @@ def _guarded(job: Job) -> int:
         _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
         signal = end.signal if isinstance(end, Interrupted) else 2
-        log.warning("interrupted: what was committed is kept; the same command continues from there")
+        log.warning("interrupted: what was committed is kept; the same command goes on from there")
         job.tracker.finish("KILLED")
         return INTERRUPTED + signal
     except Exception as error:

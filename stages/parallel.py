@@ -21,7 +21,7 @@ MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[An
 """map_ranges(fn, ranges): fn(start, stop) of every range, in order, by threads that share this process's arrays."""
 
 BlockFunction = Callable[[Problem, np.ndarray, np.ndarray], R]
-"""fn(problem, w, blocks): a module-level function, so that only its name is sent; entry k of its results is for blocks[k]."""
+"""fn(problem, w, blocks): a module-level function, so that only its name is sent; entry k of the result is for blocks[k]."""
 
 RANGES = 2 * (os.cpu_count() or 1)
 """Number of ranges of a pass over threads; only the division of the work depends on it."""

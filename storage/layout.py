@@ -15,7 +15,7 @@ import zarr
 from storage.backend import Location, backend
 
 CHUNK_ELEMENTS = 1 << 18
-"""Largest number of elements in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
+"""Most elements in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
 
 
 class ArraySpec(NamedTuple):
@@ -79,7 +79,9 @@ CELL_CERTIFICATES = (
 )
 """What certifies the cells of a two-sided path."""
 
-TRACE = (ArraySpec("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),)
+TRACE = (
+    ArraySpec("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
+)
 
 _ROW = ("snapshot",)
 

@@ -101,7 +101,7 @@ class RunOptions:
     export: str | None = None
     """Folder for a frozen copy of the results."""
     managed: bool = False
-    """Whether a program started this run. If so, it waits while another process works on the run, and stops with the program."""
+    """Whether a program started this run: it then waits while another process works on it, and stops with the program."""
 
     def check(self) -> None:
         expect("run.root", self.root, bool(self.root), "a directory or a URL")

@@ -14,7 +14,7 @@ from importlib import import_module
 from pkgutil import extend_path, iter_modules
 from typing import Any, TypeAlias
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 Job: TypeAlias = Any
 """`pipeline.job.Job`; its module, like those of the next three types, imports this one."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from stages.problems import structure
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 Report = Callable[[int, int, str], None]
 """report(done, total, what): progress of a long step."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # numba comes with it, which readers of raw data do without
 
     from stages.problems.protocol import Problem
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 def structures() -> list[str]:

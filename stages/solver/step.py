@@ -112,7 +112,7 @@ def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
 
 @njit(**PART)
 def cache_promises_enough(S, flags, i, best, improvement):
-    """Whether the best cached labelling improves by at least max(F g_i, (nu / n) g), with the last known gaps (O16 Alg. 5)."""
+    """Whether the best cached labelling improves by >= max(F g_i, (nu / n) g), with the last known gaps (O16 Alg. 5)."""
     known, n = S.gap[i], S.ell.size
     if not flags.cache or best < 0 or improvement <= 0.0:
         return False

@@ -51,7 +51,7 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
     base += len(vocabulary)
 
     def look(offset: int, column: int) -> np.ndarray:
-        """Codes of `column` at `offset` from each token; k places before a sequence 2(k - 1), k places after 2(k - 1) + 1."""
+        """Codes of `column` at `offset` from each token; 2(k - 1) stands for k places before a sequence, 2(k - 1) + 1 after."""
         seen = np.roll(codes[column], -offset)
         outside = -before - offset if offset < 0 else offset - after
         if offset == 0:
@@ -68,7 +68,7 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
             key = key * base + np.stack([look(*templates[number].macros[macro]) for number in members])
         return key
 
-    alike: dict[tuple[str, int], list[int]] = {}  # templates with the same skeleton share attributes (a bag of words), as in CRF++
+    alike: dict[tuple[str, int], list[int]] = {}  # as in CRF++, equal skeletons share attributes
     for number, template in enumerate(templates):
         alike.setdefault((template.skeleton, len(template.macros)), []).append(number)
     ids = np.empty((tokens, len(templates)), dtype=np.int64)

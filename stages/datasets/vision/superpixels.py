@@ -37,7 +37,9 @@ def segment(rgb: np.ndarray, count: int) -> np.ndarray:
 
     lab = to_lab(rgb).astype(np.float64)
     lab[..., 0] *= 100.0 / 255.0
-    spread = float(lab.max() - lab.min()) or 1.0  # slic first scales values to [0, 1]; the compactness compensates for it
+    spread = (
+        float(lab.max() - lab.min()) or 1.0
+    )  # slic first scales values to [0, 1]; the compactness compensates for it
     regions = slic(
         lab,
         n_segments=max(1, round(ASKED_PER_GOT * count)),

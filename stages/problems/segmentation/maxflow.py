@@ -110,7 +110,7 @@ def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
 
 @njit(**PLAIN)
 def _distances(arc_ptr, head, reverse, nodes, alive, work):
-    """Residual distances to the sink (0: unreachable), by breadth-first search until all `alive` nodes with excess are found.
+    """Residual distances to the sink (0: unreached), by breadth-first search until all `alive` nodes with excess are found.
 
     Returns the number of nodes in the queue, which is in order of distance, and how many of them have excess. If none has,
     the search was exhaustive, and the distances give the sides of the cut.

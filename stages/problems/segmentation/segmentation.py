@@ -46,7 +46,9 @@ def _terminals(theta, truth, cost, augmented, size, excess):
     if not finite:
         raise ValueError("segmentation: a score is not finite; look for nan or infinity in the weights")
     if least < -NEGATIVE * largest:
-        raise ValueError("segmentation: an edge score is negative, so this is not a cut; clip the pairwise weights to >= 0")
+        raise ValueError(
+            "segmentation: an edge score is negative, so this is not a cut; clip the pairwise weights to >= 0"
+        )
 
 
 class Segmentation(NamedTuple):

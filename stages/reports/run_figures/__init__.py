@@ -14,7 +14,7 @@ from stages.reports.stored import StoredRun
 from storage.backend import Location
 from storage.features import Features
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 class RunFigure(Protocol):

@@ -15,7 +15,7 @@ from storage.backend import Location
 if TYPE_CHECKING:
     from stages.reports.curves import Runs
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 class SweepFigure(Protocol):

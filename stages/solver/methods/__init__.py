@@ -15,7 +15,7 @@ from stages.solver.options import OPTIONS, MethodOptions, check_one_of
 if TYPE_CHECKING:
     from stages.solver.method import Method
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 def methods() -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
         )
     if not method(options.method).certifies:
         raise ValueError(
-            f"solver.method: {options.method} has no dual point, which a path needs to certify its lambdas; use path=grid or "
-            "path=single"
+            f"solver.method: {options.method} has no dual point, which a path needs to certify its lambdas; use "
+            "path=grid or path=single"
         )
     require_cone(problem)

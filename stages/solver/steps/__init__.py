@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import extend_path, iter_modules
 from typing import NamedTuple
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 FW, PAIRWISE, AWAY = 1, 2, 4
 """Kinds of moves, as bits: towards a corner, from the worst active atom to the corner, away from that atom."""

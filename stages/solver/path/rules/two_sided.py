@@ -116,7 +116,7 @@ class TwoSided:
         self.vectors.insert(k, np.array(w))
 
     def advance(self, goal: Goal, lam_top: float) -> float | None:
-        """Certify intervals from the top down; returns the lambda to solve inside the first that fails, None if none does."""
+        """Certify intervals from the top down; returns the lambda to solve inside the first that fails, or None."""
         while len(self.points) > 1:
             pair = self.pair()
             low, high = pair.below.lam, min(pair.above.lam, lam_top)
