@@ -51,7 +51,7 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
     base += len(vocabulary)
 
     def look(offset: int, column: int) -> np.ndarray:
-        """Codes of `column` at `offset` from each token; 2(k - 1) stands for k places before a sequence, 2(k - 1) + 1 after."""
+        """Codes of `column` at `offset` from each token; k places before a sequence 2(k - 1), k after it 2(k - 1) + 1."""
         seen = np.roll(codes[column], -offset)
         outside = -before - offset if offset < 0 else offset - after
         if offset == 0:
