@@ -120,7 +120,7 @@ class TwoSided:
             if not abs(stored - value) <= self.tolerance * (1.0 + abs(value)):
                 self.broken.append(f"{self._where(c)}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
         if self.arrays["cell_scale"][c] != math.inf:
-            self.broken.append(f"{self._where(c)}: expected the model not to be scaled")
+            self.broken.append(f"{self._where(c)}: expected a model that is not scaled")
         if low == 0.0:
             return self._to_zero(c, k - 1, high)
         for name, share in (("t", t), ("tau", tau)):
