@@ -1,4 +1,4 @@
-"""One command: Hydra composes the configuration, `pipeline.run` or `pipeline.sweep` does what it says."""
+"""One command: Hydra composes the configuration, and `pipeline.run` or `pipeline.sweep` carries it out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _job(cfg: DictConfig) -> None:
     from hydra.types import RunMode
 
     if any(code >= INTERRUPTED for code in _codes):
-        return  # an interrupted sweep starts no more
+        return  # an interrupted sweep starts no more runs
     if (cfg.get("sweep") or {}).get("variants") or HydraConfig.get().mode == RunMode.MULTIRUN:
         _one_of_many(cfg)
     else:
@@ -44,15 +44,17 @@ def _one_of_many(cfg: DictConfig) -> None:
     if has_variants(cfg):
         _codes.append(sweep(cfg))
     elif (job := job_of_multirun(cfg)) is not None:
-        _asked.append(job)  # all of them together, once all are known to compose
+        _asked.append(job)  # they run together, once all of them are known to compose
     else:
         _codes.append(run(cfg))
 
 
 def compose_and_run() -> int:
-    """Do what sys.argv says; the exit code."""
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised to here, and printed in one line
-    sys.argv[1:] = sorted(sys.argv[1:], key=lambda word: word not in ("-m", "--multirun"))  # wherever it was written
+    """Do what sys.argv says; returns the exit code."""
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # so that errors reach this function and are printed in one line
+    sys.argv[1:] = sorted(
+        sys.argv[1:], key=lambda word: word not in ("-m", "--multirun")
+    )  # -m may be anywhere; move it first
     try:
         _job()
         if _asked:

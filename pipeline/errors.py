@@ -27,12 +27,12 @@ def refuse(error: Exception, code: int, where: str = "") -> int:
 
 
 def refuse_setup(error: Exception) -> int:
-    """Print an error met before any stage began: 2 if the configuration is wrong, 1 if data or files are."""
+    """Print an error from before the first stage; returns 2 if the configuration is wrong, 1 if data or files are."""
     from stages.datasets import DataError
 
     return refuse(error, FAILED if isinstance(error, DataError | OSError) else BAD_CONFIGURATION)
 
 
 def explains_itself(error: Exception) -> bool:
-    """Whether the message of `error` suffices; of anything else the user gets the traceback."""
+    """Whether the message of `error` suffices; for other errors the user gets the traceback."""
     return isinstance(error, ValueError | OSError) or type(error).__name__ in SELF_EXPLANATORY

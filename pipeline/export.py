@@ -1,7 +1,7 @@
-"""A frozen copy of what stages left, for DVC and whoever else keeps results; each stage says what its copy holds.
+"""Exports a frozen copy of the stages' results, for DVC and others who keep them; each stage defines what it exports.
 
-Nothing here is read back: state stays in the run directory, where a killed run finds it again. Everything but
-`seconds` and pictures is the same for the same science.
+The copy is never read back: state stays in the run directory, where a killed run finds it again. Everything but
+`seconds` and pictures is the same for the same configuration.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`python -m pipeline --help`: groups, their choices and the keys people change most, as the comments in conf/ explain them.
+"""`python -m pipeline --help`: groups, their choices and the keys changed most, with the comments in conf/ as explanation.
 
-The files are read as text and Hydra is not loaded, so that the answer comes at once.
+The files are read as text, without loading Hydra, so that the answer comes at once.
 """
 
 from __future__ import annotations

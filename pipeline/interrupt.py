@@ -1,4 +1,4 @@
-"""Signals set a flag, which the solver checks between steps to commit and end; a second Ctrl-C ends it at once."""
+"""Signals set a flag; the solver checks it between steps, commits and ends. A second Ctrl-C ends it at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Interrupted(Exception):
 
 
 class Stop:
-    """Context manager that turns SIGINT and SIGTERM into `stop() -> True`; outside the main thread only a flag.
+    """Context manager that makes `stop()` True after SIGINT or SIGTERM; outside the main thread it catches no signals.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a stage is given."""
+"""The argument of every stage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Job:
     stop: Stop
     tracker: Tracker
     start: PathStart | None = None
-    """What init_path found, if it ran in this process; solve then need not find it again."""
+    """The result of init_path if it ran in this process, so that solve need not compute it again."""
 
     @cached_property
     def train(self) -> Problem:
@@ -52,6 +52,6 @@ class Job:
         return self.compute.spread(self.features_path, self.dir.path / ".tmp-weights", python)
 
     def report(self, done: int, total: int, what: str) -> None:
-        """Show progress of a stage that commits nothing half-way; ends the stage if a stop was asked for."""
+        """Show progress of a stage that commits nothing until its end; ends the stage if a stop was requested."""
         self.stop.check()
         self.progress.report(done, total, what)

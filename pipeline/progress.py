@@ -27,7 +27,7 @@ class Progress:
     Parameters
     ----------
     path : Path or None
-        The attempt's log file: everything that the screen shows, with times, and tracebacks. None: no file.
+        The attempt's log file: everything shown on the screen, with times, and tracebacks. None: no file.
     every : float
         Seconds between two lines.
     stream : TextIO, optional
@@ -93,7 +93,7 @@ class Progress:
         log.debug("stage %s", name)
 
     def report(self, done: int, total: int, what: str) -> None:
-        """Show that `done` of about `total` (0: unknown) are done, in words `what`; cheap to call often."""
+        """Show that `done` of about `total` (0: unknown) are done, described by `what`; cheap to call often."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=done, total=total or None, description=describe(done, total, what))
         now = time.monotonic()
@@ -121,14 +121,14 @@ class _LogFile(logging.FileHandler):
 
 
 def describe(done: int, total: int, what: str) -> str:
-    """`what` after its count; a solver's line, which begins with λ, has its own."""
+    """`what` after its count; a solver's line, which begins with λ, already contains one."""
     if what.startswith("λ") or not (done or total):
         return what
     return f"{done:,}/{total:,} {what}" if total else f"{done:,} {what}"
 
 
 def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
-    """A solver's report in words; `total` is the number of lambdas, 0 where a rule finds them."""
+    """A solver's report in words; `total` is the number of lambdas, 0 if a rule finds them."""
     count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
     known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # unknown until every block was visited
     gap = f"gap {known} (tol {at['tolerance']:.0e})"

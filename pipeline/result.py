@@ -21,7 +21,7 @@ log = logging.getLogger("gapwise")
 
 
 def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
-    """result.json's content from what the stages wrote; FileNotFoundError or KeyError names what is missing."""
+    """The content of result.json, from what the stages wrote; FileNotFoundError or KeyError names what is missing."""
     found = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
     for stage in flow().values():
         found |= {} if stage.result is None else stage.result(settings, directory)
@@ -29,7 +29,7 @@ def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
 
 
 def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
-    """result.json of a run with nothing left to do, otherwise None."""
+    """result.json of a run that has nothing left to do, otherwise None."""
     try:
         found = read_json(directory.path / "result.json")
         done = (read_json(directory.path / "manifest.json") or {"stages": {}})["stages"]
@@ -42,7 +42,7 @@ def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
 
 
 def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
-    """Of a stage's JSON file `fields`, and what else are single numbers and words, such as a structure's metrics."""
+    """`fields` of a stage's JSON file, and all other single numbers and words in it, such as a structure's metrics."""
     found = read_json(path)
     if found is None:
         raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")
@@ -53,7 +53,7 @@ def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
 
 
 def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """One record a breakpoint of path.zarr, in the order they were solved; and its attributes."""
+    """One record per breakpoint of path.zarr, in the order they were solved; and its attributes."""
     from storage.layout import open_group
 
     group: Any = open_group(run_dir / "path.zarr")
@@ -64,7 +64,7 @@ def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 
 def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> str:
-    """A few lines for the end of a run: what was solved, at what price, how good it is, where to look."""
+    """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look."""
     path, verify, best = found["path"], found["verify"], found["evaluate"]
     problem, last = found["problem"], path[-1]
     lines = [("problem", f"{problem['name']}: {problem['n']:,} blocks, {problem['d']:,} features")]
@@ -100,7 +100,7 @@ def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> st
 
 
 def _reach(found: Mapping[str, Any]) -> str:
-    """For which lambdas a path is certified; nothing where they were given."""
+    """The lambdas for which a path is certified, in words; empty if the lambdas were given."""
     low = found["verify"].get("lambda_low")
     if found.get("rule", "given") == "given" or low is None:
         return ""

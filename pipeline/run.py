@@ -1,4 +1,4 @@
-"""One run, resumed where it stopped, and its exit code.
+"""One run, resumed from where it stopped, and its exit code.
 
 Nothing is written before the configuration is known to be good; result.json is written last and marks a run complete.
 """
@@ -34,7 +34,7 @@ log = logging.getLogger("gapwise")
 
 
 def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str] = ()) -> int:
-    """Do what the composed `cfg` says, as part of `experiment`; the exit code. `overrides` are for where Hydra is not.
+    """Carry out the composed `cfg`, as part of `experiment`; returns the exit code. `overrides`: for use without Hydra.
 
     0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted.
     """
@@ -54,7 +54,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
         found = complete(directory, settings) if asked is None else None
         if found and settings.run.export is not None:
             directory.manifest = read_json(directory.path / "manifest.json")
-            found = None if directory.damaged() else found  # a copy of what is damaged would look sound
+            found = None if directory.damaged() else found  # an exported copy of damaged files would look sound
         if found:
             tracker.mend()
             _export(settings, directory, features)
@@ -85,7 +85,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
 
 
 def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Location, str]:
-    """The run's directory, that of its features, and their key; nothing is made."""
+    """The run's directory, the location of its features, and their key; creates nothing."""
     root = location(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
     directory = RunDir(root / f"{name}-{settings.solver.name}-{key[:8]}", key)
@@ -93,7 +93,7 @@ def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Locat
 
 
 def _guarded(job: Job) -> int:
-    """The stages, with every way they can end turned into an exit code."""
+    """Run the stages and turn however they end into an exit code."""
     try:
         found = _run_stages(job)
         _export(job.settings, job.dir, job.features_path)
@@ -120,7 +120,7 @@ def _guarded(job: Job) -> int:
 
 
 def _run_stages(job: Job) -> dict[str, Any] | None:
-    """Run every wanted stage that is not done; returns result.json's content once all are."""
+    """Run every wanted stage that is not done; returns the content of result.json once all stages are."""
     settings, directory = job.settings, job.dir
     _forget_damaged(job)
     if settings.run.stage is not None:
@@ -161,7 +161,7 @@ def _run_stage(stage: Stage, job: Job) -> None:
 
 
 def _forget_damaged(job: Job) -> None:
-    """Outputs that are no longer what a stage left are made again, from what is committed."""
+    """Mark stages whose outputs have changed since, so that they run again from what is committed."""
     name = job.dir.damaged()
     if name is not None:
         stage = stages().get(name)
@@ -171,7 +171,7 @@ def _forget_damaged(job: Job) -> None:
 
 
 def _check_earlier(job: Job, name: str) -> None:
-    """ValueError where a stage that stage `name` needs is not done, or has left what can no longer be used."""
+    """Raise ValueError if a stage that `name` needs is not done, or if its output can no longer be used."""
     earlier = [stages()[other] for other in before(name)]
     for stage in earlier:
         if stage.name not in job.dir.manifest["stages"]:
@@ -182,7 +182,7 @@ def _check_earlier(job: Job, name: str) -> None:
 
 
 def _export(settings: Settings, directory: RunDir, features: Location) -> None:
-    """Copy what the wanted stage left; what all stages of the run left, if none was named."""
+    """Export the results of the wanted stage, or of all stages of the run if none was named."""
     if settings.run.export is not None:
         from pipeline.export import Export
 
@@ -217,7 +217,7 @@ def experiment_name() -> str | None:
 
 
 def _hydra_files(cfg: DictConfig, overrides: Sequence[str]) -> dict[str, str]:
-    """The files that Hydra would have written into the run directory, had it known which one that is."""
+    """The files that Hydra would have written into the run directory if it knew which one that is."""
     from hydra.core.hydra_config import HydraConfig
 
     files = {"config.yaml": OmegaConf.to_yaml(cfg)}

@@ -1,6 +1,6 @@
 """The run directory: its lock, its manifest, its attempts.
 
-All files written here are small JSON, written aside and renamed, so that a reader never sees half a file.
+All files written here are small JSON files, replaced atomically, so that a reader never sees half a file.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class RunDir:
     def prepare(self, settings: Settings, source: Mapping[str, Any]) -> None:
         """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
 
-        A damaged manifest is put aside and a new one begun: its stages then run again, from what they have committed.
+        A damaged manifest is renamed and a new one begun; its stages then run again, from what they have committed.
         """
         make_directory(self.path)
         science = _finite(json.loads(json.dumps(settings.science, default=str)))
@@ -128,7 +128,7 @@ class RunDir:
         return None
 
     def _checksum(self, name: str) -> str | None:
-        from storage.layout import MEASURES  # loads zarr, which a complete run does not need
+        from storage.layout import MEASURES  # imports zarr, which a complete run does not need
 
         path = self.path / name
         if path.is_dir():
@@ -136,7 +136,7 @@ class RunDir:
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
     def forget(self, stage: str) -> None:
-        """`stage` and all that need it are to be done again."""
+        """Mark `stage` and all stages that need it as not done."""
         again = {stage, *after(stage)}
         self.manifest["stages"] = {name: facts for name, facts in self.manifest["stages"].items() if name not in again}
         self.save()
@@ -145,7 +145,7 @@ class RunDir:
     def attempt(self, hydra: Mapping[str, str]) -> Iterator[Path]:
         """A new directory attempts/<time>/ with the files `hydra` (name to text) in its .hydra/.
 
-        For a run on an object store it lies on this machine, and its log is uploaded when the attempt ends.
+        For a run on an object store it is on this machine, and its log is uploaded when the attempt ends.
         """
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
         for number in range(1000):

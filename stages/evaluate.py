@@ -21,7 +21,7 @@ from storage.results import add_losses, read_path, weights_of
 
 SPLITS = ("train", "test")
 BETWEEN = 3
-"""Lambdas measured between two breakpoints where the model changes there, evenly in log lambda."""
+"""Number of lambdas to measure between two breakpoints if the model changes there, evenly spaced in log lambda."""
 
 
 @driver
@@ -70,8 +70,8 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``.
 
-    Where the model changes between breakpoints, too (a two-sided path), BETWEEN lambdas of each interval are measured as
-    well, and all of them together written as evaluated_lambda, evaluated_train_loss, ...
+    If the model also changes between breakpoints (a two-sided path), BETWEEN lambdas of each interval are measured as well,
+    and all lambdas together are written as evaluated_lambda, evaluated_train_loss, ...
 
     Returns
     -------
@@ -128,7 +128,7 @@ def evaluate(
 
 
 def in_between(run_dir: Location, lams: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
-    """(lambda -> its model, the lambdas to measure between `lams`); none unless the model changes there."""
+    """(lambda -> its model, the lambdas to measure between `lams`); no lambdas unless the model changes there."""
     path = open_path(run_dir)
     if not path.attrs["between"]:
         return lambda lam: path.weights_at(lam).values, np.empty(0)

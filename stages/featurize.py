@@ -1,4 +1,4 @@
-"""Featurize: raw data to the memory-mapped feature store that all solvers share."""
+"""Featurize: from raw data to the memory-mapped feature store that all solvers share."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def featurize(dataset: Mapping[str, Any], target: Location, *, key: str, map_blo
     dataset : mapping
         The resolved `dataset` group of the configuration.
     key : str
-        Identifies data and options; kept with the features.
+        Identifies data and options; stored with the features.
 
     Raises
     ------
     DataError
-        Unusable raw data, by split and block where the structure refuses it; nothing is left behind.
+        If the raw data cannot be used; names split and block if the structure refuses it. Nothing is left behind.
     """
     if is_complete(target):
         damage = damaged(target)
@@ -74,7 +74,7 @@ def featurize(dataset: Mapping[str, Any], target: Location, *, key: str, map_blo
 
 
 def damaged(target: Location) -> str | None:
-    """What in a feature store differs from what was written, or None; reads all of it once."""
+    """What in a feature store differs from what was written, or None; reads the whole store once."""
     try:
         return open_features(target).damage()
     except DamagedError as error:

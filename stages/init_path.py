@@ -9,7 +9,7 @@ from stages.solver.path.rule import PathStart, rule_of
 
 
 def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart | None:
-    """The path's start as its rule has it; None where lambdas are given.
+    """The start of the path according to its rule; None if lambdas are given.
 
     Raises
     ------

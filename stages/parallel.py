@@ -1,6 +1,6 @@
 """How work on many blocks is spread: over threads of this process, and over processes that have the problem open.
 
-Whatever the spreading, what comes back is one entry a block, in the order of the blocks. So no sum depends on how many
+However it is spread, the result has one entry per block, in the order of the blocks. So no sum depends on how many
 workers there were, which of them died, or where a range was computed.
 """
 
@@ -21,10 +21,10 @@ MapRanges = Callable[[Callable[[int, int], Any], list[tuple[int, int]]], list[An
 """map_ranges(fn, ranges): fn(start, stop) of every range, in order, by threads that share this process's arrays."""
 
 BlockFunction = Callable[[Problem, np.ndarray, np.ndarray], R]
-"""fn(problem, w, blocks): a function of a module, so that its name is all that travels; entry k is about blocks[k]."""
+"""fn(problem, w, blocks): a module-level function, so that only its name is sent; entry k of the result is for blocks[k]."""
 
 RANGES = 2 * (os.cpu_count() or 1)
-"""Ranges of a pass over threads. Their number decides nothing but the work's division."""
+"""Number of ranges of a pass over threads; only the division of the work depends on it."""
 
 FEW, USUAL, MANY, LARGE = 64, 16, 256, 10_000
 """Parts of a pass over processes: one block each up to FEW parts, USUAL blocks each up to MANY parts, then up to LARGE."""
@@ -62,7 +62,7 @@ class Spread:
     map_ranges : callable
         Over threads of this process.
     elsewhere : Elsewhere, optional
-        Over other processes; where it is given, oracles are called there.
+        Over other processes; if given, oracles are called there.
     """
 
     map_ranges: MapRanges = serial
@@ -73,7 +73,7 @@ class Spread:
     ) -> list[R]:
         """fn(problem, w, part) of parts that cover `blocks`, in their order.
 
-        `w` (d,) reaches `fn` read-only, here as elsewhere: compiled code is then the same, and so are its bits.
+        `w` (d,) reaches `fn` read-only, here as elsewhere, so that the same compiled code runs and gives the same bits.
         """
         if self.elsewhere is not None:
             return self.elsewhere(fn, split, w, [blocks[start:stop] for start, stop in task_ranges(len(blocks))])
@@ -94,4 +94,4 @@ class Spread:
 
 
 HERE = Spread()
-"""One block after another, in this thread."""
+"""Calls one block after another, in this thread."""

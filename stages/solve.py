@@ -1,7 +1,7 @@
 """Solve: the path or grid from where it was last committed to its end.
 
-Interrupted at any moment and called again, it goes on from the last committed point and ends with the same bits as if
-nothing had happened: everything that decides about the trajectory is in the commit, and no clock is.
+Interrupted at any moment and called again, it continues from the last committed point and ends with the same bits as an
+uninterrupted solve: the commit contains everything that determines the trajectory, and no clock does.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from storage.snapshots import SnapshotParts
 log = logging.getLogger("gapwise.solve")
 
 MAX_BUFFERED_BYTES = 64 << 20
-"""Finished breakpoints held in memory before a commit is made for their sake."""
+"""Number of finished breakpoints in memory that triggers a commit."""
 
 Report = Callable[[Mapping[str, Any]], None]
-"""report(progress): lambda, breakpoint, passes, gap, tolerance, oracle_calls of the moment; called often, must be cheap."""
+"""report(progress): the current lambda, breakpoint, passes, gap, tolerance, oracle_calls; called often, must be cheap."""
 
 
 def solve(
@@ -66,25 +66,25 @@ def solve(
     Parameters
     ----------
     science : mapping, optional
-        Flat resolved configuration, so that a state of another one is refused with the keys that differ.
+        Flat resolved configuration; a state of another one is refused with the keys that differ.
     start : PathStart, optional
-        What `init_path` says of this problem and path, where it has just been asked; found here otherwise.
+        The result of `init_path` for this problem and path, if it is at hand; computed here otherwise.
     spread : Spread
-        Where oracles of exact passes are called. An exact pass that is broken off (all workers gone, a signal) leaves a
+        Where oracles of exact passes are called. An exact pass that is aborted (all workers gone, a signal) leaves a
         commit of the point where it began.
     stop : callable
-        Asked wherever the state can be committed; True commits and returns `INTERRUPTED`.
+        Called wherever the state can be committed; if True, `solve` commits and returns `INTERRUPTED`.
     every_seconds : float
-        Least time between commits, in seconds. Which points are written has no influence on the result.
+        Least time between commits, in seconds. The result does not depend on which points are written.
     snapshot_passes : float
         Effective passes between snapshots (`solver.snapshots`), left in ``snapshots.zarr``; 0: none.
     observe : callable
-        Given the trace (rows as `TRACE`) after each commit.
+        Called with the trace (rows as `TRACE`) after each commit.
 
     Returns
     -------
     Status
-        CONVERGED, or why the path ends early; INTERRUPTED when it did not end. After TIME_LIMIT a later call goes on.
+        CONVERGED, or why the path ends early; INTERRUPTED if it did not end. After TIME_LIMIT a later call continues.
     """
     check_choices(problem, options, path)
     parts = SnapshotParts(run_dir / "snapshots")
@@ -126,7 +126,7 @@ def solve(
         snapshots.commit()
         parts.join(run_dir / "snapshots.zarr", {"every_passes": snapshot_passes})
     write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
-    if attempt.finished or segments:  # last: it says that the solve is done
+    if attempt.finished or segments:  # written last: it marks the solve as done
         last = stack([b.record() for b in attempt.finished]) if attempt.finished else None
         attrs = _attributes(solver, rule, path, start, status, key)
         write_path(target, segments, last, attrs, rule.model(_solved(segments, last)))
@@ -153,7 +153,7 @@ class _Attempt:
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
 
     def boundary(self, solver: Method) -> Status | None:
-        """Where the state can be committed: report, perhaps take a snapshot, perhaps commit, perhaps stop."""
+        """Called where the state can be committed: reports, and takes a snapshot, commits or stops if due."""
         now = time.monotonic()
         at = solver.at
         self.report(
@@ -174,7 +174,7 @@ class _Attempt:
             return Status.TIME_LIMIT
         buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished) + self.snapshots.nbytes
         waited = now - self.last_commit
-        due = not 0.0 <= waited < self.every_seconds  # a clock that went back is no reason never to commit
+        due = not 0.0 <= waited < self.every_seconds  # also commit if the clock was set back
         if due or buffered > MAX_BUFFERED_BYTES:
             self.commit(solver)
         return None
@@ -245,7 +245,7 @@ def _attributes(
 
 
 def _solved(segments: Sequence[Location], last: Mapping[str, np.ndarray] | None) -> dict[str, np.ndarray]:
-    """Numbers of all breakpoints, by falling lambda: what `PathRule.model` is given."""
+    """Numbers of all breakpoints by falling lambda, the argument of `PathRule.model`."""
     names = ("lambda", "lambda_low", "gap", "hinge", "loss_dual", "norm2")
     parts = [read_group(segment, names)[0] for segment in segments] + ([] if last is None else [dict(last)])
     columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
@@ -254,7 +254,7 @@ def _solved(segments: Sequence[Location], last: Mapping[str, np.ndarray] | None)
 
 
 def _first_limit(segments: Sequence[Location], finished: list[Breakpoint]) -> Status:
-    """How a grid ended: CONVERGED if every lambda of it did, else the first limit that was met."""
+    """How a grid ended: CONVERGED if every lambda did, otherwise the first limit that was reached."""
     codes = [code for segment in segments for code in read_group(segment, ("status",))[0]["status"]]
     statuses = [list(Status)[code] for code in codes] + [b.status for b in finished]
     return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)

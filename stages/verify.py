@@ -1,8 +1,8 @@
 """Verify: every certificate of the path, recomputed from the supports alone by `stages.certify`.
 
-From each breakpoint's labellings and weights come the dual point and w, and by an exact pass the gap g, the hinge R, the
-mean loss ell and the squared norm N; likewise the dual point of w = 0. The certificate of every lambda then follows by
-arithmetic; at some lambdas between breakpoints it is also checked by an exact pass.
+Each breakpoint's labellings and their weights give the dual point and w, and with an exact pass the gap g, the hinge R, the
+mean loss ell and the squared norm N; the dual point of w = 0 is recomputed likewise. The certificate of every lambda then
+follows by arithmetic; at some lambdas between breakpoints it is also checked by an exact pass.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def verify(
     Raises
     ------
     CertificateError
-        Naming the first lambda whose certificate does not hold. A heuristic path and a method without a dual point claim
-        none and raise none; nor does a path that ended at a limit for the lambda it did not finish.
+        If a certificate does not hold; names the first such lambda. A heuristic path and a method without a dual point make
+        no claims, so they never raise, nor does a path that ended at a limit claim the lambda it did not finish.
     """
     arrays, attrs = without_weights(run_dir / "path.zarr")
     audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))

@@ -41,7 +41,7 @@ log = logging.getLogger("gapwise.storage")
 
 
 class StateError(RuntimeError):
-    """Committed state that cannot be used; says which file, why, and what to do."""
+    """Committed state that cannot be used; the message says which file, why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ class CommitStore:
     folder : Path or UrlPath
         Made if absent.
     identity : mapping
-        The resolved science configuration, flat; a state with another one is an error that lists the differing keys.
+        The resolved configuration that determines the numbers, flat; a state with another one is an error that lists the
+        differing keys.
     """
 
     def __init__(self, folder: Location, identity: Mapping[str, Any]) -> None:
@@ -115,9 +116,9 @@ class CommitStore:
         Raises
         ------
         StateError
-            If another process, on an object store, has moved HEAD: nothing of this commit counts.
+            If another process has moved HEAD, on an object store: nothing of this commit is kept.
         OSError
-            A full disk, a read-only directory ...: the generation before is still the committed one.
+            If the disk is full, the directory read-only ...: the previous generation is still the committed one.
         """
         make_directory(self.folder)
         number = self.generation + 1
@@ -145,8 +146,8 @@ class CommitStore:
             self._head.write(sidecar)
         except ChangedError as error:
             raise StateError(
-                f"{self.folder}: another process has taken this run over and committed since; this one ends here, the "
-                "same command goes on from the other's state"
+                f"{self.folder}: another process has taken this run over and committed since; this process ends here, and "
+                "the same command continues from the other's state"
             ) from error
         self.generation, self.segments = number, segments
         self._prune(keep_from=number - 1)

@@ -1,8 +1,8 @@
 """The feature store: the arrays that featurize writes, memory-mapped when they are read.
 
 Each array is one ``.npy`` file under ``<split>/`` (``shared/`` for those of all splits), written from start to end, so
-30 GB need not fit in memory. ``meta.json``, written last, has the checksums of all files. The store is written aside and
-published, so it is complete or not there. From remote storage it is mapped through a copy on this machine.
+30 GB need not fit in memory. ``meta.json``, written last, has the checksums of all files. The store is written to a scratch
+location and then published, so it is complete or not there. Remote features are mapped through a copy on this machine.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class FeatureWriter:
         Raises
         ------
         ValueError
-            If the arrays are not those of the first block of the split, by name, dtype and trailing shape.
+            If the arrays differ from those of the split's first block in name, dtype or trailing shape.
         """
         first = self._names.setdefault(split, set(arrays))
         if first != set(arrays):
@@ -152,7 +152,7 @@ class Features:
 
 
 def is_complete(path: Location) -> bool:
-    """Whether there is a feature store."""
+    """Whether there is a feature store at `path`."""
     return (path / "meta.json").is_file()
 
 

@@ -1,7 +1,7 @@
-"""Files and trees that are written whole or not at all, wherever they lie.
+"""Files and trees that are written whole or not at all, wherever they are stored.
 
-Write to `aside(path)`, a path on this machine, then call `publish(path)`. What that takes is up to the backend of the
-location (`storage.backend`): fsync and rename on a disk, requests in a safe order on an object store.
+Write to `aside(path)`, a path on this machine, then call `publish(path)`. The backend of the location
+(`storage.backend`) does the rest: fsync and rename on a disk, requests in a safe order on an object store.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 
 def make_directory(path: Location) -> None:
-    """Make a directory and its parents so that they survive a power loss; nothing to do if it exists."""
+    """Make a directory and its parents so that they survive a power loss; does nothing if it exists."""
     backend(path).make_directory(path)
 
 
@@ -54,27 +54,27 @@ def aside(path: Location) -> Path:
 
 
 def publish(path: Location) -> None:
-    """Move what lies at `aside(path)` to `path`, durably; it replaces what is there, and is never seen half."""
+    """Move what is at `aside(path)` to `path`, durably and atomically, replacing what is there."""
     backend(path).publish(path)
 
 
 def working(path: Location) -> Path:
-    """A path on this machine to write to freely, file by file; `deliver` brings it to `path`."""
+    """A path on this machine to write to freely, file by file; `deliver` copies it to `path`."""
     return backend(path).working(path)
 
 
 def deliver(path: Location, last: bool = False) -> None:
-    """Bring what lies at `working(path)` to `path`; with `last`, give up the working copy."""
+    """Copy what is at `working(path)` to `path`; with `last`, remove the working copy."""
     backend(path).deliver(path, last)
 
 
 def fetched(path: Location) -> Path:
-    """`path` as a path of this machine: itself, or a copy that is removed when the process ends."""
+    """`path` as a path on this machine: itself, or a copy that is removed when the process ends."""
     return backend(path).fetched(path)
 
 
 def once(path: L) -> L:
-    """`path` under a name that no process but the holder of the lock can write."""
+    """`path` under a name that only the holder of the lock can write."""
     return backend(path).once(path)
 
 
@@ -116,7 +116,7 @@ def write_json(path: Location, value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    """`value` as JSON, in the form of all JSON files here."""
+    """`value` as JSON, in the format of all JSON files of a run."""
     return (json.dumps(value, indent=1, allow_nan=True) + "\n").encode()
 
 

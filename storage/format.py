@@ -1,4 +1,4 @@
-"""The version of everything on disk and of every key: results of another version are refused, never guessed at."""
+"""The version of everything on disk and of every key; results of another version are refused."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FORMAT_VERSION = 3
-"""Raise it when what a stage writes changes its meaning or its form."""
+"""Raise it when the meaning or the form of what a stage writes changes."""
 
 
 def check_format(attrs: Mapping[str, Any], where: object) -> None:

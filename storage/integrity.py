@@ -1,6 +1,6 @@
-"""Detect damage: seals of small JSON files, checksums of large ones.
+"""Detects damage: by seals of small JSON files and checksums of large files.
 
-JSON with a flipped bit may still parse. So records that others rest on carry a checksum of themselves, and features the
+JSON with a flipped bit may still parse. So records that others rely on contain a checksum of themselves, and features the
 checksums of their files.
 """
 
@@ -22,7 +22,7 @@ def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsealed(value: Any, where: Any) -> dict[str, Any]:
-    """`value` without its seal; DamagedError names `where` it came from if the seal is wrong. A missing one is accepted."""
+    """`value` without its seal; DamagedError, naming `where` it came from, if the seal is wrong. It may be missing."""
     if not isinstance(value, dict):
         raise DamagedError(f"{where}: expected an object, got {type(value).__name__}; the file is damaged")
     bare = {name: item for name, item in value.items() if name != "seal"}

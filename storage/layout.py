@@ -1,4 +1,4 @@
-"""Every array that is kept in zarr: name, dimensions, dtype, meaning; and how a group of them is written and read.
+"""Every array that is stored in zarr: name, dimensions, dtype, meaning; and how groups of them are written and read.
 
 Raw zarr (format 3) with dimension names, so that ``xarray.open_zarr(path, consolidated=False)`` opens every group.
 Dtype "label" stands for the structure's label type (uint8 or int16).
@@ -15,7 +15,7 @@ import zarr
 from storage.backend import Location, backend
 
 CHUNK_ELEMENTS = 1 << 18
-"""Most elements of a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
+"""Most elements in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
 
 
 class ArraySpec(NamedTuple):
@@ -38,7 +38,7 @@ _BREAKPOINT = ("breakpoint",)
 
 PATH = (
     ArraySpec("lambda", _BREAKPOINT, "f8", "regularisation"),
-    ArraySpec("lambda_low", _BREAKPOINT, "f8", "the certificate holds from here up to the breakpoint before"),
+    ArraySpec("lambda_low", _BREAKPOINT, "f8", "the certificate holds from here up to the previous breakpoint"),
     ArraySpec("gap", _BREAKPOINT, "f8", "duality gap: sum of the block gaps"),
     ArraySpec("primal", _BREAKPOINT, "f8", "primal objective"),
     ArraySpec("dual", _BREAKPOINT, "f8", "dual objective"),
@@ -68,7 +68,7 @@ CELLS = (
     ),
     ArraySpec("cell_scale", _CELL, "f8", "scale: infinite where w does not depend on lambda within the cell"),
 )
-"""The model of every lambda of a path, besides PATH; by falling lambda."""
+"""The model of every lambda of a path, in addition to PATH; by falling lambda."""
 
 CELL_CERTIFICATES = (
     ArraySpec(
@@ -79,7 +79,9 @@ CELL_CERTIFICATES = (
 )
 """What certifies the cells of a two-sided path."""
 
-TRACE = (ArraySpec("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),)
+TRACE = (
+    ArraySpec("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
+)
 
 _ROW = ("snapshot",)
 
@@ -89,8 +91,8 @@ SNAPSHOTS = (
     ArraySpec("passes", _ROW, "f8", "effective passes since the beginning: oracle calls / n"),
     ArraySpec("oracle_calls", _ROW, "i8", "max-oracle calls since the beginning"),
     ArraySpec("steps", _ROW, "i8", "block steps since the beginning, cached ones included"),
-    ArraySpec("seconds", _ROW, "f8", "seconds of solving since the beginning, without those of snapshots"),
-    ArraySpec("stale_gap", _ROW, "f8", "sum of the last known block gaps; inf before every block was visited"),
+    ArraySpec("seconds", _ROW, "f8", "seconds of solving since the beginning, excluding snapshots"),
+    ArraySpec("stale_gap", _ROW, "f8", "sum of the last known block gaps; inf until every block has been visited"),
     ArraySpec("dual", _ROW, "f8", "dual objective"),
     ArraySpec("weights", ("snapshot", "feature"), "f8", "primal point w"),
 )
@@ -111,8 +113,8 @@ MEASURES = ("train_*", "test_*")
 
 
 EVALUATED = "evaluated_"
-"""Before the names of measures at all lambdas where a path was evaluated, breakpoints and others, and before
-`lambda`, which says where; dimension evaluated."""
+"""Prefix of `lambda` and of the measures at all lambdas where a path was evaluated, breakpoints and others; their dimension
+is `evaluated`."""
 
 
 def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -180,5 +182,5 @@ def read_group(path: Location, names: tuple[str, ...] | None = None) -> tuple[di
 def _array(group: zarr.Group, name: str) -> zarr.Array:
     found = group[name]
     if not isinstance(found, zarr.Array):
-        raise TypeError(f"{group.store_path}: {name} is no array")
+        raise TypeError(f"{group.store_path}: {name} is not an array")
     return found

@@ -13,16 +13,16 @@ from storage.format import check_format
 
 
 class SolvedPath(xr.Dataset):
-    """``path.zarr`` as it is stored, with the model between breakpoints.
+    """``path.zarr`` as stored, together with the model between breakpoints.
 
     Dimensions: breakpoint, feature, block, cell (of a path), and those of the supports; ``lambda`` is a
-    coordinate of breakpoint. Attributes say rule, eps, status and what else the path was solved with.
+    coordinate of breakpoint. Attributes give rule, eps, status and the other options the path was solved with.
     """
 
     __slots__ = ()
 
     def weights_at(self, lam: Any) -> xr.DataArray:
-        """w(lambda): the weights that the path's certificate is about, at any lambda and not only at breakpoints.
+        """w(lambda): the weights that the path certifies, at any lambda and not only at breakpoints.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class SolvedPath(xr.Dataset):
         b = int(np.argmin(np.abs(np.log(lams) - np.log(lam)))) if lam > 0.0 else 0
         if not np.isclose(lams[b], lam, rtol=1e-9, atol=0.0):
             raise ValueError(
-                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. A path has them all"
+                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. Use path=regpath for all lambdas"
             )
         return {b: 1.0}
 
@@ -83,7 +83,7 @@ class SolvedPath(xr.Dataset):
 
 
 def open_path(run: str | Location) -> SolvedPath:
-    """The path of a run, a directory or any URL that a run can have; read lazily.
+    """The path of a run, given as a directory or URL; read lazily.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""HEAD, the one file that is rewritten: it names what is current, and moves only from what its writer saw last."""
+"""HEAD, the only file that is rewritten: it names what is current, and moves only from the version its writer saw last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``path.zarr`` and ``trace.zarr``: what a solve leaves for verify, evaluate, people and programs."""
+"""``path.zarr`` and ``trace.zarr``: the results of a solve, for verify, evaluate, people and programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from storage.layout import (
 )
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
-"""Arrays of PATH that are concatenated over breakpoints; all others have one row a breakpoint."""
+"""Arrays of PATH that are concatenated over breakpoints; all others have one row per breakpoint."""
 
 
 def stack(records: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
@@ -61,8 +61,8 @@ def write_path(
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
     The result does not depend on how the breakpoints were divided into segments. With
-    `cells` (arrays of CELLS, and of CELL_CERTIFICATES where there are any), which count breakpoints by falling lambda,
-    breakpoints are put into that order; what they have of atoms and labels stays in the order they were solved.
+    `cells` (arrays of CELLS, and of CELL_CERTIFICATES if there are any), which count breakpoints by falling lambda,
+    breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved.
     """
     shapes = [{name: array.shape for name, array in open_group(s).arrays()} for s in segments]
     dtypes = {}
@@ -111,7 +111,7 @@ def write_path(
 
 
 def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not made it."""
+    """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not written it."""
     if not path.is_dir():
         raise FileNotFoundError(
             f"{path}: no solved path here; run the solve stage first, or give it more time (solver.max_seconds)"
@@ -133,13 +133,13 @@ def weights_of(path: Location) -> Callable[[int], np.ndarray]:
     """Reads one breakpoint's weights (d,) at a time."""
     stored = open_group(path)["weights"]
     if not isinstance(stored, zarr.Array):
-        raise TypeError(f"{path}: weights is no array")
+        raise TypeError(f"{path}: weights is not an array")
     return lambda b: np.ascontiguousarray(stored[b])
 
 
 def add_losses(path: Location, losses: Mapping[str, np.ndarray]) -> None:
-    """Write measures (train_loss, test_loss, and a structure's own) into a path.zarr: one value a breakpoint, or, of
-    those whose names begin with EVALUATED, one for each lambda that was evaluated."""
+    """Write measures (train_loss, test_loss, and a structure's own) into a path.zarr: one value per breakpoint, or,
+    if the name begins with EVALUATED, one per lambda that was evaluated."""
     known = {spec.name: spec for spec in LOSSES}
     group = open_group(path, "a")
     for name, values in losses.items():
@@ -156,6 +156,6 @@ def write_trace(path: Location, rows: np.ndarray, columns: Sequence[str]) -> Non
 
 
 def read_trace(run: Location) -> dict[str, np.ndarray]:
-    """The trace of a finished solve, by column: one entry a certificate."""
+    """The trace of a finished solve, by column: one entry per certificate."""
     arrays, attrs = read_group(run / "trace.zarr")
     return dict(zip(attrs["trace_columns"], arrays["trace"].T, strict=True))

@@ -1,7 +1,7 @@
 """Snapshots of a running solve in append-only parts, joined into ``snapshots.zarr`` at its end.
 
 A part is written once, before the commit that lists it. A resumed solve keeps exactly the parts that its generation lists
-and takes the later ones again, to the same bits.
+and takes the later snapshots again, with the same bits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class SnapshotParts:
     def __init__(self, folder: Location) -> None:
         self.folder = folder
         self.parts: list[dict[str, Any]] = []
-        """name, checksum and rows of each part, in order: what a commit has to keep."""
+        """Name, checksum and rows of each part, in order; each commit records them."""
 
     def resume(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
         """Go on after the committed `parts`; returns the arrays of the last one ({} if there is none).
@@ -57,7 +57,7 @@ class SnapshotParts:
         return read_group(self.folder / self.parts[-1]["name"])[0] if self.parts else {}
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write one more part: a row a snapshot, under the names of `storage.layout.SNAPSHOTS`."""
+        """Write one more part: one row per snapshot, under the names of `storage.layout.SNAPSHOTS`."""
         arrays = {spec.name: np.asarray([row[spec.name] for row in rows], spec.dtype) for spec in SNAPSHOTS}
         make_directory(self.folder)
         path = once(self.folder / f"p{len(self.parts):06d}.zarr")
@@ -66,7 +66,7 @@ class SnapshotParts:
         publish(path)
 
     def join(self, target: Location, attrs: Mapping[str, Any]) -> None:
-        """Make `target` of all parts, one in memory at a time."""
+        """Write `target` from all parts, one in memory at a time."""
         shapes, dtypes = {}, {}
         if self.parts:
             group: Any = open_group(self.folder / self.parts[0]["name"])

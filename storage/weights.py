@@ -23,7 +23,7 @@ def published(folder: Location, w: np.ndarray) -> Iterator[Location]:
         yield path
     finally:
         path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # other weights are still in use
+        with contextlib.suppress(OSError):  # the folder still holds other weights
             folder.rmdir()
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of all rooms."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """The table of faults is made by one process, which has seen them all."""
+    """Run in one process if the table of faults is asked for, because it has to see all of them."""
     if config.getoption("--faults-table"):
         config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
 
 
 @pytest.fixture
 def monkeypatch() -> Iterator[pytest.MonkeyPatch]:
-    """pytest's, but a fake function refuses what the real one would refuse."""
+    """Like pytest's, but a fake function refuses arguments that the real one would refuse."""
     patch = CheckedPatch()
     yield patch
     patch.undo()

@@ -1,4 +1,4 @@
-"""What tests put in the place of something real takes the calls that the real thing takes."""
+"""The fakes of tests accept the same calls as what they replace."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Workers on other machines: those of a running dask scheduler, or of one with workers in Slurm jobs.
+"""Workers on other machines: those of a running dask scheduler, or of one that starts workers in Slurm jobs.
 
-Tasks name functions and files; no array is sent or scattered, so that another worker can repeat the task of one that died.
-`pure=False` everywhere: otherwise dask would answer a gap pass with the results of the last one.
+Tasks name functions and files; no array is sent or scattered, so another worker can repeat the task of one that died.
+`pure=False` everywhere: otherwise dask would return the results of the previous gap pass for the next.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ R = TypeVar("R")
 log = logging.getLogger("gapwise.compute")
 
 SHORT, LONG = 0.0005, 0.02
-"""Seconds between two looks at finished tasks: after some have finished, and at most while none do."""
+"""Seconds between two checks for finished tasks: the pause after some have finished, and the longest while none do."""
 
 LOOK = 1.0
 """Seconds between two requests to the scheduler for its list of workers."""
@@ -58,7 +58,7 @@ class Cluster:
         self.client: Any = self._connect()
 
     def close(self) -> None:
-        """Disconnect and leave the scheduler as it was found."""
+        """Disconnect, leaving the scheduler as it was before."""
         self._exit.close()
 
     def _connect(self) -> Any:
@@ -84,11 +84,11 @@ class Cluster:
         return str(self.client.scheduler.address)
 
     def threads(self) -> int:
-        """Number of threads over all present workers; at least 1."""
+        """Number of threads of all present workers; at least 1."""
         return max(self.present(), 1)
 
     def present(self) -> int:
-        """Number of threads over all present workers. WorkerError if the scheduler is gone."""
+        """Number of threads of all present workers. WorkerError if the scheduler is gone."""
         self._alive()
         return sum(self._workers().values())
 
@@ -105,7 +105,7 @@ class Cluster:
         Raises
         ------
         WorkerError
-            Naming the workers that lack Gapwise, run other versions, or do not see the features.
+            If workers lack Gapwise, run other versions, or cannot read the features; names them.
         """
         if features in self._ready:
             return
@@ -120,7 +120,7 @@ class Cluster:
         self._ready.add(features)
 
     def _forget(self, name: str) -> None:
-        with contextlib.suppress(Exception):  # a scheduler that is gone has forgotten already
+        with contextlib.suppress(Exception):  # nothing to undo if the scheduler is gone
             self.client.unregister_worker_plugin(name)
 
     def _wrong(self, features: str | None) -> list[str]:
@@ -138,7 +138,7 @@ class Cluster:
             other = [f"{name} {theirs[name]} (here {ours[name]})" for name in MUST_AGREE if theirs[name] != ours[name]]
             if other:
                 alike = theirs["processor"] == ours["processor"]
-                hint = "" if alike else "; NUMBA_CPU_NAME=generic everywhere makes processors alike"
+                hint = "" if alike else "; NUMBA_CPU_NAME=generic everywhere makes different processors equivalent"
                 wrong.append(f"{worker} has {', '.join(other)}: install the same versions and restart it{hint}")
             elif "features" in theirs:
                 wrong.append(f"{worker}: {theirs['features']}")
@@ -150,10 +150,10 @@ class Cluster:
         Raises
         ------
         WorkerError
-            When there has been no worker for `wait_seconds`, the scheduler is gone, or the workers of one task died
+            If there has been no worker for `wait_seconds`, the scheduler is gone, or the workers of one task died
             repeatedly. Errors of `fn` are passed on.
         Interrupted
-            When a stop was asked for.
+            If a stop was requested.
         """
         futures = self.client.map(fn, list(items), pure=False, retries=0, batch_size=None)
         numbers = {future.key: k for k, future in enumerate(futures)}
@@ -198,13 +198,13 @@ class Cluster:
     def _alive(self) -> None:
         if self.client.status != "running":
             raise WorkerError(
-                f"compute: the scheduler at {self.options.address or 'this machine'} is gone; what was committed is kept, "
-                "start it again and give the same command"
+                f"compute: the scheduler at {self.options.address or 'this machine'} is gone; what was committed is kept; "
+                "start the scheduler again and repeat the command"
             )
 
 
 class _Watch:
-    """Checks while tasks are waited for: a stop, a scheduler that is gone, too long without a worker."""
+    """Checks to make while waiting for tasks: stop requested, scheduler gone, too long without a worker."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster

@@ -1,7 +1,7 @@
-"""Cache of compiled code for runs under DVC, by the content of the source, below the project's .dvc/tmp.
+"""Cache of compiled code for runs under DVC, keyed by the content of the source, below the project's .dvc/tmp.
 
 Each queued experiment works in its own copy of the tree, where numba would compile everything again: half a minute per
-job. Here files with the same content share a folder, whichever copy they lie in.
+job. With this cache, files with the same content share a folder, whichever copy they are in.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ByContent(_CacheLocator):
     """A cache locator for numba, which finds it by its setting CACHE_LOCATOR_CLASSES."""
 
     def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
-        self._py_file = py_file  # numba names it in warnings
+        self._py_file = py_file  # numba mentions it in warnings
         self._line = py_func.__code__.co_firstlineno
         self._stamp = hashlib.sha256(Path(py_file).read_bytes()).hexdigest()
 

@@ -1,13 +1,13 @@
 """Where blocks are computed: serial | threads | processes | cluster | slurm, as plain callables for the stages.
 
-`map_blocks` maps over items that a reader works through (images, sentences), in order and in bounded windows, by workers
-of the chosen kind. `spread` distributes gap passes and the like over the blocks of a feature store: over threads, as few
-calls of compiled code that releases the GIL; or over other processes that have the store open, for oracles in Python and
-for other machines. Results come in order and are one entry per block, so no sum depends on the number of workers.
+`map_blocks` maps a function over the items of a reader (images, sentences), in order and in bounded windows, on workers
+of the chosen kind. `spread` distributes gap passes and similar work over the blocks of a feature store: on threads, by a
+few calls of compiled code that releases the GIL; or on other processes that have the store open, for oracles in Python
+and for other machines. Results come in order, one entry per block, so no sum depends on the number of workers.
 
-The pool of processes is concurrent.futures' own, with three additions that the alternatives do not spare: what a dead
-worker was computing is computed again, a stop is noticed within 0.2 s, and workers end with a main process that was
-killed. loky's workers outlive it, and its pool breaks on a death in the same way; dask's LocalCluster does all three
+The pool of processes is concurrent.futures' own, with three additions: work of a dead worker is computed again, a stop is
+noticed within 0.2 s, and workers end with a main process that was killed. The alternatives are no better: loky's workers
+outlive a killed main process, and its pool breaks in the same way when a worker dies; dask's LocalCluster does all three
 but takes 4 to 5 times as long to its first result and 8 times as long per task.
 """
 
@@ -38,19 +38,19 @@ R = TypeVar("R")
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 WINDOW = 8
-"""Items a worker in one window of `map_blocks`: what is in memory at a time."""
+"""Items per worker in one window of `map_blocks`, which bounds what is in memory."""
 
 DEATHS = 2
-"""Deaths of worker processes that one `map_tasks` repairs before it gives up."""
+"""How many deaths of worker processes one `map_tasks` survives before it gives up."""
 
 STOP_SECONDS = 0.2
-"""Longest wait for results between two looks at whether a stop was asked for."""
+"""Longest wait for results between two checks for a requested stop."""
 
 REMOTE = ("cluster", "slurm")
 
 
 class WorkersDiedError(RuntimeError):
-    """Worker processes died on the same work again and again."""
+    """Worker processes died repeatedly on the same work."""
 
 
 class _Processes(ProcessPoolExecutor):
@@ -70,7 +70,7 @@ class Compute:
     ----------
     options : ComputeOptions
     stop : Stop, optional
-        Once it is asked for, maps raise Interrupted.
+        Once a stop is requested, maps raise Interrupted.
     """
 
     def __init__(self, options: ComputeOptions, stop: Stop | None = None) -> None:
@@ -110,10 +110,10 @@ class Compute:
         features : Path or UrlPath
             The feature store; workers on other machines open it under the same path.
         folder : Path or UrlPath
-            Where w is published for other processes, also under the same path.
+            Where w is published for other processes, likewise under the same path.
         python : bool
-            Whether the structure's oracle is Python code, which holds the GIL: `processes` then calls it in
-            processes. Compiled oracles need no more than threads, where the arrays are.
+            Whether the structure's oracle is Python code, which holds the GIL: `compute=processes` then calls it in
+            other processes. For compiled oracles it uses threads, which share the arrays.
         """
         from pipeline.compute.remote import Sender
         from stages.parallel import Spread
@@ -125,7 +125,7 @@ class Compute:
         return Spread(self.map_ranges, Sender(self.map_tasks, features, folder))
 
     def map_blocks(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """fn(item) for every item, in order; at most `WINDOW` results a worker exist at a time.
+        """fn(item) for every item, in order; at most `WINDOW` results per worker exist at a time.
 
         `fn` and the items must pickle. Under `processes`, `fn` is called again on items whose worker died.
         """
@@ -155,7 +155,7 @@ class Compute:
             return [fn(start, stop) for start, stop in ranges]
         from dask.threaded import get
 
-        # a plain graph: a third of the time that delayed calls take
+        # a plain graph takes a third of the time of delayed calls
         graph = {f"range-{k}": (fn, start, stop) for k, (start, stop) in enumerate(ranges)}
         return list(get(graph, list(graph), pool=self._thread_pool()))
 
@@ -167,9 +167,9 @@ class Compute:
         Raises
         ------
         Interrupted
-            In the middle, when a stop was asked for.
+            As soon as a stop is requested.
         WorkersDiedError
-            When processes of this machine died more than `DEATHS` times.
+            If processes on this machine died more than `DEATHS` times.
         """
         if self.kind in REMOTE:
             return self.cluster.map(fn, items)
@@ -240,10 +240,10 @@ def pin_threads() -> None:
 
 
 def _start_worker() -> None:
-    """Set up a worker process: one thread, no Ctrl-C of its own, and an end with the main process.
+    """Set up a worker process: one thread, Ctrl-C ignored, and an end when the main process ends.
 
     Ctrl-C reaches the whole process group and is left to the main process. A main process that was killed cannot shut
-    its pool down, and idle workers hold each other's pipe open: so a thread waits for its end.
+    its pool down, and idle workers keep each other's pipes open, so a thread of the worker waits for its end.
     """
     pin_threads()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -32,16 +32,16 @@ MapTasks = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """map_tasks(fn, items): fn(item) for every item, in order, in other processes; both must pickle."""
 
 MUST_AGREE = ("sources", "python", "numpy", "numba", "distributed", "processor")
-"""Facts of a process that must be the same everywhere; otherwise the last bits, or everything, may differ."""
+"""Facts about a process that must be the same everywhere; otherwise the last bits, or everything, may differ."""
 
 
 class WorkerError(OSError):
-    """A worker cannot do what it was sent; the message names the machine and what to do."""
+    """A worker cannot do its task; the message names the machine and says what to do."""
 
 
 @dataclass(frozen=True)
 class Errand:
-    """One part of a pass: all that is sent to a worker."""
+    """One part of a pass: everything that is sent to a worker."""
 
     fn: BlockFunction[Any]
     features: str
@@ -61,7 +61,7 @@ class Sender:
     features : Path or UrlPath
         The feature store, under a path that means the same to every process.
     folder : Path or UrlPath
-        Where w is published; the same holds for it.
+        Where w is published, likewise.
     """
 
     def __init__(self, map_tasks: MapTasks, features: Location, folder: Location) -> None:
@@ -77,7 +77,7 @@ def do(errand: Errand) -> Any:
     """Do an errand, on a worker."""
     if errand.sources != sources():
         raise WorkerError(
-            f"compute: {_here()} runs another version of Gapwise; install the same one, restart its worker"
+            f"compute: {_here()} runs another version of Gapwise; install the same one and restart the worker"
         )
     problem = opened(errand.features, errand.split)
     return errand.fn(problem, _weights(errand.weights), np.array(errand.blocks, np.int64))
@@ -107,7 +107,7 @@ def _weights(path: str) -> np.ndarray:
 
 
 def facts(features: str | None = None) -> dict[str, str]:
-    """The facts of this process that `MUST_AGREE` names; "features", if they cannot be opened, says why."""
+    """The facts in `MUST_AGREE` about this process; also "features", the reason, if they cannot be opened."""
     found = {
         "sources": sources(),
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Groups of the configuration that change no number: where to compute, what to track, when to commit, where a run lies."""
+"""Groups of the configuration that change no number: where to compute, what to track, when to commit, where a run is."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from storage.backend import location
 
 @dataclass
 class SlurmOptions:
-    """What each Slurm job asks for."""
+    """What each Slurm job requests."""
 
     queue: str | None = None
     account: str | None = None
     walltime: str = "04:00:00"
     cores: int = 1
-    """Per job; each is a worker."""
+    """Cores per job, each of which runs a worker."""
     memory: str = "4GB"
     interface: str | None = None
     """Network interface over which workers and scheduler connect."""
@@ -38,7 +38,7 @@ class ComputeOptions:
     kind: str = "threads"
     workers: int | None = None
     address: str | None = None
-    """Of a dask scheduler (cluster)."""
+    """Address of a dask scheduler (cluster)."""
     wait_seconds: float = 120.0
     """How long a pass waits for a worker while there is none (cluster, slurm)."""
     slurm: SlurmOptions = field(default_factory=SlurmOptions)
@@ -60,7 +60,7 @@ class ComputeOptions:
 
 @dataclass
 class TrackingOptions:
-    """Where a run is shown besides its directory; never part of a key."""
+    """Where a run is displayed besides its directory; never part of a key."""
 
     kind: str = "mlflow"
     uri: str | None = None
@@ -84,7 +84,7 @@ class SnapshotOptions:
     """Whether the solve keeps snapshots of w, from which gaps are computed afterwards."""
 
     every_passes: float = 0.0
-    """Effective passes between two snapshots, at least; 0: none."""
+    """Least number of effective passes between two snapshots; 0: none."""
 
     def check(self) -> None:
         expect("snapshots.every_passes", self.every_passes, 0 <= self.every_passes < math.inf, "a number >= 0")
@@ -92,7 +92,7 @@ class SnapshotOptions:
 
 @dataclass
 class RunOptions:
-    """Where the run lies, and which part of it is run now."""
+    """Where the run is stored, and which part of it to run now."""
 
     root: str = "runs"
     stage: str | None = None
@@ -101,7 +101,7 @@ class RunOptions:
     export: str | None = None
     """Folder for a frozen copy of the results."""
     managed: bool = False
-    """Whether a program started this run: it then waits for another process on the run, and stops when that program ends."""
+    """Whether a program started this run: it then waits while another process works on it, and stops with the program."""
 
     def check(self) -> None:
         expect("run.root", self.root, bool(self.root), "a directory or a URL")
@@ -127,13 +127,13 @@ class SeedOptions:
 
 
 def expect(name: str, value: Any, ok: bool, expected: str) -> None:
-    """ConfigError that names the key unless `ok`."""
+    """Raise ConfigError, naming the key, unless `ok`."""
     if not ok:
         raise ConfigError(f"{name}: expected {expected}, got {value!r}")
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """ConfigError that names the key and lists the choices."""
+    """Raise ConfigError, naming the key and listing the choices, unless `value` is one of them."""
     expect(name, value, value in choices, "one of " + ", ".join(choices))
 
 

@@ -1,7 +1,7 @@
 """The typed configuration: composed YAML in, checked dataclasses out, and errors that name the key.
 
 Two keys differ from the names of their fields and are translated here: `path.lambda` (a Python keyword) and
-`solver.sampling`. The key of a run is made from its science (`Settings.science`) alone.
+`solver.sampling`. The key of a run depends only on what determines its numbers (`Settings.science`).
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ class Settings:
 
     @property
     def science(self) -> dict[str, Any]:
-        """All that decides the numbers: data set, solver, path, seed; neither the preset's name nor a time limit."""
+        """Everything that determines the numbers: data set, solver, path, seed; not the preset's name, nor a time limit."""
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
         science = {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
-        # they change no number, but a run without snapshots cannot replace one that is to have them
+        # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science
 
     def features_key(self, source: Mapping[str, Any]) -> str:
@@ -131,7 +131,7 @@ def _method_options(cfg: DictConfig) -> MethodOptions:
 
 
 def explain(error: Exception) -> str:
-    """An error of Hydra or OmegaConf in one line, with the keys or choices that exist."""
+    """An error of Hydra or OmegaConf in one line, with the keys or choices there are."""
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
         there = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
@@ -200,7 +200,7 @@ def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
 
 
 def _plain(section: str, cfg: DictConfig) -> dict[str, Any]:
-    """`cfg` with interpolations resolved; ConfigError for one that must be given and is not."""
+    """`cfg` with interpolations resolved; ConfigError if a mandatory value is missing."""
     try:
         values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
     except MissingMandatoryValue as error:

@@ -1,7 +1,7 @@
 """The stages of a run, one file each; every module of this package defines its `Stage` as STAGE.
 
-A stage file imports what it works with inside its functions: a command that has nothing to do knows all stages and
-loads neither numba nor zarr. A folder on PYTHONPATH with its own pipeline/stage_graph/<name>.py adds a stage.
+A stage file imports its heavy dependencies inside its functions, so that a command with nothing to do can list all stages
+without loading numba or zarr. A folder on PYTHONPATH with its own pipeline/stage_graph/<name>.py adds a stage.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from importlib import import_module
 from pkgutil import extend_path, iter_modules
 from typing import Any, TypeAlias
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 Job: TypeAlias = Any
-"""`pipeline.job.Job`; its module, like those of the next three, imports this one."""
+"""`pipeline.job.Job`; its module, like those of the next three types, imports this one."""
 Settings: TypeAlias = Any
 """`pipeline.config.settings.Settings`"""
 RunDir: TypeAlias = Any
@@ -28,32 +28,32 @@ Export: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage: what it needs, does, leaves behind and hands over.
+    """One stage: what it needs, does, leaves behind and exports.
 
     Attributes
     ----------
     name : str
-        Also that of its module, and its value of `run.stage`.
+        Also the name of its module, and its value of `run.stage`.
     run : callable
-        Does the work; returns JSON-able facts, which the manifest keeps of a stage of the plain run.
+        Does the work; returns JSON-able facts, which the manifest keeps if the stage is part of a plain run.
     needs : tuple of str
         Stages that must be done before.
     in_flow : bool
         Whether it is part of a plain run; otherwise it runs only as `run.stage=<name>`, and every time.
     computes : bool
-        False for a stage that only shows an existing run: no attempt is begun.
+        False for a stage that only displays an existing run: no attempt is begun.
     every_attempt : bool
-        Whether it runs in every attempt and finds out itself what is left to do, because its output is not the run's alone.
+        Whether it runs in every attempt and finds out itself what is left to do, because runs share its output.
     outputs : tuple of str
         Files of the run directory that later stages and result.json are made from; the manifest keeps their checksums.
     check : callable, optional
-        Raises ConfigError where settings do not allow `run.stage=<name>`.
+        Raises ConfigError if the settings do not allow `run.stage=<name>`.
     unfinished : callable, optional
-        Given the stage's facts, whether there is more to do under these settings although it is done.
+        Whether the stage, although done, has more to do under these settings; gets its facts.
     discard : callable, optional
-        Removes outputs that were found damaged and cannot be mended by running again.
+        Removes outputs that were found damaged and that running again would not repair.
     usable : callable, optional
-        Raises ValueError where what it left outside the run directory is damaged; asked when a later stage runs alone.
+        Raises ValueError if its output outside the run directory is damaged; called when a later stage runs alone.
     export : callable, optional
         Writes the frozen copy of its results that `run.export` asks for.
     result : callable, optional
@@ -75,7 +75,7 @@ class Stage:
     result: Callable[[Settings, RunDir], Mapping[str, Any]] | None = None
 
     def has_more(self, done: Mapping[str, Mapping[str, Any]], settings: Settings) -> bool:
-        """Whether it is still to be run, or run on; `done` are the manifest's facts by stage."""
+        """Whether the stage has to be run or continued; `done` holds the manifest's facts by stage."""
         facts = done.get(self.name)
         return facts is None or (self.unfinished is not None and self.unfinished(facts, settings))
 

@@ -1,4 +1,4 @@
-"""Features of the data set, shared by all runs on it: they lie beside the run directories."""
+"""Features of the data set, shared by all runs on it and stored beside the run directories."""
 
 from __future__ import annotations
 

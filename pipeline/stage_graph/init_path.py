@@ -1,4 +1,4 @@
-"""The largest lambda of a path that a rule walks."""
+"""The largest lambda of a path whose lambdas a rule finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The solve: every lambda of the path, committed as it goes, then path.zarr and trace.zarr."""
+"""The solve: every lambda of the path, with commits along the way; then path.zarr and trace.zarr."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(job: Job) -> dict[str, Any]:
     if not (job.dir.path / "path.zarr").exists():
         raise ValueError(
             f"{job.dir.path}: solver.max_seconds={job.settings.solver.max_seconds:g} was over before the first lambda was "
-            "solved; what was done is committed, and the same command with more seconds goes on from there"
+            "solved; what was done is committed, and the same command with more seconds continues from there"
         )
     if job.settings.snapshots.every_passes:
         from stages.reports.gap_trace import gap_trace
@@ -59,7 +59,7 @@ def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
 
 
 def discard(job: Job) -> None:
-    """Remove a damaged path; with snapshots the state too, since the snapshots it refers to are gone."""
+    """Remove a damaged path; with snapshots also the state, because the snapshots that it refers to are gone."""
     from storage.files import remove
 
     for name in ("path.zarr", *(("state",) if job.settings.snapshots.every_passes else ())):

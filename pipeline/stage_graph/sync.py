@@ -1,4 +1,4 @@
-"""Show in MLflow what the run directory holds, whatever was shown before: run.stage=sync."""
+"""Logs to MLflow what the run directory contains, whatever was logged before: run.stage=sync."""
 
 from __future__ import annotations
 

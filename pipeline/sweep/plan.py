@@ -1,12 +1,12 @@
 """Which runs a sweep consists of: the jobs of a Hydra multirun, or variants × lambdas × tolerances × seeds.
 
 A variant is a name and its overrides, as on a command line: `bcfw: [solver=bcfw]`. They come after the user's own, so
-that `solver.degree=2` on the command line holds for every variant that does not set it. Paths are made the same way, one
-run each.
+that `solver.degree=2` on the command line holds for every variant that does not set it. Paths are defined the same way,
+one run each.
 
-Hydra's own sweeper does not make this product: it crosses single overrides while a variant is several at once, it cannot
-know `1/n` before the data are read nor the passes before a variant is composed, and it composes each run (90 ms) where
-one composition a variant and copies (2 ms) do.
+Hydra's own sweeper cannot form this product: it crosses single overrides, while a variant is several at once; it knows
+neither `1/n` before the data are read nor the passes before a variant is composed; and it composes every run (90 ms),
+while here one composition per variant and copies of it (2 ms) are enough.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ class SweepOptions:
     variants: dict[str, list[str]] = field(default_factory=dict)
     """Name to overrides."""
     paths: dict[str, list[str]] = field(default_factory=dict)
-    """The same for whole paths: each runs once, at the first seed, as configured and up to `verify`."""
+    """The same for whole paths: each runs once, as configured, with the first seed and up to `verify`."""
     only: list[str] = field(default_factory=list)
     """The variants and paths to run; empty: all."""
     lambdas: list[Any] = field(default_factory=list)
     """Values of `path.lambda`; `1/n` is one over the number of training blocks. Empty: as configured."""
     tolerances: list[float] = field(default_factory=list)
-    """Values of `path.tolerance`, a run each. Empty: as configured."""
+    """Values of `path.tolerance`, one run each. Empty: as configured."""
     seeds: list[int] = field(default_factory=lambda: [0])
     passes: float | None = None
     """`solver.max_passes` of variants without a cache; null: as configured."""
     cached_passes: float | None = None
-    """The same for variants with a cache: each of their passes takes many more steps and more seconds."""
+    """The same for variants with a cache, whose passes take many more steps and more seconds."""
     rebase_passes: float | None = None
     """`solver.rebase_steps` as a multiple of n, the finest spacing of snapshots; null: as configured."""
     workers: int | None = None
-    """Processes; null: one a core."""
+    """Number of processes; null: one per core."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -98,7 +98,7 @@ class Planned:
     experiment: str | None
     overrides: tuple[str, ...] = ()
     tolerance: float | None = None
-    """If the sweep sets one."""
+    """None unless the sweep sets one."""
     status: str = "waiting"
     error: str = ""
 
@@ -135,7 +135,7 @@ def has_variants(cfg: DictConfig) -> bool:
 
 
 def composed(variant: list[str], given: list[str], compose: Callable[[list[str]], DictConfig]) -> DictConfig:
-    """One variant's configuration: the command line's overrides, then its own. The sweep, not the run, does the tracking."""
+    """One variant's configuration: the command line's overrides, then its own; the sweep does the tracking, not the run."""
     own = [word for word in given if not word.split("=", 1)[0].lstrip("+~").startswith("sweep")]
     cfg = compose([*own, *variant, "tracking=none", "compute=serial"])
     OmegaConf.set_struct(cfg, False)
@@ -206,8 +206,8 @@ def plan_multirun(
 ) -> tuple[list[Planned], int, TrackingOptions]:
     """The runs of a multirun, in its order; how many run at a time; how they are tracked.
 
-    The overrides that differ between runs name them. Runs share the cores: `compute=threads` without a number of workers
-    gets an equal share of them. A job that cannot be run is in the list too, refused or failed.
+    Runs are named by the overrides in which they differ. They share the cores: `compute=threads` without a number of
+    workers gets an equal share. A job that cannot be run is also in the list, as refused or failed.
 
     Parameters
     ----------

@@ -35,12 +35,12 @@ from storage.backend import backend, location
 from storage.format import FORMAT_VERSION
 
 SAY_SECONDS = 30.0
-"""Between two reports on the runs in progress."""
+"""Seconds between two reports on the runs in progress."""
 
 
 @dataclass
 class Sweep:
-    """The runs, what is known of each (`table.row`), and the sweep's directory."""
+    """The runs, what is known about each (`table.row`), and the sweep's directory."""
 
     experiment: str | None
     jobs: list[Planned]
@@ -148,7 +148,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
 
 
 def _todo(whole: Sweep) -> dict[int, Planned]:
-    """The runs still to be done, by number; one that is asked for twice, under two names, is done once."""
+    """The runs still to be done, by number; a run that is requested under two names is done once."""
     todo: dict[str, int] = {}
     for number, (job, row) in enumerate(zip(whole.jobs, whole.rows, strict=True)):
         if job.settings is None:
@@ -161,13 +161,13 @@ def _todo(whole: Sweep) -> dict[int, Planned]:
 
 
 def _only_shown(job: Planned) -> bool:
-    """Whether nothing is to be run, and what is there is only shown again."""
+    """Whether nothing is to be run and existing results are only displayed again."""
     asked = None if job.settings is None else job.settings.run.stage
     return asked is not None and not stages()[asked].computes
 
 
 def _is_complete(directory: RunDir, settings: Settings) -> bool:
-    """Whether the last stage asked for is done."""
+    """Whether the last requested stage is done."""
     try:
         shown = settings.run.stage is None or not stages()[settings.run.stage].computes
         if shown and settings.run.until is None:
@@ -181,7 +181,7 @@ def _is_complete(directory: RunDir, settings: Settings) -> bool:
 def _reporting(
     rows: list[table.Row], tracker: SweepTracker
 ) -> tuple[Callable[[int, dict[str, Any]], None], Callable[[list[int]], None]]:
-    """Two callbacks for `run_tasks`: one notes, prints and tracks the end of a run, one reports on those in progress."""
+    """Two callbacks for `run_tasks`: one records, prints and tracks the end of a run, one reports on runs in progress."""
     said = time.monotonic()
 
     def say(line: str) -> None:
@@ -261,7 +261,7 @@ def _compare(whole: Sweep) -> dict[str, Any]:
 
 
 def _summary(whole: Sweep) -> dict[str, Any]:
-    """The content of summary.json, which MLflow shows too."""
+    """The content of summary.json, which is also logged to MLflow."""
     statuses = table.statuses(whole.rows)
     return {
         "format_version": FORMAT_VERSION,

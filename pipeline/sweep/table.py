@@ -1,4 +1,4 @@
-"""The table of a sweep's runs: a row each for programs (runs.csv, summary.json), a line each for the terminal."""
+"""The table of a sweep's runs: one row per run for programs (runs.csv, summary.json), one line for the terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def row(job: Planned, directory: RunDir | None) -> Row:
 
 
 def facts(directory: Location) -> Row:
-    """Columns read from a finished run; fewer if it stopped at an earlier stage, as asked."""
+    """Columns read from a finished run; fewer if it was asked to stop at an earlier stage."""
     found: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")

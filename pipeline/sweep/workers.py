@@ -1,8 +1,8 @@
-"""The worker processes of a sweep: ordinary runs, one a process at a time, on a dask cluster of one machine or several.
+"""The worker processes of a sweep: ordinary runs, one per process at a time, on a dask cluster of one machine or several.
 
-A run goes only to a worker that is free, so that the death of a worker (out of memory, say) ends one run, which is tried
-once more, on a fresh worker, from its last commit. A stop reaches the workers as a message, and each run commits before it
-ends. Workers end at once when the main process is killed, because they watch a pipe to it.
+A run goes only to a free worker, so the death of a worker (out of memory, say) ends one run, which is tried once more, on
+a new worker, from its last commit. A stop reaches the workers as a message, and each run commits before it ends. Workers
+end at once when the main process is killed, because they watch a pipe to it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def run_tasks(
     folder : Path or UrlPath
         For dask's own files.
     stop : Stop
-        Once it is asked for, no run begins, and those in progress commit and end.
+        Once a stop is requested, no run begins, and those in progress commit and end.
     ended : callable
         Called with a task's number and its status (done, failed or interrupted), seconds and error.
     waiting_for : callable
@@ -111,7 +111,7 @@ class _Crew:
     patience: float
     """Seconds to wait while there is no worker"""
     hint: str
-    """What to do when none comes"""
+    """What to do if no worker comes"""
 
 
 @contextlib.contextmanager
@@ -137,13 +137,13 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
 
 @contextlib.contextmanager
 def _cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
-    """A dask cluster of this machine and its client. Afterwards no process is left: those that do not end are killed."""
+    """A dask cluster on this machine and its client. Leaves no process behind: those that do not end are killed."""
     import dask
     from distributed import Client, LocalCluster
 
     pin_threads()  # before the workers start: they inherit it, and numba and BLAS read it when they are loaded
     settings = {
-        "distributed.scheduler.allowed-failures": 0,  # a worker has one task, so we know whose death it was
+        "distributed.scheduler.allowed-failures": 0,  # a worker has one task, so it is known which task the worker died on
         "distributed.scheduler.worker-ttl": None,  # a worker may be silent for long in compiled code
         "distributed.worker.daemon": True,
         "distributed.admin.tick.limit": "10m",
@@ -182,7 +182,7 @@ def dask_setup(worker: Any) -> None:
 
 
 def stop_runs(number: int) -> None:
-    """Stop the run of this worker, or its next one, as signal `number` would."""
+    """Stop this worker's current or next run, as signal `number` would."""
     Stop.everywhere = number
 
 

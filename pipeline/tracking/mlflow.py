@@ -1,9 +1,9 @@
 """MLflow as a view: everything it shows is projected from what a run has stored, and can be projected again.
 
-The run directory holds the truth. A path is one MLflow run, found by its tag `gapwise.key`; at most 30 evenly chosen
-breakpoints are its children, all of them are series on the parent. A sweep is a parent run over its runs, shown by the
-sweep's main process. Any problem with the database costs a warning and no more; tracking.json in the directory marks a
-complete projection, and the same command makes up for a missing one. What is shown: `pipeline.tracking.view`.
+The run directory is authoritative. A path is one MLflow run, found by its tag `gapwise.key`; at most 30 evenly chosen
+breakpoints are its children, and all breakpoints are series on the parent. A sweep is the parent of its runs, logged by the
+sweep's main process. A problem with the database causes only a warning; tracking.json in the directory marks a
+complete projection, and repeating the command adds a missing one. `pipeline.tracking.view` defines what is shown.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from pipeline.tracking.view import project, project_sweep
 from storage.backend import Location
 
 LIVE_SECONDS = 30.0
-"""Between two projections of an unfinished run."""
+"""Seconds between two projections of an unfinished run."""
 TRIES = 3
-"""Attempts at the end of a sweep to show what failed before."""
+"""Attempts at the end of a sweep to log what failed before."""
 log = logging.getLogger("gapwise")
 
 
 class Tracker(Protocol):
-    """Where a run is shown besides its directory."""
+    """Where a run is displayed besides its directory."""
 
     def observe(self, trace: Mapping[str, Any]) -> None:
         """Show the trace of an unfinished solve, after a commit; returns at once."""
@@ -44,7 +44,7 @@ class Tracker(Protocol):
         """Show a complete run unless it is shown already."""
 
     def sync(self, status: str) -> None:
-        """Show what the directory holds, whatever was shown before; problems are errors here (OSError, ValueError)."""
+        """Show what the directory contains, whatever was shown before; here problems are errors (OSError, ValueError)."""
 
 
 class NoTracker:
@@ -94,7 +94,7 @@ class MlflowTracker:
         if self._pool is not None:
             self._pool.shutdown(wait=True)
             self._pool = None
-        with contextlib.suppress(OSError):  # a directory that cannot be written to is reported by the run
+        with contextlib.suppress(OSError):  # the run itself reports a directory that cannot be written to
             self._marker.unlink(missing_ok=True)
         self._guarded(status, None)
 
@@ -147,7 +147,7 @@ class SweepTracker:
     def begin(self, found: Mapping[str, Any], complete: Sequence[Location], anew: bool = False) -> None:
         """Show the sweep as a parent run, and its complete runs that are not shown yet.
 
-        With `anew` as if nothing had been shown (run.stage=sync).
+        With `anew`, shows everything again (run.stage=sync).
         """
         if self._uri is None:
             return
@@ -204,7 +204,7 @@ class SweepTracker:
             self._pool.submit(self._work)
 
     def _work(self) -> None:
-        """Show what is waiting; what failed is tried again last, after `LIVE_SECONDS` or when the sweep ends."""
+        """Show what is queued; what failed is tried again last, after `LIVE_SECONDS` or when the sweep ends."""
         while self._owed and time.monotonic() >= self._again:
             show, args = self._owed.popleft()
             with _warned(str(self._uri), logging.DEBUG if self._failed else logging.WARNING) as worked:

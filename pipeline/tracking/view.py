@@ -103,7 +103,7 @@ def _store(uri: str) -> Iterator[Any]:
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
     os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # a server that is away costs seconds, not minutes
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # an unreachable server costs seconds, not minutes
     local = Path(uri.removeprefix("sqlite:///")) if uri.startswith("sqlite:///") else None
     with contextlib.nullcontext() if local is None else _turn(local):
         if local is not None:
@@ -166,7 +166,7 @@ def _children(
     client: Any, experiment: str, parent: str, run_dir: Location, manifest: Mapping[str, Any],
     path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any], stamps: list[int],
 ) -> None:  # fmt: skip
-    """Make a run for each chosen breakpoint, with the parent's parameters and its part of the trace."""
+    """Create a child run per chosen breakpoint, with the parent's parameters and the breakpoint's part of the trace."""
     found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
     there = {run.data.tags.get("gapwise.breakpoint"): run for run in found}
     losses = _losses(run_dir)

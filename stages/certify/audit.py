@@ -23,24 +23,24 @@ class CertificateError(RuntimeError):
 
 
 class Twin(Protocol):
-    """What a path rule certifies, checked: the class `TWIN` of the module named as the rule.
+    """Checks what a path rule certifies: the class `TWIN` of the module that has the rule's name.
 
-    It is made with the `Audit` whose breakpoints are rebuilt, and adds to its `broken` what does not hold.
+    It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`.
     """
 
     last_may_be_unfinished: bool
-    """Whether a path that ended at a limit claims nothing of its last lambda."""
+    """Whether a path that ended at a limit claims nothing about its last lambda."""
 
     def __init__(self, audit: Audit) -> None: ...
 
     def claims(self, b: int) -> bool:
-        """Whether breakpoint b is said to be solved to its tolerance."""
+        """Whether the path claims that breakpoint b is solved to its tolerance."""
 
     def intervals(self) -> list[float]:
         """The worst gaps between breakpoints (gap / primal for a relative goal); [] where only breakpoints are certified."""
 
     def closed(self) -> np.ndarray:
-        """Down to which lambdas intervals are certified, in path order."""
+        """The lower ends of the certified intervals, in path order."""
 
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
@@ -63,7 +63,7 @@ class Audit:
     Parameters
     ----------
     arrays, attrs : mapping
-        Of path.zarr, but for the weights.
+        Those of path.zarr, without the weights.
     weights : callable
         weights(b): the stored weights (d,) of breakpoint b.
     """
@@ -86,7 +86,7 @@ class Audit:
         self.claimed = arrays["lambda"].size
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT")
         if kind.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
-            self.claimed -= 1  # what a limit left unfinished is claimed by nobody
+            self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
         self.twin = kind(self)
 
     def allowed(self, b: int) -> float:

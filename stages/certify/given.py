@@ -1,4 +1,4 @@
-"""The twin of `given`: lambdas of a grid, or a single one, certified each for itself."""
+"""The twin of `given`: the lambdas of a grid, or a single one, each certified on its own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Given:
         self.audit = audit
 
     def claims(self, b: int) -> bool:
-        """Whether breakpoint b is said to be solved to its tolerance: not where a limit came before."""
+        """Whether the path claims that breakpoint b is solved to its tolerance: not if a limit was reached first."""
         A, attrs = self.audit.arrays, self.audit.attrs
         return str(attrs["status_meanings"][A["status"][b]]) == "CONVERGED"
 

@@ -12,7 +12,7 @@ from stages.certify.stepwise import Stepwise
 
 
 class OneSided(Stepwise):
-    """Its gap at lambda is g + N (lambda_j - lambda)^2 / (2 lambda)."""
+    """The gap at lambda is g + N (lambda_j - lambda)^2 / (2 lambda)."""
 
     def check_top(self) -> None:
         """The dual point of w = 0, whose gap at lambda_top must be at most eps."""
@@ -43,7 +43,7 @@ class OneSided(Stepwise):
         return primal - r.ell + lam**2 * r.norm2 / (2.0 * at)
 
     def shrink(self, r: Rebuilt, at: float) -> float:
-        """By how much the first breakpoint's w is scaled at a lambda above it."""
+        """The factor that scales the first breakpoint's w at a lambda above it."""
         hinge = self.audit.zero.hinge
         return min(max((hinge - r.hinge) / (at * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
 

@@ -11,14 +11,14 @@ from stages.certify.stepwise import Stepwise
 
 
 class Paper(Stepwise):
-    """Its gap at rho lambda_j is g + (1 - rho) (R - g)."""
+    """The gap at rho lambda_j is g + (1 - rho) (R - g)."""
 
     def below(self, r: Rebuilt, lam: float, low: float) -> float:
         """The gap of (w^j, rescaled alpha^j) at low."""
         return r.gap + (1.0 - low / lam) * (r.hinge - r.gap)
 
     def worst_above(self, r: Rebuilt, lam: float) -> float:
-        """Of s w with s = lambda_1 / lambda and the same alpha the gap is convex in s: g at s = 1, R_0 - ell at s = 0."""
+        """The gap of (s w, alpha), s = lambda_1 / lambda, is convex in s: g at s = 1, R_0 - ell at s = 0."""
         return max(r.gap, self.audit.zero.hinge - r.ell)
 
     def above(self) -> list[tuple[int, float, float, float, float]]:

@@ -1,7 +1,7 @@
-"""A solved lambda from its labellings and weights alone.
+"""Recomputes a solved lambda from its labellings and their weights alone.
 
-The dual point, w, an exact pass and every number that a certificate rests on are recomputed here, with separate code and in
-another order of summation than the solver's.
+The dual point, w, an exact pass and every number that a certificate rests on are computed by code that is separate from the
+solver's and sums in another order.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def rebuild_driver(fingerprint: str) -> Any:
 
 @driver
 def largest_driver(fingerprint: str) -> Any:
-    """`largest(P, w, blocks, labels, most, hinges)`: one oracle call a block; separate from the solver's on purpose."""
+    """`largest(P, w, blocks, labels, most, hinges)`: one oracle call per block; deliberately not the solver's code."""
 
     @njit(cache=True, **JIT)
     def largest(P, w, blocks, labels, most, hinges):
@@ -143,7 +143,7 @@ def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE
 
 
 def clip(problem: Problem, v: np.ndarray) -> np.ndarray:
-    """The point of the box next to v."""
+    """The point of the box nearest to v."""
     return np.clip(v, problem.lower, problem.upper) if problem.lower.size else v
 
 
@@ -154,7 +154,7 @@ def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
 
 
 class Point(NamedTuple):
-    """A dual point from its supports."""
+    """A dual point, computed from its supports."""
 
     v: np.ndarray
     mu: np.ndarray
@@ -181,7 +181,7 @@ def rebuild(
     *,
     dual: bool = True,
 ) -> Rebuilt:
-    """Breakpoint b, whose weights are `stored`; with `own`, w is no function of the supports, and the gap is P - D.
+    """Breakpoint b, whose weights are `stored`. With `own`, w does not follow from the supports, and the gap is P - D.
 
     Without a `dual` point only the primal value is known; the rest is nan.
     """

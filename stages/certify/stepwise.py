@@ -13,7 +13,7 @@ from stages.parallel import HERE, Spread
 
 
 class Stepwise(ABC):
-    """Intervals [lambda_low, lambda_j], each on the numbers of its own breakpoint."""
+    """Intervals [lambda_low, lambda_j], each certified by the numbers of its own breakpoint."""
 
     last_may_be_unfinished = True
 
@@ -30,7 +30,7 @@ class Stepwise(ABC):
 
     @abstractmethod
     def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:
-        """By how much the first breakpoint's w is scaled at lambda above it; None where w = 0."""
+        """The factor that scales the first breakpoint's w at a lambda above it; None where w = 0."""
 
     @abstractmethod
     def dual_share(self, r: Rebuilt, b: int, lam: float) -> float:
@@ -64,11 +64,11 @@ class Stepwise(ABC):
         self.audit.top()
 
     def claims(self, b: int) -> bool:
-        """Whether breakpoint b is said to be solved to its tolerance."""
+        """Whether the path claims that breakpoint b is solved to its tolerance."""
         return b < self.audit.claimed
 
     def closed(self) -> np.ndarray:
-        """Down to which lambdas intervals are certified, in path order."""
+        """The lower ends of the certified intervals, in path order."""
         return np.asarray(self.audit.arrays["lambda_low"][: self.audit.claimed])
 
     def gap_below(self, r: Rebuilt, lam: float, low: float) -> float:
@@ -79,7 +79,7 @@ class Stepwise(ABC):
         return self.below(r, lam, low)
 
     def intervals(self) -> list[float]:
-        """The worst gap of each breakpoint's interval, by arithmetic on the recomputed numbers; overlaps checked."""
+        """The worst gap of each breakpoint's interval, from the recomputed numbers; checks that intervals leave no hole."""
         audit = self.audit
         eps, attrs, broken = float(audit.attrs["eps"]), audit.attrs, audit.broken
         lams, lows = audit.arrays["lambda"][: audit.claimed], self.closed()

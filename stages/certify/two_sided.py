@@ -1,7 +1,7 @@
-"""The twin of `two_sided`: the certificate of every cell, recomputed (guarantee and proof: `stages/solver/path/cells.py`).
+"""The twin of `two_sided`: recomputes the certificate of every cell (guarantee and proof: `stages/solver/path/cells.py`).
 
-Each cell's bound is put together anew from what `recompute` made of the supports. The shares t and tau are taken as stored,
-for any that are >= 0 and sum up to at most 1 give a valid bound.
+Each cell's bound is computed again from the numbers that `recompute` derives from the supports. The shares t and tau are
+taken as stored, because any shares >= 0 with a sum <= 1 give a valid bound.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_p
 from stages.parallel import HERE, Spread
 
 ROUNDING = 1e-12
-"""Allowed in sums of shares, and in a hinge that is zero."""
+"""Tolerance for sums of shares, and for a hinge that should be zero."""
 
 
 class TwoSided:
@@ -41,11 +41,11 @@ class TwoSided:
         return self.audit.zero
 
     def claims(self, b: int) -> bool:
-        """Whether breakpoint b is said to be solved to its tolerance: a limit may have left one that is not."""
+        """Whether the path claims that breakpoint b is solved to its tolerance: a limit may have left one unfinished."""
         return float(self.arrays["gap"][b]) <= self.audit.allowed(b)
 
     def closed(self) -> np.ndarray:
-        """Down to which lambdas cells are certified."""
+        """The lower ends of the certified cells."""
         return np.asarray(self.low)
 
     def intervals(self) -> list[float]:
@@ -56,7 +56,7 @@ class TwoSided:
         return self.check()
 
     def _vectors(self, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """(w, q) of breakpoint k (d,); of w = 0 where k is -1."""
+        """(w, q) of breakpoint k, (d,) each; those of w = 0 if k is -1."""
         if k < 0:
             return np.zeros(self.problem.d), clip(self.problem, self.zero.psi)
         w = clip(self.problem, dual_point(self.problem, self.arrays, k).v)
@@ -68,7 +68,7 @@ class TwoSided:
         return math.fsum(w * w_below), math.fsum(q * q_below)
 
     def _numbers(self, k: int) -> tuple[float, float, float, float]:
-        """(R, ell, ||w||^2, ||q||^2) of breakpoint k; where k is -1 of w = 0; below the last of w = 0 and the truth."""
+        """(R, ell, ||w||^2, ||q||^2) of breakpoint k; of w = 0 if k is -1; of w = 0 and the truth if k is past the last."""
         if k < 0:
             return self.zero.hinge, self.zero.hinge, 0.0, self.zero.psi_norm2
         if k >= len(self.rebuilt):
@@ -92,7 +92,7 @@ class TwoSided:
         return f"lambda {float(self.low[c]):.9g}..{float(self.high[c]):.9g} (interval {interval})"
 
     def _coverage(self) -> None:
-        """From infinity down, without a hole, to the end that is claimed."""
+        """Check that the cells reach from infinity to the claimed end without a hole."""
         if not self.low.size or self.high[0] != math.inf:
             self.broken.append("lambda inf: no cell covers the largest lambdas")
             return
@@ -133,7 +133,7 @@ class TwoSided:
         B = tau[0] ** 2 * ca + tau[1] ** 2 * cb + 2.0 * tau[0] * tau[1] * dual_inner
         R = t[0] * Ra + t[1] * Rb + (1.0 - t[0] - t[1]) * self.zero.hinge
         ell = tau[0] * la + tau[1] * lb
-        if high == math.inf:  # the bound of P must not grow without limit; that of D only rises
+        if high == math.inf:  # the bound on P must not grow without limit; the bound on D only rises
             return self._miss(R, ell - B / (2.0 * low)) if A == 0.0 else math.inf
         return max(self._miss(0.5 * x * A + R, ell - B / (2.0 * x)) for x in (low, high))
 
@@ -144,7 +144,7 @@ class TwoSided:
         return (primal - dual) / primal if primal > 0.0 else 0.0
 
     def _to_zero(self, c: int, b: int, high: float) -> float:
-        """The worst gap over (0, high] of s w_b with tau alpha_b, tau the best at each lambda: at an end."""
+        """The worst gap over (0, high] of (s w_b, tau alpha_b) with the best tau at each lambda; it is at an end."""
         scale = float(self.arrays["cell_primal"][c][0])
         if not 0 <= b < len(self.rebuilt) or not scale >= 1.0 or self.arrays["cell_primal"][c][1] != 0.0:
             self.broken.append(

@@ -1,7 +1,7 @@
-"""Readers of raw data: one module a data set, all behind `Reader`. A reader knows neither solver nor storage.
+"""Readers of raw data: one module per data set, all behind `Reader`. A reader depends on neither solver nor storage.
 
 A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
-``encoder(meta, shared)``, the `Encoder` restored from what a feature store keeps. `FeatureMap` finds and calls it.
+``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 
 from stages.problems import structure
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 Report = Callable[[int, int, str], None]
 """report(done, total, what): progress of a long step."""
@@ -49,12 +49,12 @@ class Reader(Protocol):
     structure: str
 
     def source(self) -> dict[str, Any]:
-        """What the features depend on besides the options (file names, sizes): cheap, JSON-able, part of the key."""
+        """What the features depend on besides the options (file names, sizes); cheap, JSON-able, part of the key."""
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits).
 
-        Facts and shared arrays hold all that `encoder` needs, vocabularies and codebooks included.
+        Facts and shared arrays hold everything that `encoder` needs, including vocabularies and codebooks.
         """
 
 
@@ -90,7 +90,7 @@ def _module(name: str) -> ModuleType:
 
 
 def _data_folder(name: str) -> str:
-    """Folder of the raw data of reader `name` on this machine, for configurations that leave it open."""
+    """Folder of the raw data of reader `name` on this machine, for configurations that do not give one."""
     folder = Path(os.environ.get("GAPWISE_DATA", "../shared/data")) / FOLDERS.get(name, name)
     if not folder.is_dir():
         raise DataError(
@@ -106,7 +106,7 @@ FOLDERS = {"conll": "conll2000", "weizmann": "horses"}
 class Blocks:
     """A sink in memory: every split as the arrays that a feature store would return.
 
-    Blocks gain what their structure derives from them, as they do in the store. `shared` holds arrays of all splits.
+    As in the store, blocks also get what their structure derives from them. `shared` holds the arrays of all splits.
     """
 
     def __init__(self, structure_name: str, shared: Mapping[str, np.ndarray] | None = None) -> None:
@@ -139,7 +139,7 @@ class Encoded:
 
     structure: str
     arrays: dict[str, np.ndarray]
-    """As a feature store gives them for a split: ragged arrays with their ``<name>_ptr``, and the shared ones."""
+    """As a feature store returns them for a split: ragged arrays with their ``<name>_ptr``, and the shared ones."""
     meta: dict[str, Any]
 
 
@@ -165,10 +165,10 @@ class FeatureMap:
         self.encoder: Encoder = restore(self.meta, self.shared)
 
     def encode(self, raw: Any, map_blocks: MapBlocks | None = None) -> Encoded:
-        """Arrays of the new inputs `raw`, the same bits as featurize would write for them in a test split.
+        """Arrays of the new inputs `raw`, the same bits that featurize would write for them in a test split.
 
-        The reader's module says what `raw` must be; DataError says what is wrong with it. Without `map_blocks` blocks are
-        made one after the other.
+        The reader's module documents what `raw` must be; DataError says what is wrong with it. Without `map_blocks`,
+        blocks are made one after the other.
         """
         sink = Blocks(self.meta["structure"], self.shared)
         self.encoder.encode(raw, sink, map if map_blocks is None else map_blocks)

@@ -1,9 +1,9 @@
 """CoNLL-2000 text chunking with the feature map of O16: 74,658 attributes, 22 labels, d = 1,643,026.
 
-Options: ``root``, a folder with the publisher's ``train.txt`` and ``test.txt`` (or ``.gz``): word, part of speech and
-chunk label a line; ``min_count`` (3), how often a value must occur in training to be an attribute. Words are
-lower-cased; one symbol stands for everything before a sentence and one for everything after. Attributes that training
-does not have are dropped in test; a label that occurs in test only is never predicted, so it counts as an error there.
+Options: ``root``, a folder with the publisher's ``train.txt`` and ``test.txt`` (or ``.gz``), each line a word, its part of
+speech and chunk label; ``min_count`` (3), how often a value must occur in training to be an attribute. Words are
+lower-cased; one symbol stands for everything before a sentence and one for everything after. Attributes that do not occur
+in training are dropped from test; a label that occurs in test only is never predicted, so it counts as an error there.
 
 New input for `encoder`: sentences of words and parts of speech, as `text.sequences.TextEncoder` describes.
 """

@@ -3,7 +3,7 @@
 Below `dataset.root`: `data/horse-features.bin` and `data/horse-features-test.bin` (HDF5), superpixel maps
 `data/horse-superpixels/NNNNNN.png` (and `-test`), masks `HDSeg/annotations/HorseSeg/...`, photographs
 `HDSeg/images/HorseSeg/...`. `dataset.size` small | medium | large trains on the first 147 / 6,121 / 25,438 images; 241
-test. Images are read one by one in the workers and go straight to the sink: `large` never lies in memory.
+test. Images are read one by one in the workers and go straight to the sink, so `large` is never in memory as a whole.
 
 The loss weighs superpixels by their pixels, so the maps are required. Masks serve the pixel metrics and the figures;
 without the HDSeg archive, set `dataset.pictures=false`: all pixels of a superpixel then have its label.
@@ -11,10 +11,10 @@ without the HDSeg archive, set `dataset.pictures=false`: all pixels of a superpi
 A feature row has 1,969 columns: 1 constant, 3 x 16 position, 3 x 128 colour and 3 x 512 SIFT-word histogram entries, each
 kind for the superpixel, its neighbours and its second-order neighbours, with L2 norm 1 per histogram.
 
-`dataset.precision` is how unary rows are stored and read by the solver: f32; or u8, a quarter of the size: values, which
-lie in [0, 1], as whole multiples of 1/255, off by at most 1/510 = 2.0e-3; the shared array `unary_scale`, f64 (1,),
+`dataset.precision` says how unary rows are stored and read by the solver: f32; or u8, a quarter of the size, which rounds
+values in [0, 1] to multiples of 1/255, an error of at most 1/510 = 2.0e-3; the shared array `unary_scale`, f64 (1,),
 holds the 1/255. There is no f16: numba has no float16 on CPUs, so rows would have to be expanded in memory. Pairwise rows
-are made from the rows as read, before any rounding, and stay f32.
+are computed from the rows as read, before any rounding, and stay f32.
 
 New input for `encoder`: the features, edges and map of each image, as `Given` says."""
 
@@ -51,7 +51,7 @@ FILES = {"train": "data/horse-features.bin", "test": "data/horse-features-test.b
 MAPS = {"train": "data/horse-superpixels", "test": "data/horse-superpixels-test"}
 MASKS, IMAGES = "HDSeg/annotations/HorseSeg", "HDSeg/images/HorseSeg"
 SUFFIXES = {"annoa": "gt", "annob": "bb", "annoc": "no"}
-"""Made by hand, from bounding boxes, automatically."""
+"""Masks made by hand, from bounding boxes, automatically."""
 VOC_YEARS = ("2007", "2008", "2009", "2010", "2011")
 PRECISIONS = ("f32", "u8")
 LEVELS = 255
@@ -67,12 +67,12 @@ class HDSeg:
     precision: str = "f32"
     pictures: bool = True
     n_train: int | None = None
-    """Instead of what `size` says."""
+    """Overrides `size`."""
     n_test: int = TEST_IMAGES
 
     @property
     def structure(self) -> str:
-        """Which problem the blocks make."""
+        """The structure of the blocks."""
         return "segmentation"
 
     def source(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class Given(NamedTuple):
 
 @dataclass(frozen=True)
 class HDSegEncoder:
-    """Blocks of new images, with the precision that a feature store has."""
+    """Blocks of new images, with the precision of a feature store."""
 
     precision: str
 
@@ -292,6 +292,6 @@ def _stored(unary: np.ndarray, precision: str, where: str) -> np.ndarray:
     if precision == "f32":
         return unary
     codes = np.rint(unary * np.float64(LEVELS))
-    if codes.min() < 0 or codes.max() > LEVELS:  # a norm of 1 may be 1 + 1e-7: no reason to refuse it
+    if codes.min() < 0 or codes.max() > LEVELS:  # compare codes, not values: a norm of 1 may come out as 1 + 1e-7
         raise DataError(f"{where}: features outside [0, 1] cannot be stored as {precision}; use dataset.precision=f32")
     return codes.astype(np.uint8)

@@ -1,5 +1,5 @@
 """The default data: 147 training and 60 test scenes composed by `vision.horse_scenes` from pictures that scikit-image
-ships, without any download. Scene i of a split does not depend on how many scenes are asked for.
+ships, without any download. Scene i of a split does not depend on the number of scenes.
 
 New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes."""
 

@@ -2,8 +2,8 @@
 
 Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publisher's file) or ``ocr_letters.npz``
 (the same in arrays), or one of these files; ``size`` small (one fold trains, the rest tests) or large (the other way
-round); ``fold`` (0). Every pixel that is ink is an attribute of its letter; with 128 pixels, 26 letters and the
-biases d = 26 (128 + 3) + 26^2 = 4,082.
+round); ``fold`` (0). Every ink pixel is an attribute of its letter; with 128 pixels, 26 letters and the three biases,
+d = 26 (128 + 3) + 26^2 = 4,082.
 
 New input for `encoder`: words, each an array (letters, 128) or (letters, 16, 8) of 0 and 1.
 """

@@ -1,7 +1,7 @@
 """A user's own oracle in Python as a data set: the object holds the data; the store gets truths and coordinates.
 
-No `encoder`: the input of a block is known to the object alone. To predict new inputs, let the class serve them as a split
-of its own.
+There is no working `encoder`, because only the object knows the input of a block. To predict new inputs, let the class
+serve them as a split of their own.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from stages.problems.python_oracle import Oracle
 
 EVERY = 1000
-"""Blocks between two reports."""
+"""Number of blocks between two progress reports."""
 
 
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> Encoder:
-    """None can be made; DataError says what to do instead."""
+    """Always raises DataError, which says what to do instead."""
     raise DataError(
         f"python_oracle: {meta['oracle']} reads its inputs itself, so no features of new inputs can be made here; let the "
         "class serve them as a split of its own (its argument `split`)"
@@ -30,7 +30,7 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> Encode
 
 
 def open(options: Mapping[str, Any]) -> PythonOracleReader:
-    """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split."""
+    """`options`: ``oracle`` = module:Class, and ``arguments`` of the class besides the split."""
     return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}))
 
 
@@ -43,14 +43,14 @@ class PythonOracleReader:
         self.oracle, self.arguments = oracle, arguments
 
     def source(self) -> dict[str, Any]:
-        """The file the oracle is written in."""
+        """The file that defines the oracle."""
         try:
             return {"oracle": oracle_source(self.oracle)}
         except ValueError as error:
             raise DataError(f"dataset.oracle: {error}") from error
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Both splits; checks once, on every block, what the solver relies on."""
+        """Write both splits; checks what the solver relies on once, on every block."""
         from stages.problems.python_oracle import load_oracle
 
         d = 0
@@ -72,7 +72,7 @@ class PythonOracleReader:
 
 
 def _block(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
-    """Truth and coordinates of a block; DataError where they are unusable."""
+    """Truth and coordinates of a block; DataError if they cannot be used."""
     where = f"{type(oracle).__name__}: {split} block {i}"
     truth, ids = np.asarray(oracle.truth(i)), oracle.coordinates(i)
     if truth.ndim != 1 or not truth.size or truth.min() < 0 or truth.max() >= oracle.labels:

@@ -1,11 +1,11 @@
 """A user's own sequences: columns with a CRF++ template file, or CRFsuite's attribute lines.
 
-Options: ``file`` and ``test_file``, one token a line and an empty line after each sequence; ``template``, a CRF++
+Options: ``file`` and ``test_file``, one token per line and an empty line after each sequence; ``template``, a CRF++
 template file: then tokens are columns separated by white space, the label last (``U01:%x[-1,0]/%x[0,1]`` looks at
-column 0 of the token before and column 1 of this one; ``B`` alone is allowed, transitions are always there). Without
-``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes met less often in training are
-dropped, like those that only test has. ``unseen_labels``: a label that training never has is an ``error`` (default), or
-is ``count``-ed as a wrong prediction.
+column 0 of the previous token and column 1 of this one; ``B`` alone is allowed but not needed, transitions are always
+there). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes that occur less
+often in training are dropped, as are those that occur in test only. ``unseen_labels``: a label that never occurs in
+training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
 
 New input for `encoder`: sequences in the form of the training file, as `text.sequences.TextEncoder` describes.
 """
@@ -65,7 +65,7 @@ encoder = text_encoder
 
 
 def same_width(train: Table, test: Table) -> int:
-    """Number of columns of both files; DataError if they differ, or there is none besides the label."""
+    """Number of columns of both files; DataError if they differ, or if the label is the only column."""
     width = len(train.rows[0])
     if width < 2:
         raise DataError(f"{train.file}: line {train.line[0]}: one column only; expected features and then the label")
@@ -102,7 +102,7 @@ def open(options: Mapping[str, Any]) -> Sequences:
     for name in ("file", "test_file", "template"):
         given = options.get(name)
         if not given and name != "template":
-            raise DataError(f"dataset.{name}: missing; give a file of sequences, one token a line")
+            raise DataError(f"dataset.{name}: missing; give a file of sequences, one token per line")
         files[name] = Path(given) if given else None
         if given and not Path(given).is_file():
             raise DataError(f"dataset.{name}: there is no file {given}")

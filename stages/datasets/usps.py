@@ -29,7 +29,7 @@ class Usps:
     """Reader of the digits."""
 
     files: tuple[Path, ...]
-    """usps.npz, or one file a split"""
+    """usps.npz, or one file per split"""
     structure: str = "multiclass"
 
     def source(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class UspsEncoder:
         images = np.asarray(raw)
         flat = images.reshape(len(images), -1) if images.ndim else images
         if flat.ndim != 2 or not flat.size or flat.shape[1] != PIXELS:
-            raise DataError(f"input: expected {PIXELS} grey values an image, got an array of shape {images.shape}")
+            raise DataError(f"input: expected {PIXELS} grey values per image, got an array of shape {images.shape}")
         _refuse_grey("input", "image", 0, flat)
         sink.put(NEW, "x", flat.astype(np.float32))
         sink.put(NEW, "labels", np.zeros(len(flat), dtype=np.uint8))
@@ -97,7 +97,7 @@ def read_text(file: Path) -> Images:
 
 
 def _checked(file: Path, row: str, first: int, values: np.ndarray, digits: np.ndarray) -> Images:
-    """The images; DataError if one is unusable, which calls it a `row` and counts from `first`."""
+    """The images; DataError if one cannot be used, which calls it a `row` and counts from `first`."""
     if values.ndim != 2 or values.shape[1] != PIXELS or digits.shape != values.shape[:1] or not digits.size:
         got = f"{values.shape} and {digits.shape}"
         raise DataError(f"{file}: expected a digit and {PIXELS} grey values a {row}, got arrays of {got}")

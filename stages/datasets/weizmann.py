@@ -5,9 +5,9 @@
 masks set the size, photographs are reduced by Lanczos, masks by a box filter and a threshold.
 
 The split is fixed: names in sorted order are permuted by `numpy.random.default_rng(2004).permutation`;
-byte-identical photographs (horse006 = horse018, horse240 = horse274) are drawn
-together, at the place of the first of them; the first 147 train, the other 181 test. A pair that would straddle
-the border goes to test, and the next single photograph takes its place. `dataset.seed` does not change the split.
+byte-identical photographs (horse006 = horse018, horse240 = horse274) stay together, at the position of the first of
+them; the first 147 are for training, the other 181 for test. A pair that would straddle the border goes to test, and
+the next single photograph replaces it. `dataset.seed` does not change the split.
 
 New input for `encoder`: pictures whose longer side is about 160 pixels, as `vision.pictures.PictureEncoder` describes."""
 
@@ -90,7 +90,7 @@ def open(options: Mapping[str, Any]) -> Weizmann:
 
 
 def split(names: list[str], n_train: int) -> tuple[list[str], list[str]]:
-    """Training and test names as the module's docstring says."""
+    """Training and test names, as the module's docstring describes."""
     twin = {b: a for a, b in TWINS if a in names and b in names}
     groups: dict[str, list[str]] = {}
     for name in sorted(names):

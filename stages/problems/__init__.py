@@ -1,13 +1,13 @@
-"""The structures, each a module or package of this one, all behind `protocol.Problem`.
+"""The structures, one module or package each, all behind `protocol.Problem`.
 
 A structure's module offers
 
 * ``build(arrays, meta)``: the problem over the arrays of one split of a feature store;
-* ``derived(**block)``: what to store of a block besides its features (a Gram matrix, say), after checking them;
-* ``metrics(problem, arrays, predictions)``: the field's own measures, besides the task loss;
+* ``derived(**block)``: checks a block's features and returns what to store besides them (a Gram matrix, say);
+* ``metrics(problem, arrays, predictions)``: the usual measures of the task, besides the task loss;
 * ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing.
 
-Modules without a ``build`` are no structures but serve them.
+Modules without a ``build`` are not structures but code that structures share.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pkgutil import extend_path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # numba comes with it, which readers of raw data do without
+if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
     import numpy as np
 
     from stages.problems.protocol import Problem
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 def structures() -> list[str]:

@@ -13,16 +13,16 @@ from typing import Any
 from stages.problems.protocol import Problem
 
 ROOMS = ("problems", "solver")
-"""Packages of `stages` that compiled code comes from."""
+"""Packages of `stages` that contain compiled code."""
 
 
 @functools.cache
 def sources_fingerprint(problem_class: type) -> str:
     """Hash of all sources that code compiled for a structure depends on.
 
-    numba's disk cache checks only the file of the cached function. A driver that closes over this string is compiled anew
+    numba's disk cache checks only the file of the cached function. A driver that closes over this string is recompiled
     whenever a file that it may call into has changed: every file of `ROOMS`, in the repository and in folders on
-    PYTHONPATH that add parts, and those of the structure itself, wherever its class is defined.
+    PYTHONPATH that add parts, and the files of the structure itself, wherever its class is defined.
     """
     digest = hashlib.sha256()
     for name, file in sorted(_sources(problem_class).items()):
@@ -31,7 +31,7 @@ def sources_fingerprint(problem_class: type) -> str:
 
 
 def _sources(problem_class: type) -> dict[str, Path]:
-    """The files, by names that do not depend on where the folders lie."""
+    """The files, under names that do not depend on where the folders are."""
     folders = [Path(folder) for folder in sys.modules["stages"].__path__]
     roots = {f"{number}/{room}": folder / room for number, folder in enumerate(folders) for room in ROOMS}
     own = Path(inspect.getfile(problem_class))

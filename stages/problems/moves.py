@@ -1,4 +1,4 @@
-"""Moves between two labellings: what a structure may do faster than through dense local vectors.
+"""Moves between two labellings, which a structure may implement faster than through dense local vectors.
 
 A pairwise step moves along m_i(y) - m_i(z), which touches few local coordinates where y and z agree. A structure may define
 methods with the names below (`self` in place of P); where it does not, the functions use `add`, `norm2`, `push` and
@@ -17,7 +17,7 @@ from stages.problems.protocol import PLAIN
 
 
 def _optional(default: Any) -> Any:
-    """A function that calls the structure's own method of that name if there is one, else `default`, compiled or not."""
+    """A function that calls the structure's method of that name if it has one, else `default`, compiled or not."""
     name = default.__name__
 
     @functools.wraps(default)
@@ -28,7 +28,7 @@ def _optional(default: Any) -> Any:
         return getattr(P.instance_class, name, default)
 
     choose.__signature__ = inspect.signature(default)  # type: ignore[attr-defined]  # numba forwards no *args
-    register: Any = overload  # its stub knows no jit_options
+    register: Any = overload  # its stub lacks jit_options
     register(call, jit_options=PLAIN, strict=False)(choose)
     return call
 
@@ -59,7 +59,7 @@ def pair_move(P, i, c, y, z, delta, w):
 
 @_optional
 def pair_follow(P, i, c, y, z, w, theta, delta):
-    """theta <- B_i^T w where it was B_i^T of the w before c B_i (m_i(y) - m_i(z)) was added to it; delta is workspace."""
+    """Update theta to B_i^T w; it holds B_i^T of w as it was before c B_i (m_i(y) - m_i(z)) was added. delta: workspace."""
     P.scores(i, w, theta)
 
 
@@ -67,7 +67,7 @@ def pair_follow(P, i, c, y, z, w, theta, delta):
 def score_labels(P, i, w, labels, slots, theta, found):
     """found[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 
-    Terms that all of them share may be left out or replaced by a common constant: only differences of `found` matter.
+    Terms common to all may be left out or replaced by a constant: only differences of `found` matter.
     """
     P.scores(i, w, theta)
     length = P.label_ptr[i + 1] - P.label_ptr[i]

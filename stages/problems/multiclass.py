@@ -97,8 +97,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
     Raises
     ------
     ValueError
-        Naming the first block whose features are not finite or whose label is not a class, or a cost matrix that is
-        not (K, K), non-negative with a zero diagonal (paths, O16 section 4, need L_i(y_i) = 0).
+        If a block's features are not finite or its label is not a class (the message names the first such block), or if
+        the cost matrix is not (K, K), non-negative with a zero diagonal (paths, O16 section 4, need L_i(y_i) = 0).
     """
     x, labels, classes = np.asarray(arrays["x"]), np.asarray(arrays["labels"]), int(meta["classes"])
     if x.ndim != 2 or labels.shape != (x.shape[0],):
@@ -129,7 +129,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing is stored besides the features."""
+    """Nothing besides the features is stored."""
     return {}
 
 

@@ -1,6 +1,6 @@
 """What a structure must offer, and how its ordinary methods become compiled code.
 
-A problem is a ``NamedTuple`` of arrays. The solver knows nothing of it but the methods below, on local coordinates: block
+A problem is a ``NamedTuple`` of arrays. The solver uses only the methods below, which work in local coordinates: block
 i's joint feature map (phi(x_i, y) in LJ13, O16 and S15) is B_i m_i(y) with m_i(y) in R^{p_i}. Inside compiled code,
 `numba.extending.overload_method` forwards a call ``problem.scores(...)`` to the class's own method; outside it, and under
 ``NUMBA_DISABLE_JIT=1``, it is the plain Python method.
@@ -18,8 +18,8 @@ JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True}
 """Options of compiled functions that allocate, or call back to Python."""
 
 PLAIN: dict[str, Any] = {**JIT, "_nrt": False}
-"""Options of compiled functions that do neither, such as all methods of structures except `scratch`: without reference
-counts, whose atomic updates took a fifth of a step. They may call functions with the options `JIT`."""
+"""Options of compiled functions that do neither, such as all methods of structures except `scratch`. They keep no reference
+counts, whose atomic updates took a fifth of a step, and may call functions with the options `JIT`."""
 
 FAST: dict[str, Any] = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
 """Options of pure reductions. Not ``fastmath=True``, which lets the compiler assume that inf and nan do not occur."""
@@ -82,7 +82,7 @@ class Problem(Protocol):
         """Task loss L_i(y) >= 0, zero at the truth."""
 
     def least_loss(self, i: int) -> float:
-        """A lower bound of L_i over all labellings but the truth; 0 if none is known.
+        """A lower bound on L_i over all labellings but the truth; 0 if none is known.
 
         Only paths with `path.relative` need it, to reach lambda = 0. Not called from compiled code.
         """
@@ -92,7 +92,7 @@ class Problem(Protocol):
 
 
 def _forward(declaration: Any) -> None:
-    forward: Any = overload_method  # its stub knows no jit_options
+    forward: Any = overload_method  # its stub lacks jit_options
     options = JIT if declaration.__name__ == "scratch" else PLAIN
     forward(types.BaseNamedTuple, declaration.__name__, jit_options=options)(declaration)
 

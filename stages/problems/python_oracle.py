@@ -1,7 +1,7 @@
-"""A user's own oracle in Python: any structure, at the price of a call back to Python for each oracle call.
+"""A user's own oracle in Python: any structure, at the price of calling back into Python for each oracle call.
 
-Users subclass `Oracle` in a module of their own and name it as "module:Class". Every process makes an object of it for each
-split, and the compiled solver calls that object through numba's object mode (about 5 us a call). Local coordinates are
+Users subclass `Oracle` in a module of their own and name it as "module:Class". Every process creates one object per split,
+and the compiled solver calls that object through numba's object mode (about 5 us per call). Local coordinates are
 the weights themselves: B_i = I and m_i(y) = phi(x_i, y). Where a block touches few weights, B_i holds only the columns of
 I that `coordinates(i)` lists. Oracles hold the GIL, so use `compute=processes` or `compute=cluster` for parallel calls.
 """
@@ -23,9 +23,9 @@ from stages.problems.user_code import oracle_source, user_module
 class Oracle:
     """The blocks of one split, as a user describes them to the solver.
 
-    Each process makes its own object as ``Class(split, **arguments)``, split "train" or "test"; the object reads its data
-    itself. Several threads may call its methods at once. Methods must not keep `theta`, and must always give the same
-    answer to the same question: certificates and resuming rest on that.
+    Each process creates its own object as ``Class(split, **arguments)``, with split "train" or "test"; the object reads its
+    data itself. Several threads may call its methods at once. Methods must not keep `theta`, and must always return the
+    same result for the same arguments: certificates and resuming rely on that.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Oracle:
         raise NotImplementedError
 
     def features(self, i: int, y: np.ndarray) -> Any:
-        """phi(x_i, y), (d,); only its entries at `coordinates(i)` where that is given."""
+        """phi(x_i, y), (d,), or only its entries at `coordinates(i)` if that is not None."""
         raise NotImplementedError
 
     def loss(self, i: int, y: np.ndarray) -> float:
@@ -67,11 +67,11 @@ class Oracle:
         raise NotImplementedError
 
     def least_loss(self, i: int) -> float:
-        """A lower bound of L_i over all labellings but the truth; 0 if none is known: `path.relative` then ends above 0."""
+        """A lower bound on L_i over all labellings but the truth. If 0 (none known), `path.relative` ends above lambda 0."""
         return 0.0
 
     def coordinates(self, i: int) -> Any:
-        """Indices, without repeats, of the weights that block i can touch; None for all weights, then for every block."""
+        """Indices, without repeats, of the weights that block i can touch; None (for every block, or for none): all."""
         return None
 
 
@@ -86,11 +86,11 @@ class PythonOracle(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     labels: int
-    """values that an entry of a labelling can take"""
+    """number of values that an entry of a labelling can take"""
     ids: np.ndarray
     """int64, flat like local vectors: the weight of each local coordinate; (0,) where p_i = d, B_i = I"""
     spec: np.ndarray
-    """uint8: JSON that names the object to call; a process without that object makes it"""
+    """uint8: JSON that names the object to call; a process that does not have it creates it"""
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:
@@ -183,7 +183,7 @@ def _loss(spec, i, y):
 
 
 def call(spec: np.ndarray, i: int, what: str, vector: Any, y: np.ndarray) -> float:
-    """Call method `what` of a user's object; errors and answers of the wrong shape name the block.
+    """Call method `what` of a user's object; an error names the block, as does an answer of the wrong shape.
 
     `vector` is theta, or receives the features; y is read, or receives the answer of the two oracles. Returns the loss.
     """
@@ -215,7 +215,7 @@ _making = threading.Lock()
 
 
 def _object(spec: bytes) -> Oracle:
-    """This process's object for `spec`; made at first use."""
+    """This process's object for `spec`; created at first use."""
     found = _objects.get(spec)
     if found is None:
         with _making:
@@ -229,21 +229,21 @@ def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle
     """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
     made = getattr(user_module(oracle), oracle.partition(":")[2], None)
     if not (isinstance(made, type) and issubclass(made, Oracle)):
-        raise ValueError(f"python_oracle: {oracle} is no subclass of stages.problems.python_oracle.Oracle")
+        raise ValueError(f"python_oracle: {oracle} is not a subclass of stages.problems.python_oracle.Oracle")
     make: Any = made
     found: Oracle = make(split, **arguments)
     return found
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle:
-    """The problem over ``labels`` and ``labels_ptr`` of one split, ``ids`` with ``ids_ptr`` where blocks touch few weights.
+    """The problem over ``labels`` and ``labels_ptr`` of one split, with ``ids`` and ``ids_ptr`` if blocks touch few weights.
 
     `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name.
 
     Raises
     ------
     ValueError
-        If the oracle cannot be imported here, or is not the code that the features were made with.
+        If the oracle cannot be imported here, or its code has changed since the features were made.
     """
     if oracle_source(meta["oracle"]) != meta["source"]:
         raise ValueError(
@@ -276,10 +276,10 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing is stored besides what the reader writes."""
+    """Nothing besides what the reader writes is stored."""
     return {}
 
 
 def metrics(problem: PythonOracle, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
-    """Share of entries of the flat `predictions` that are not the truth."""
+    """Share of the entries of the flat `predictions` that differ from the truth."""
     return {"label_error": float(np.mean(predictions != problem.truth))}

@@ -1,9 +1,9 @@
-"""Eight doubles at a time, for loops over rows of so many columns that the compiler does not vectorise well.
+"""Eight doubles at a time, for loops over matrix rows that the compiler does not vectorise well.
 
 numba has no type for a SIMD vector, so this adds one: an LLVM ``<8 x double>``, which processors hold in one, two or four
-registers. A loop over a number of columns unknown at compile time ends in scalar steps, and if arrays might overlap it
-stores its sums at every step; values of this type stay in registers. If K >= 8 is no multiple of eight, the last eight
-columns overlap those before: see `columns`. With the JIT off the same functions work on NumPy arrays.
+registers. If the number of columns is not known at compile time, a plain loop ends in scalar steps, and if its arrays might
+overlap it stores its sums at every step; values of this type stay in registers. If K >= 8 is not a multiple of eight, the
+last eight columns overlap those before: see `columns`. With the JIT off the same functions work on NumPy arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stages.problems.protocol import PLAIN
 
 WIDTH = 8
 GROUP = 4 * WIDTH
-"""Columns that loops take at a time: four vectors, which fit in the registers together with what is added to them."""
+"""Columns that loops take at a time: four vectors, which fit in the registers together with their addends."""
 
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 
@@ -44,7 +44,7 @@ class _PackedModel(models.PrimitiveModel):
 
 
 def _operation(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of an intrinsic: with the JIT off it is `plain`, on NumPy arrays."""
+    """Decorator of an intrinsic: with the JIT off, `plain` replaces it and works on NumPy arrays."""
     return lambda typed: plain if vars(config)["DISABLE_JIT"] else intrinsic(typed)
 
 
@@ -119,7 +119,7 @@ def larger(typingctx, a, b):
 
 @njit(**PLAIN)
 def columns(first, K):
-    """Where the four packed pieces of a group begin that starts at column `first`, K >= 8: none ends after K."""
+    """First columns of the four vectors of the group that starts at column `first`; for K >= 8 none ends after K."""
     last = K - WIDTH
     return (
         np.uint64(min(first, last)),

@@ -12,7 +12,7 @@ from types import ModuleType
 
 @functools.cache
 def oracle_source(oracle: str) -> str:
-    """Hash of the file that defines ``module:Class``: part of the features' key, since results depend on the oracle."""
+    """Hash of the file that defines ``module:Class``; part of the features' key, because results depend on the oracle."""
     file = inspect.getsourcefile(user_module(oracle))
     return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
 

@@ -11,7 +11,7 @@ import numpy as np
 from stages.solver.path.rules import path_rule
 
 TAIL = 0.3
-"""How far a cell that reaches down to 0 is drawn: to this share of its upper end."""
+"""A cell that reaches down to 0 is drawn down to this share of its upper end."""
 Arrays = Mapping[str, np.ndarray]
 Attrs = Mapping[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 
 def summary(curves: Curves) -> dict[str, Any]:
-    """table: a row for each variant and lambda, see `costs`; text: the table as lines."""
+    """{table: one row per variant and lambda, see `costs`; text: the table as lines}."""
     table = costs(curves)
     return {"table": table, "text": lines(table)}
 
@@ -25,7 +25,7 @@ def costs(curves: Curves) -> list[Row]:
     """Medians over seeds: passes and seconds to each level of the relative gap and to the end, and the gap at the end."""
     best = pd.Series({key: min(float(np.min(trace["primal"])) for trace in traces) for key, traces in curves.items()})
     scales = best.groupby(level=1).min()
-    """lambda to the least primal value that any run has seen there"""
+    """from lambda to the least primal value of any run there"""
     runs = []
     for (variant, lam), traces in curves.items():
         for trace in traces:

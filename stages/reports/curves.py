@@ -1,7 +1,7 @@
 """Curves: the gap of a sweep's runs over effective passes and over seconds, as medians within bands over seeds.
 
-A run's curve is its gap trace (`gap_trace`). Runs of one variant and lambda that differ in their seed make a median and
-a band from the least to the most (O16 Fig. 3, 5).
+A run's curve is its gap trace (`gap_trace`). The runs of a variant and lambda with different seeds give a median and
+a band from the least to the largest value (O16 Fig. 3, 5).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from stages.reports.gap_trace import read_gap_trace
 from storage.backend import Location
 
 AXES = {"passes": "effective passes", "seconds": "seconds"}
-"""What a gap is drawn over, and the label of that axis."""
+"""The horizontal axes of gap curves, and their labels."""
 SMALLEST = 1e-16
-"""Gaps are drawn on a logarithmic axis; those that rounding makes less than this are drawn here."""
+"""Gaps are drawn on a logarithmic axis; those that are smaller than this, by rounding, are drawn here."""
 
 Runs = Sequence[tuple[str, str, int, Location]]
 """(variant, lambda as the sweep names it, seed, run directory)"""
@@ -45,13 +45,13 @@ def by_lambda(curves: Curves) -> dict[str, dict[str, list[Trace]]]:
 
 
 def lambda_title(lam: str, variants: Mapping[str, Sequence[Trace]]) -> str:
-    """λ as the sweep names it, with its value where that says more."""
+    """λ as the sweep names it, with its value if the name is not a number."""
     value = f"{float(next(iter(variants.values()))[0]['lambda'][0]):.3g}"
     return f"λ = {lam} = {value}" if "/" in lam else f"λ = {value}"
 
 
 def band(traces: Sequence[Trace], over: str, what: str = "gap") -> np.ndarray:
-    """Median, least and most of `what` on a common axis, (4, points): x, median, min, max.
+    """Median, least and largest value of `what` on a common axis, (4, points): x, median, min, max.
 
     Interpolated logarithmically between snapshots, over the range that all runs cover. The axis of seconds is
     logarithmic too.
@@ -69,7 +69,7 @@ def band(traces: Sequence[Trace], over: str, what: str = "gap") -> np.ndarray:
 
 
 def column(trace: Trace, what: str) -> np.ndarray:
-    """A column of a gap trace, or `stale_ratio`: the gap that the solver believes in over the true one."""
+    """A column of a gap trace, or `stale_ratio`: the solver's stale gap over the true gap."""
     if what == "stale_ratio":
         return np.asarray(trace["stale_gap"] / np.maximum(trace["gap"], SMALLEST))
     return np.asarray(trace[what])

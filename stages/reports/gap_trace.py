@@ -1,7 +1,7 @@
 """Gap trace: the duality gap along a solve, computed afterwards from its snapshots.
 
-P(w) of a snapshot takes one exact pass at its w. With the dual value of the same moment the true gap is P - D, whatever
-block gaps the solver knew then; `stale_gap` is the sum of those.
+P(w) of a snapshot takes one exact pass at its w. With the dual value of the same moment the true gap is P - D, while
+`stale_gap` is the sum of the block gaps that the solver knew then.
 """
 
 from __future__ import annotations

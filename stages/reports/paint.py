@@ -19,7 +19,7 @@ from storage.files import aside, publish
 
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
-"""Colours of lines whose names say nothing."""
+"""Colours of lines whose names are not those of known methods."""
 METHODS = {
     "bcfw": BLUE, "bcfw cache": "#4fd1c5", "bcpfw": "#c53030", "bcpfw cache": "#f6ad55", "bcafw": "#805ad5",
     "bcbfw": GREEN, "accelerated": "#000000", "multiplane": GREY,
@@ -56,9 +56,9 @@ def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> It
 
 
 def method_style(name: str, number: int) -> dict[str, Any]:
-    """Colour and dash of the method `name` (`bcpfw_gap_cache`), or those of line `number` if the name is none we know.
+    """Colour and dash of the method `name` (`bcpfw_gap_cache`), or those of line `number` if the name is not known.
 
-    The colour tells step and cache, the dash how blocks are sampled.
+    The colour shows step and cache, the dash how blocks are sampled.
     """
     words = name.split("_")
     base = f"{words[0]} cache" if "cache" in words else words[0]

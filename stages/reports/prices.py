@@ -2,8 +2,8 @@
 
 Each solution is a run of its own at one lambda, to one relative gap (P - D) / D <= tolerance. Its cost is that of the
 whole run: all oracle calls of steps and of exact passes, up to the exact pass that certifies it. No cost is read off the
-trace of a run to a smaller gap, because some methods make no certificate on the way. With an oracle slower by c seconds
-a solution costs seconds + calls * c: computed, not measured, and true of oracles called one after another.
+trace of a run to a smaller gap, because some methods compute no certificate on the way. With an oracle slower by c seconds
+a solution costs seconds + calls * c, which is computed, not measured, and valid for oracles called one after another.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from storage.backend import Location
 from storage.files import read_json
 
 SLOWER = {"1 ms": 1e-3, "20 ms": 20e-3}
-"""How many seconds longer an oracle call takes."""
+"""Extra seconds per oracle call."""
 MEASURES = ("passes", "seconds", *SLOWER)
 HEADS = {"passes": "exact passes", "seconds": "seconds", **{name: f"oracle + {name}" for name in SLOWER}}
 Row = dict[str, Any]
@@ -33,9 +33,9 @@ class Price(NamedTuple):
     lam: str
     """As the sweep names it; empty for a path."""
     value: float
-    """That lambda; of a path the last one."""
+    """The value of lambda; for a path the last one."""
     tolerance: float
-    """On (P - D) / D; of a path eps."""
+    """On (P - D) / D; for a path eps."""
     reached: bool
     passes: float
     calls: int
@@ -49,7 +49,7 @@ class Price(NamedTuple):
 
 
 class PathRun(NamedTuple):
-    """A path, with what its certificates are drawn from."""
+    """A path, with the data to draw its certificates from."""
 
     price: Price
     arrays: Mapping[str, np.ndarray]
@@ -79,10 +79,10 @@ def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Mapp
 
 
 def price_table(prices: Sequence[Price]) -> list[Row]:
-    """A row for each variant, lambda and tolerance: of every measure the median, the least and the most over seeds.
+    """One row per variant, lambda and tolerance: median, least and largest value of every measure over seeds.
 
-    Of two medians the upper one counts. Costs are infinite where a run did not reach the tolerance, so the median is
-    infinite where half of the seeds did not; `spent_passes` and `spent_seconds` are medians of what all runs spent.
+    The median is the upper one. The cost of a run that did not reach the tolerance is infinite, so the median is
+    infinite if half of the seeds did not; `spent_passes` and `spent_seconds` are medians of what all runs spent.
     """
     if not prices:
         return []
@@ -103,7 +103,7 @@ def _upper_median(values: pd.Series) -> float:
 
 
 def path_row(path: PathRun) -> Row:
-    """What a path costs, and how far down and how well it is certified."""
+    """What a path costs, how far down it is certified, and to which gap."""
     price, verified = path.price, path.verified
     return {
         "variant": price.variant,
@@ -122,7 +122,7 @@ def path_row(path: PathRun) -> Row:
 def winners(table: Sequence[Row]) -> dict[tuple[str, float, str], tuple[str, float]]:
     """(lambda, tolerance, measure) to the cheapest variant and how many times as much the next one costs.
 
-    Infinitely many if no other variant reaches the tolerance; no entry if none does.
+    Infinite if no other variant reaches the tolerance; no entry if none does.
     """
     found = {}
     for lam, tolerance in dict.fromkeys((row["lambda"], row["tolerance"]) for row in table):
@@ -136,7 +136,7 @@ def winners(table: Sequence[Row]) -> dict[tuple[str, float, str], tuple[str, flo
 
 
 def solve_lines(table: Sequence[Row]) -> list[str]:
-    """The table of solves and that of winners in Markdown; the cheapest of a column in bold."""
+    """The tables of solves and of winners in Markdown; the cheapest entry of each column is bold."""
     best, text = winners(table), []
     for lam in dict.fromkeys(row["lambda"] for row in table):
         rows = [row for row in table if row["lambda"] == lam]
@@ -163,7 +163,7 @@ def solve_lines(table: Sequence[Row]) -> list[str]:
 
 
 def lambda_name(row: Row) -> str:
-    """λ as the sweep names it, with its value where that says more."""
+    """λ as the sweep names it, with its value if the name is not a number."""
     lam, value = row["lambda"] or f"{row['value']:g}", f"{row['value']:.3g}"
     return f"λ = {lam} = {value}" if "/" in lam else f"λ = {lam}"
 

@@ -1,4 +1,4 @@
-"""What figures read of a run."""
+"""What figures read from a run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from storage.layout import open_group
 from storage.results import read_path
 
 LARGE = ("weights", "block_gap", "support_", "label_offset")
-"""How names of arrays of a path.zarr begin that grow with features, blocks or atoms."""
+"""Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
 
 
 def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """(arrays, attributes) of a path.zarr: the arrays with one number a breakpoint or evaluated lambda, and the cells."""
+    """(arrays, attributes) of a path.zarr: the arrays with one number per breakpoint or evaluated lambda, and the cells."""
     target = run_dir / "path.zarr"
     if not target.is_dir():
         return read_path(target)  # says what is missing
@@ -38,7 +38,7 @@ class StoredRun:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """One number a breakpoint and more, see `read_numbers`."""
+        """One number per breakpoint, and more: see `read_numbers`."""
         return self._numbers[0]
 
     @property
@@ -57,7 +57,7 @@ class StoredRun:
 
     @cached_property
     def predictions(self) -> dict[str, np.ndarray]:
-        """Predicted labels of the test split, flat, and `label_ptr`, where each block's begin; empty if there are none."""
+        """Predicted labels of the test split, flat, with `label_ptr`, where each block begins; empty if there are none."""
         file = self.place / "predictions.npz"
         if not file.is_file():
             return {}

@@ -12,16 +12,16 @@ from storage.files import aside, publish
 
 
 def write_csv(path: Location, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write all rows, atomically; a column is empty where a row has no such name, or None."""
+    """Write all rows, atomically; a cell is empty if the row lacks the name or has None."""
     frame = pd.DataFrame(rows, dtype=object)  # numbers stay as they are: a column of int and None would become float
     frame.to_csv(aside(path), index=False, lineterminator="\r\n")
     publish(path)
 
 
 def markdown(cells: Sequence[Sequence[str]]) -> list[str]:
-    """A table, first row its head, padded so that it reads well as it stands.
+    """A table whose first row is the header, padded so that the source is readable too.
 
-    pandas' own needs the package tabulate, which is more than these lines.
+    pandas' own writer needs the package tabulate.
     """
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rows = ["| " + " | ".join(cell.ljust(w) for cell, w in zip(row, wide, strict=True)) + " |" for row in cells]

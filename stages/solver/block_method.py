@@ -1,8 +1,8 @@
 """What block-coordinate methods share: the dual iterate, its rebase points, exact passes, commits (O16 Alg. 2, 5).
 
-A method of this kind holds a dual point as labellings with weights (`supports.Pool`) and moves one block at a time. At a
-*rebase point* it replaces its running mu, ell, u, w by those derived from the pool in a fixed order; only there can the
-state be committed. So going on, resuming and never having committed are the same computation, bit by bit.
+Such a method holds a dual point as labellings with weights (`supports.Pool`) and moves one block at a time. At a
+*rebase point* it recomputes mu, ell, u, w from the pool in a fixed order; only there can the state be committed. So an
+uninterrupted solve and a resumed one perform the same computation, bit by bit.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SPECS: tuple[ArraySpec, ...] = (
     ("label_offset", ("atom_edge",), "i8", "labels of atom a are label_offset[a]:label_offset[a + 1]"),
     ("block_gap", ("block",), "f8", "last known block gaps; inf where never computed"),
     ("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
-    ("trace", ("row", "column"), "f8", "one row a certificate; columns in the attribute trace_columns"),
+    ("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
 )
 
 
@@ -62,13 +62,13 @@ class BlockMethod(ABC):
     at: Any
     trace: list[tuple[float, ...]] = field(default_factory=list)
     spread: Spread = HERE
-    """Where oracles of exact passes are called; decides no bit."""
+    """Where the oracles of exact passes are called; does not change the result."""
     fresh: bool = False
-    """True right after a restore: the state is at a rebase point already."""
+    """True right after a restore: the state is already at a rebase point."""
     own_primal: bool = True
     """Whether the certified w may differ from w(alpha); False on paths, whose rules need w(alpha)."""
     untouched: bool = False
-    """True while an exact pass runs: it changes no state until it succeeds, so the rebase point before can be committed."""
+    """True while an exact pass runs. It changes no state until it succeeds, so the last rebase point can be committed."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the primal point of the last certificate."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -78,7 +78,7 @@ class BlockMethod(ABC):
     def begin(
         cls, problem: Problem, options: Any, pool: Pool, seed: int, *, own_primal: bool = True, spread: Spread = HERE
     ) -> Self:
-        """The method at the dual point of `pool`; `start_lambda` comes next."""
+        """The method at the dual point of `pool`; call `start_lambda` next."""
         state = new_state(problem, pool, average=cls.averages(options))
         rng = np.random.default_rng(seed)
         return cls(problem, options, state, rng, seed, cls.counts(), own_primal=own_primal, spread=spread)
@@ -93,13 +93,13 @@ class BlockMethod(ABC):
     def advance(
         self, tolerance: float, relative: bool, exact: bool, started: float
     ) -> tuple[Status, Certificate] | None:
-        """From one rebase point to the next, or to the end: a certificate with its status.
+        """Go from one rebase point to the next (returns None), or to the end (returns a certificate with its status).
 
-        `started` is what `time.perf_counter` said at the rebase point; the rest is as in `solve`.
+        `started` is the time of the rebase point by `time.perf_counter`; the rest is as in `solve`.
         """
 
     def own_arrays(self) -> dict[str, np.ndarray]:
-        """What the method commits besides `SPECS`."""
+        """The arrays that the method commits besides `SPECS`."""
         return {}
 
     def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:  # noqa: B027
@@ -107,12 +107,12 @@ class BlockMethod(ABC):
 
     @property
     def rewrites_w(self) -> bool:
-        """Whether certified weights may be others than those of the supports."""
+        """Whether certified weights may differ from those of the supports."""
         return False
 
     @property
     def sampler(self) -> int:
-        """How blocks are drawn, a code of `sampling`."""
+        """How blocks are drawn: a code of `sampling`."""
         return UNIFORM
 
     @property
@@ -149,7 +149,7 @@ class BlockMethod(ABC):
 
     @property
     def known_gap(self) -> float:
-        """Sum of the last known block gaps; inf before every block was visited."""
+        """Sum of the last known block gaps; inf until every block has been visited."""
         return float(np.sum(self.state.gap))
 
     @property
@@ -159,15 +159,15 @@ class BlockMethod(ABC):
 
     @property
     def capacity(self) -> int:
-        """Labellings kept a block, as the pool reads it."""
+        """Labellings kept per block, as the pool reads it."""
         return int(self.options.cache.capacity) if self.caching else NEVER
 
     def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
-        """(v, clip(v)) of the present alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
+        """(v, clip(v)) of the current alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
         return self.state.u, (self.state.w if self.problem.lower.size else self.state.u)
 
     def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
-        """D(alpha), and what the gap of (w, alpha) has besides the block gaps; w (d,), by default the present one.
+        """D(alpha), and the excess of the gap of (w, alpha) over the block gaps; w (d,) defaults to the current one.
 
         P(w) - D(alpha) = sum_i g_i(w) + (lambda/2) (||w - v||^2 - ||clip(v) - v||^2); the excess is 0 at w = clip(v).
         """
@@ -185,7 +185,7 @@ class BlockMethod(ABC):
         return self.dual_and_excess()[0]
 
     def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
-        """The certificate of `point`; a missing `hinge` is computed from the gap, which is valid for cone bounds only."""
+        """The certificate of `point`; without `hinge` it is computed from the gap, which is valid for cone bounds only."""
         lam = self.at.lam
         ell, norm2 = float(self.state.z_ell[1]), squared_norm(self.point)
         if hinge is None:
@@ -194,11 +194,11 @@ class BlockMethod(ABC):
         return Certificate(lam, gap + excess, hinge, ell, norm2, dual)
 
     def primal(self) -> np.ndarray:
-        """(d,): the w of the last certificate, or the present one."""
+        """(d,): the w of the last certificate, or the current one."""
         return self.weights if self.weights.size else self.state.w
 
     def mean_hinge(self) -> float:
-        """R at the last exact pass; its certificate says so too."""
+        """R at the last exact pass, as in its certificate."""
         return float(np.mean(self.hinges))
 
     def block_gaps(self) -> np.ndarray:
@@ -206,7 +206,7 @@ class BlockMethod(ABC):
         return self.state.gap.copy()
 
     def supports(self) -> Supports:
-        """The labellings with weight of every block, with their weights: the dual point."""
+        """The dual point: every block's labellings of positive weight, and their weights."""
         return pack(self.state.pool, self.problem.label_ptr, active_only=True)
 
     def flags(self, stop_sum: float = -1.0, stop_calls: int = NEVER, **other: Any) -> Flags:
@@ -236,7 +236,7 @@ class BlockMethod(ABC):
     def solve(
         self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
     ) -> tuple[Status, Certificate | None]:
-        """From rebase point to rebase point until the tolerance is certified or a limit is met: see `method.Method`."""
+        """Go from rebase point to rebase point until the tolerance is certified or a limit reached; see `method.Method`."""
         while True:
             started = time.perf_counter()
             self.rebase()
@@ -255,7 +255,7 @@ class BlockMethod(ABC):
 
     # -- the parts of a solve -----------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda with the dual point that the pool holds; gaps not known are inf."""
+        """Begin another lambda with the dual point of the pool; unknown gaps are inf."""
         at = self.at
         at.lam, at.breakpoint, at.exact_due = lam, breakpoint, exact_due
         total = self.known_gap
@@ -267,7 +267,7 @@ class BlockMethod(ABC):
         self.state.z_ell[0] = 0.0
 
     def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
-        """Begin another lambda; `warm_start` says what is taken along: keep_primal, keep_dual or none."""
+        """Begin another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none."""
         at, P = self.at, self.problem
         if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
             if not lam <= at.lam:
@@ -287,11 +287,11 @@ class BlockMethod(ABC):
         self.start_lambda(lam, breakpoint)
 
     def after_exact_pass(self) -> None:
-        """Count from here to the next exact pass."""
+        """Restart the count to the next exact pass."""
         self.at.last_refresh = self.steps
 
     def rebase(self) -> None:
-        """Replace the running mu, ell, u, w by those derived from the normalised pool, and the tree by a fresh one."""
+        """Normalise the pool, recompute mu, ell, u, w from it, and rebuild the sampling tree."""
         if self.fresh:
             self.fresh = False
         else:
@@ -305,12 +305,12 @@ class BlockMethod(ABC):
         derive(self.problem, self.state, self.scale)
 
     def rebuild_tree(self) -> None:
-        """The sampling tree of the present gaps."""
+        """Rebuild the sampling tree from the current gaps."""
         flags = self.flags()
         tree_rebuild(self.state.tree, flags.sampler == MAX_GAP, flags.degree, self.state.gap)
 
     def exact_pass(self) -> tuple[Certificate, ExactGaps]:
-        """One oracle call a block at `point`: certificate, fresh gaps, corners into the cache."""
+        """One oracle call per block at `point`: certificate, fresh gaps, corners into the cache."""
         P, S, at = self.problem, self.state, self.at
         self.untouched = True
         found = exact_gaps(P, self.point, S.mu, S.ell, self.spread, S.pool)
@@ -331,7 +331,7 @@ class BlockMethod(ABC):
         return point, found
 
     def better_certificate(self, point: Certificate) -> Certificate:
-        """`point`, or the certificate of another primal point where that is better; sets `weights` then."""
+        """`point`, or the certificate of another primal point if that is better; then also sets `weights`."""
         return point
 
     def make_room(self, slots: int) -> None:
@@ -340,7 +340,7 @@ class BlockMethod(ABC):
             self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
-        """The compiled loop, with a larger pool whenever that is full; returns one of the codes why it ended."""
+        """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
         driver = steps_driver(self.problem)
         while True:
             made, why = driver(self.problem, self.state, flags, self.rng, order, steps)
@@ -350,7 +350,7 @@ class BlockMethod(ABC):
             steps, order = steps - made, order[made:]
 
     def warm_up(self) -> None:
-        """Compile or load every function a solve calls, so that seconds exclude compilation; does not change the result."""
+        """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""
         if not self.fresh:
             self.rebase()
         P, S = self.problem, self.state
@@ -361,7 +361,7 @@ class BlockMethod(ABC):
             keep_corners(P.label_ptr, S.pool, corners, np.empty(0), self.steps, self.capacity)
 
     def record(self, point: Certificate, started: float) -> None:
-        """A row of the trace."""
+        """Add a row to the trace."""
         at, n = self.at, self.problem.n
         seconds = at.seconds + time.perf_counter() - started
         calls, stamp = self.oracle_calls, float(round(time.time() * 1000))
@@ -369,7 +369,7 @@ class BlockMethod(ABC):
         self.trace.append(row)
 
     def limit(self) -> Status | None:
-        """The limit that is reached at this lambda, if one is."""
+        """The limit that has been reached at this lambda, or None."""
         options = self.options
         if self.passes_here >= options.max_passes:
             return Status.PASS_LIMIT
@@ -379,7 +379,7 @@ class BlockMethod(ABC):
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays of `specs`, and attributes; the method stands at a rebase point."""
+        """The arrays of `specs`, and attributes; call at a rebase point only."""
         supports, S = pack(self.state.pool, self.problem.label_ptr), self.state
         arrays = {
             "support_offset": supports.offset,

@@ -1,8 +1,8 @@
 """Exact passes that alternate with passes over the cache: what `accelerated` and `multiplane_half` share (S15 Alg. 3).
 
-An outer iteration is one moving exact pass (every block visited with its oracle, w moving) and then cached passes, in which
-blocks move weight between the labellings that they have. Every pass goes through the blocks in a fresh seeded permutation: a
-fixed order diverges under momentum.
+An outer iteration is one *moving* exact pass (every block calls its oracle and steps at once, so w moves), followed by
+cached passes, in which blocks move weight between the labellings that they have. Every pass visits the blocks in a new
+seeded permutation: with momentum, a fixed order diverges.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from stages.solver.steps import PAIRWISE
 from stages.solver.supports import drop_unused
 
 MOST_CACHED_PASSES = 300
-"""Rounds of cached passes in one outer iteration: a bound that only a broken oracle would reach."""
+"""Bound on the rounds of cached passes in one outer iteration; only a broken oracle would reach it."""
 
 FINISH_PASSES = 10
-"""Cached passes between two exact passes of the finish."""
+"""Cached passes between two exact passes of the final phase."""
 
 
 @dataclass
@@ -36,38 +36,38 @@ class CachedPassCounts(BlockCounts):
     """Scalars of the outer iterations."""
 
     permutations: int = 0
-    """Passes in a permuted order so far: the seed of the next order."""
+    """Passes in permuted order so far: the seed of the next permutation."""
     marks: list[int] = field(default_factory=list)
-    """Step counts at the latest moving exact passes."""
+    """Step counts at the last few moving exact passes."""
 
 
 class CachedPasses(BlockMethod):
-    """The loop of both methods; they decide what an outer iteration is."""
+    """The loop of both methods; a subclass says what an outer iteration does."""
 
     counts = CachedPassCounts
     options: CachedPassOptions
 
     @property
     def sampler(self) -> int:
-        """Blocks are visited in permuted orders."""
+        """Blocks are visited in the order of a permutation."""
         return PERMUTATION
 
     @property
     def own_point(self) -> bool:
-        """Whether w may be any point to the end: certificates are then those of (w, alpha)."""
+        """Whether w may differ from w(alpha) to the end; certificates are then those of (w, alpha)."""
         return False
 
     @abstractmethod
     def outer(self, tolerance: float, relative: bool) -> None:
-        """One moving exact pass and the cached passes after it; sets `exact_due` when the end is near."""
+        """One moving exact pass and the cached passes after it; sets `exact_due` when the gap is nearly small enough."""
 
     def leave(self) -> None:
-        """The present lambda is over."""
+        """Clean up at the end of a lambda."""
 
     def advance(
         self, tolerance: float, relative: bool, exact: bool, started: float
     ) -> tuple[Status, Certificate] | None:
-        """An outer iteration; or the exact pass at a fixed point that is due, which may end the solve."""
+        """An outer iteration; or, if one is due, an exact pass at a fixed point, which may end the solve."""
         if not self.at.exact_due:
             self.outer(tolerance, relative)
             return None
@@ -83,12 +83,12 @@ class CachedPasses(BlockMethod):
         return None
 
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda and its outer iterations."""
+        """Begin another lambda and restart the outer iterations."""
         super().start_lambda(lam, breakpoint, exact_due=exact_due)
         self.at.marks = []
 
     def visit(self, times: int = 1, **choices: Any) -> None:
-        """Visit every block `times` times, each time in a fresh seeded permutation; `choices` are flags."""
+        """Visit every block `times` times, each time in a new seeded permutation; `choices` replace flags."""
         rng = np.random.default_rng([self.seed, self.at.permutations])
         order = np.concatenate([rng.permutation(self.problem.n) for _ in range(times)])
         self.at.permutations += 1
@@ -99,7 +99,7 @@ class CachedPasses(BlockMethod):
         self.run(flags, order, order.size)
 
     def moving_pass(self) -> None:
-        """One exact pass that moves w; labellings that have not been chosen for long are dropped after it."""
+        """One exact pass that moves w; then drop labellings that have not been chosen for long."""
         options = self.options.acceleration
         self.make_room(self.problem.n)
         self.state.curvature[:] = 0.0
@@ -124,7 +124,7 @@ class CachedPasses(BlockMethod):
         self.at.exact_due = True
 
     def warm_up(self) -> None:
-        """Compile or load what only these methods call, too."""
+        """Also compile or load what only these methods call."""
         super().warm_up()
         drop_unused(self.state.pool, 0)
         cached_driver(self.problem)(self.problem, self.state.pool, self.state.w, np.empty(self.problem.n))

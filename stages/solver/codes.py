@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 STEPS, ORACLE_CALLS, CACHED_STEPS, AVERAGED, N_COUNTERS = range(5)
-"""Entries of `State.counters`: steps, oracle calls in steps, steps from the cache, steps in the average (since lambda)."""
+"""Entries of `State.counters`: steps, oracle calls in steps, steps from the cache, steps in the average at this lambda."""
 
 DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED, BATCH_FULL = range(5)
-"""Why a compiled loop returned: all steps made, pool full, sum of last known gaps at its bound, oracle-call limit reached,
+"""Why a compiled loop returned: all steps made, pool full, sum of last known gaps small enough, oracle-call limit reached,
 mini-batch complete."""
 
 CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY = range(3)
-"""Where a step takes its corner from: the cache if it promises enough and else the max-oracle, always the max-oracle, or
-the cache alone."""
+"""Where a step takes its corner from: the cache if it promises enough, otherwise the max-oracle; always the max-oracle; or
+only the cache."""
 
 SKIPPED_VISITS = 3
-"""Visits that cached passes skip for a block whose gap is small."""
+"""Number of visits that a block with a small gap sits out in cached passes."""
 
 FEW_ATOMS = 16
 """Blocks with at most this many atoms recompute mu_i from them, which touches less memory than storing it."""

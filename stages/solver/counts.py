@@ -11,7 +11,7 @@ NEVER = 1 << 60
 
 @dataclass
 class Counts:
-    """The scalars that every method commits; all of them plain numbers."""
+    """The scalars that every method commits, all plain numbers."""
 
     lam: float = math.nan
     breakpoint: int = 0
@@ -27,15 +27,15 @@ class Counts:
 
 @dataclass
 class BlockCounts(Counts):
-    """Those of block-coordinate methods."""
+    """The scalars of block-coordinate methods."""
 
     exact_total: float = 1.0
-    """Last exact sum of gaps at this lambda; 1 before there is one (O16)."""
+    """Sum of block gaps at the last exact pass at this lambda; 1 before the first (O16)."""
     dual: float = math.nan
     """Dual objective at the last exact pass."""
     gap_passes: int = 0
     next_refresh: int = 0
-    """Oracle calls in steps at which the next exact pass is due."""
+    """The number of oracle calls in steps at which the next exact pass is due."""
     last_refresh: int = 0
     """Steps at the last exact pass."""
 

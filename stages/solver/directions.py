@@ -1,8 +1,8 @@
 """Frank-Wolfe, pairwise and away moves: a direction delta in local coordinates and a largest step.
 
-All of them share one line search. With scale = 1 / (lambda n) a move of gamma along delta with slope
-s = d(ell) + <theta, delta> changes n D by gamma s - gamma^2 scale ||B delta||^2 / 2 (exactly without a box, at least that
-much with one, because clipping does not expand distances).
+All share one line search. With scale = 1 / (lambda n), a move of gamma along delta with slope s = d(ell) + <theta, delta>
+changes n D by gamma s - gamma^2 scale ||B delta||^2 / 2 (exactly without a box; with one by at least that much, because
+clipping does not increase distances).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stages.solver.steps import FW, PAIRWISE
 
 @njit(**PLAIN)
 def line_search(slope, norm2, scale, gamma_max):
-    """argmax over [0, gamma_max] of gamma * slope - gamma^2 * scale * norm2 / 2; no curvature takes gamma_max."""
+    """argmax over [0, gamma_max] of gamma * slope - gamma^2 * scale * norm2 / 2; gamma_max if there is no curvature."""
     if slope <= 0.0:
         return 0.0
     curvature = scale * norm2
@@ -26,7 +26,7 @@ def line_search(slope, norm2, scale, gamma_max):
 
 @njit(**PLAIN)
 def gain(gamma, slope, norm2, scale):
-    """n times what the move adds to the dual objective."""
+    """n times the increase of the dual objective by the move."""
     return gamma * slope - 0.5 * gamma * gamma * scale * norm2
 
 

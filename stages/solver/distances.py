@@ -7,7 +7,7 @@ curvature is ||q_y - q_z||^2, and every score h_k changes by
 
 Steps depend on differences of scores only, so these distances replace the block's Gram matrix (without a box, where
 w = clip(u) is not linear). They are derived from the pool: each is computed when a cached pass first needs it, always with
-the newer labelling first, so that going on and resuming find the same bits.
+the newer labelling first, so that a resumed solve computes the same bits.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from stages.problems.moves import pair_norm2
 from stages.problems.protocol import JIT, PLAIN
 
 STEP = 8
-"""Squares have a multiple of this many rows."""
+"""The number of rows of a square matrix is rounded up to a multiple of this."""
 
 
 class Distances(NamedTuple):
-    """A square (width_i, width_i) a block; `Pool.place` is the row and column of an atom."""
+    """A square matrix (width_i, width_i) per block; `Pool.place` is the row and column of an atom."""
 
     start: np.ndarray
-    """int64, (n,): where block i's square begins"""
+    """int64, (n,): where block i's matrix begins"""
     width: np.ndarray
     """int64, (n,): atoms that it has room for"""
     squared: np.ndarray
@@ -36,12 +36,12 @@ class Distances(NamedTuple):
 
 
 def no_distances(n: int) -> Distances:
-    """Without room for any atom."""
+    """Distances without room for any atom."""
     return Distances(np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(0))
 
 
 def with_room(distances: Distances, counts: np.ndarray) -> Distances:
-    """The same distances with room for so many atoms of each block: counts (n,); memory is 8 bytes times their squares."""
+    """The same distances with room for `counts` (n,) atoms of each block; takes 8 bytes times the squares of the counts."""
     if (counts <= distances.width).all():
         return distances
     width = np.where(counts <= distances.width, distances.width, STEP * -(-counts // STEP))
@@ -62,7 +62,7 @@ def _copy(distances, wider):
 
 @njit(**PLAIN)
 def measure(P, pool, distances, i, slots, delta):
-    """Give every atom of block i that has no row one, and fill in its distances; `slots` are all its atoms in list order."""
+    """Give each atom of block i that lacks a row one and fill in its distances; `slots`: all its atoms in list order."""
     start, width = distances.start[i], distances.width[i]
     length = P.label_ptr[i + 1] - P.label_ptr[i]
     place = -1

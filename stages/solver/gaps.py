@@ -1,4 +1,4 @@
-"""Block gaps: by an exact pass with the max-oracle, and over the cached labellings alone (LJ13 3; O16 3.3)."""
+"""Block gaps: by an exact pass with the max-oracle, or over the cached labellings only (LJ13 3; O16 3.3)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stages.solver.supports import Pool, empty_pool
 
 
 class ExactGaps(NamedTuple):
-    """What one exact pass at a fixed w found; arrays over blocks."""
+    """The results of one exact pass at a fixed w; arrays over blocks."""
 
     gap: np.ndarray
     """float64, (n,): g_i"""
@@ -31,14 +31,14 @@ class ExactGaps(NamedTuple):
 def exact_gaps(
     problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, spread: Spread = HERE, pool: Pool | None = None
 ) -> ExactGaps:
-    """One exact pass at w (d,) with block states mu (flat local) and ell (n,); those of few atoms come from `pool`.
+    """One exact pass at w (d,) with block states mu (flat local) and ell (n,); blocks with few atoms use `pool` instead.
 
     Where oracles run in other processes, only w is sent: ell_i + <theta_i, mu_i> is computed here.
 
     Raises
     ------
     ValueError
-        If an oracle's value is below the truth's: its labelling is no maximiser. Names the block.
+        If an oracle's value is below the truth's, so that its labelling is not a maximiser. Names the block.
     """
     n = problem.n
     longest = max_label_length(problem)

@@ -1,9 +1,8 @@
 """The compiled steps: one loop for every structure and every block-coordinate method (LJ13 Alg. 4; O16 Alg. 2, 5).
 
-The loop draws a block and steps (`step`), until it has made its steps or has to return for another reason. It knows lambda
-only through ``scale`` = 1 / ((lambda + kappa) n), so that a proximal-point wrapper is another choice of u and scale and not
-another loop; plain methods have kappa = 0 and u = v. All choices are flags read at run time: one compiled variant for each
-structure.
+The loop draws a block and steps (`step`) until it has made its steps or has to return for another reason. It knows lambda
+only through ``scale`` = 1 / ((lambda + kappa) n), so a proximal-point method needs another u and scale but not another
+loop; plain methods have kappa = 0 and u = v. All choices are flags read at run time, so each structure compiles once.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from stages.solver.supports import Pool
 
 
 class State(NamedTuple):
-    """The running solver: everything below but the pool, gaps and counters is derived from the pool at a rebase."""
+    """The running solver: everything but the pool, gaps and counters is derived from the pool at a rebase point."""
 
     mu: np.ndarray
     """float64, flat local vectors: mu_i = sum_y alpha_i(y) m_i(y) at the last rebase"""
     by_mu: np.ndarray
-    """uint8, (n,): 1 where mu_i is kept up to date (many atoms at the last rebase); else it is summed over atoms"""
+    """uint8, (n,): 1 if mu_i is kept up to date (many atoms at the last rebase); otherwise it is summed over atoms"""
     ell: np.ndarray
     """float64, (n,): sum_y alpha_i(y) L_i(y)"""
     u: np.ndarray
@@ -42,7 +41,7 @@ class State(NamedTuple):
     """float64: `sampling`'s tree over the gaps"""
     pool: Pool
     distances: Distances
-    """of cached passes; room is made before them"""
+    """used by cached passes, which make room first"""
     skip: np.ndarray
     """int64, (n,): visits of cached passes that block i still sits out"""
     z: np.ndarray
@@ -62,12 +61,12 @@ class Flags(NamedTuple):
     kinds: int
     """moves that a block may make: bits of `steps`"""
     by_slope: bool
-    """of FW and AWAY only the one with the larger slope"""
+    """try only one of FW and AWAY, the one with the larger slope"""
     cache: bool
     corner: int
     """CACHE_FIRST to CACHE_ONLY: where a step's corner comes from"""
     rounds: int
-    """moves of a block each time it is drawn: the first towards the corner, more between the block's own atoms"""
+    """moves of a block each time it is drawn: the first towards the corner, the others between the block's own atoms"""
     skip_below: float
     """cached passes: a block whose gap is below this sits out `SKIPPED_VISITS` visits"""
     F: float
@@ -79,16 +78,16 @@ class Flags(NamedTuple):
     scale: float
     """1 / ((lambda + kappa) n)"""
     exact_total: float
-    """last exact sum of block gaps; 1 before there is one"""
+    """sum of block gaps at the last exact pass; 1 before the first"""
     stop_sum: float
-    """come back when the tree's sum of stale gaps is at or below this; < 0: never"""
+    """return when the tree's sum of stale gaps is at or below this; < 0: never"""
     stop_calls: int
-    """come back when this many oracle calls have been made in steps"""
+    """return when steps have made this many oracle calls"""
 
 
 @njit(**PART)
 def reason_to_return(S, flags):
-    """POOL_FULL, CALLS_REACHED or SUM_REACHED before the next step, else DONE."""
+    """POOL_FULL, CALLS_REACHED or SUM_REACHED if the loop must return before the next step, otherwise DONE."""
     if S.pool.free[1] < 1:
         return POOL_FULL
     if S.counters[ORACLE_CALLS] >= flags.stop_calls:
@@ -100,7 +99,7 @@ def reason_to_return(S, flags):
 
 @njit(**PART)
 def draw(S, flags, rng, order, k):
-    """The k-th block of this call, as the sampler says; -1 if no block has a positive gap."""
+    """The k-th block of this call, drawn by the sampler; -1 if no block has a positive gap."""
     if flags.sampler == PERMUTATION:
         return order[k]
     if flags.sampler == UNIFORM:

@@ -1,4 +1,4 @@
-"""What path, commits and pipeline know of an optimiser at one lambda; the registry is `stages.solver.methods`."""
+"""What path, commits and pipeline know about an optimiser at one lambda; the registry is `stages.solver.methods`."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ Boundary = Callable[[Any], "Status | None"]
 
 
 class Method(Protocol):
-    """An optimiser at one lambda: solves, says what it found, packs its state.
+    """An optimiser at one lambda: it solves, reports what it found, and packs its state.
 
     Attributes
     ----------
     specs : tuple of ArraySpec
         The arrays that `packed` returns.
     certifies : bool
-        Whether it holds a feasible dual point. Without one `solve` returns no certificate, paths by a rule are refused, and
+        Whether it holds a feasible dual point. If not, `solve` returns no certificate, path rules refuse the method, and
         verify, summary and figures say that nothing is certified.
     at : Counts
         The scalars of the solve: lambda, breakpoint, seconds, oracle calls.
     trace : list of rows as `counts.TRACE`
     hinges : (n,) array
-        Hinges of the blocks at the last exact pass, of a method that certifies.
+        Hinges of the blocks at the last exact pass; only of a method that certifies.
     untouched : bool
-        An exact pass is under way and has changed nothing: should it fail, the state can be committed all the same.
+        True while an exact pass is under way, which changes nothing until it ends: if it fails, the state can be committed.
     rewrites_w : bool
-        Whether certified weights may be others than those that the supports give.
+        Whether certified weights may differ from those of the supports.
     """
 
     specs: ClassVar[tuple[ArraySpec, ...]]
@@ -56,7 +56,7 @@ class Method(Protocol):
     def begin(
         cls, problem: Problem, options: Any, pool: Pool, seed: int, *, own_primal: bool = True, spread: Spread = ...
     ) -> Self:
-        """The method at the dual point of `pool`; `start_lambda` comes next. `own_primal`: certified weights may differ
+        """The method at the dual point of `pool`; call `start_lambda` next. `own_primal`: certified weights may differ
         from those of the dual point."""
 
     def solve(
@@ -69,41 +69,41 @@ class Method(Protocol):
         tolerance : float
             On the duality gap, or on gap / dual if `relative`.
         boundary : callable
-            Called wherever the state can be committed; a status it returns ends the call there, to go on later.
+            Called wherever the state can be committed; if it returns a status, the call ends there and can be continued.
         exact : bool
             False (heuristic paths): the stale gap sum decides, and no exact pass is made.
 
         Returns
         -------
         Status, Certificate
-            The certificate belongs to `primal()`; None when stopped by `boundary`, or if the method does not certify.
+            The certificate is that of `primal()`; None if `boundary` stopped the solve or the method does not certify.
         """
 
     def warm_up(self) -> None:
-        """Compile or load every function a solve calls, so that seconds exclude compilation; does not change the result."""
+        """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""
 
     def primal(self) -> np.ndarray:
-        """float64, (d,): the solution at the present lambda."""
+        """float64, (d,): the solution at the current lambda."""
 
     def supports(self) -> Supports | None:
-        """The dual point of the solution as labellings with weights; None without one."""
+        """The dual point of the solution as labellings with weights; None if the method has none."""
 
     def block_gaps(self) -> np.ndarray:
         """float64, (n,): the last known block gaps; nan where the method has none."""
 
     def mean_hinge(self) -> float:
-        """R: the mean hinge at `primal()`, of a method that does not certify."""
+        """R: the mean hinge at `primal()`; only called for a method that does not certify."""
 
     @property
     def point(self) -> np.ndarray:
         """float64, (d,): the primal point that the next certificate will be computed for."""
 
     def dual_value(self) -> float:
-        """D(alpha) at present; nan without a dual point."""
+        """The current D(alpha); nan without a dual point."""
 
     @property
     def known_gap(self) -> float:
-        """The gap as far as it is known; inf or nan where it is not."""
+        """The gap as far as it is known; inf or nan if it is not."""
 
     @property
     def oracle_calls(self) -> int:
@@ -115,16 +115,16 @@ class Method(Protocol):
 
     @property
     def passes_here(self) -> float:
-        """Effective passes (oracle calls / n) at the present lambda."""
+        """Effective passes (oracle calls / n) at the current lambda."""
 
     @property
     def rewrites_w(self) -> bool: ...
 
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda where the method stands."""
+        """Begin another lambda from the current point."""
 
     def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
-        """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what is taken along."""
+        """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what to keep."""
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays of `specs`, and JSON-able attributes."""

@@ -2,22 +2,22 @@
 
 For expensive oracles. A batch has four phases:
 
-1. *collect*: draw blocks as the sampler says. A block whose cached corner promises enough takes its step at once, as always;
-   the others are set aside, until there are tau of them;
-2. *ask* their oracles at the present w, side by side, wherever `parallel` calls them: only labels and losses come back, so
-   no sum depends on where;
+1. *collect*: draw blocks as the sampler says. A block whose cached corner promises enough takes its step at once, as usual;
+   the others are set aside until there are tau of them;
+2. *ask* their oracles at the current w, side by side, wherever `parallel` calls them: only labels and losses come back, so
+   no sum depends on where they ran;
 3. *rate* the answers: block gaps at this common w, which sampling and the cache rule use, and corners into the pool;
-4. *move* block after block in the order they were drawn. Each step is the ordinary one towards the corner it was given, with
-   exact line search against the w it meets; a direction that no longer ascends there is not taken. So the dual never falls,
+4. *move* block after block in the order they were drawn. Each takes an ordinary step towards its corner, with exact line
+   search at the w of that moment, and does not move if the direction no longer ascends. So the dual never falls,
    and alpha stays feasible, for any tau.
 
-With tau = 1 the result is that of the plain loop, bit by bit. Limits hold to the call: a batch is cut at the rebase point,
+With tau = 1 the result is that of the plain loop, bit by bit. Limits are exact: a batch is cut at the rebase point,
 at the next exact pass and at the last oracle call allowed.
 
-What tau changes: corners are those of a w up to tau - 1 moves old; and the blocks of a batch are distinct: one that is set
+What tau changes: corners belong to a w up to tau - 1 moves old; and the blocks of a batch are distinct: one that is set
 aside is not drawn until its oracle has answered (uniform sampling draws again, gap sampling gives it weight zero). So each
-draw is the sampler's own among the other blocks, and a block with much of the whole gap is visited less often than its
-share, at most once a batch. Exact passes do not depend on tau.
+draw follows the sampler among the other blocks, and a block with much of the total gap is visited less often than its
+share, at most once per batch. Exact passes do not depend on tau.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Answers(NamedTuple):
     """What the oracles of a batch's blocks returned."""
 
     block: np.ndarray
-    """int64: in the order drawn"""
+    """int64: the blocks, in the order drawn"""
     losses: np.ndarray
     """float64: L_i of the labellings"""
     labels: np.ndarray
@@ -65,7 +65,7 @@ def among(blocks, i):
 
 @njit(**PLAIN)
 def step_from_cache(P, S, flags, i, theta_all, delta_all):
-    """Take the step of block i if its cached corner promises enough; whether it did."""
+    """Take the step of block i if its cached corner promises enough; returns whether it did."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
     length = P.label_ptr[i + 1] - P.label_ptr[i]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Certificate(NamedTuple):
-    """A solved lambda in six numbers; every certificate of its neighbourhood follows from them by arithmetic."""
+    """A solved lambda in six numbers, from which the certificates of nearby lambdas follow by arithmetic."""
 
     lam: float
     gap: float
@@ -31,7 +31,7 @@ class Certificate(NamedTuple):
 
 
 def squared_norm(w: np.ndarray) -> float:
-    """||w||^2, summed pairwise: the same bits wherever the array lies in memory (BLAS does not promise that)."""
+    """||w||^2, summed pairwise: the same bits wherever the array is in memory, which BLAS does not promise."""
     return float(np.sum(w * w))
 
 
@@ -46,7 +46,7 @@ def dual_value(ell: float, v: np.ndarray, w: np.ndarray, lam: float, lower: np.n
 
 
 def require_cone(problem: Problem) -> None:
-    """Raises ValueError, naming a weight, unless every bound is 0 or infinite."""
+    """Raise ValueError, naming a weight, unless every bound is 0 or infinite."""
     for name, bound in (("lower", problem.lower), ("upper", problem.upper)):
         bad = ~((bound == 0) | np.isinf(bound))
         if bad.any():

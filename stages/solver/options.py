@@ -1,7 +1,7 @@
-"""Options as a user writes them, checked here: those of all methods, of block-coordinate methods, and of the path.
+"""Options as a user writes them, with their checks: of all methods, of block-coordinate methods, and of the path.
 
-Every choice is independent of the others: "BCPFW + gap sampling + cache" is a YAML preset, not a class. What only one method
-or one path rule knows is declared in its own file.
+Every choice is independent of the others: "BCPFW + gap sampling + cache" is a YAML preset, not a class. Options of a single
+method or path rule are declared in its own file.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
 
 def check(name: str, value: Any, ok: bool, expected: str) -> None:
-    """ValueError that names the key unless `ok`."""
+    """Raise ValueError, naming the key, unless `ok`."""
     if not ok:
         raise ValueError(f"{name}: expected {expected}, got {value!r}")
 
 
 def check_one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """ValueError that names the key and lists the choices."""
+    """Raise ValueError, naming the key and listing the choices, unless `value` is one of them."""
     check(name, value, value in choices, "one of " + ", ".join(choices))
 
 
 @dataclass
 class MethodOptions:
-    """What every method has: its name, and when it stops."""
+    """The options of every method: its name, and when it stops."""
 
     name: str = "bcpfw_gap_cache"
     """Name of the preset, for run directories and tables."""
     method: str = "bcfw"
-    """The file of `stages/solver/methods` that solves."""
+    """The method: a file of `stages/solver/methods`."""
     max_passes: float = math.inf
     """Effective passes (oracle calls of steps and of gap passes / n) per value of lambda."""
     max_oracle_calls: float = math.inf
     """Per value of lambda."""
     max_seconds: float = math.inf
-    """Seconds of solving of the whole stage, over all attempts."""
+    """Seconds of solving in the whole stage, over all attempts."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -84,12 +84,12 @@ class CacheOptions:
 
 @dataclass
 class BlockOptions(MethodOptions):
-    """What block-coordinate methods have in common."""
+    """The options that block-coordinate methods share."""
 
     step: str = "pairwise"
     cache: CacheOptions = field(default_factory=CacheOptions)
     rebase_steps: int = 0
-    """Steps between points where the state can be committed; 0: ten per block."""
+    """Steps between two points where the state can be committed; 0: ten per block."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -101,11 +101,11 @@ class BlockOptions(MethodOptions):
 
 @dataclass
 class BcfwOptions(BlockOptions):
-    """The choices of O16 and LJ13."""
+    """The choices in O16 and LJ13."""
 
     sampler: str = "gap"
     degree: float = 1.0
-    """Gap sampling draws block i with probability proportional to g_i ** degree; greedy is `max_gap`."""
+    """Gap sampling draws block i with probability proportional to g_i ** degree; `max_gap` is greedy."""
     refresh_every: int = 10
     """Effective passes between exact gap passes; 0: only to confirm convergence."""
     batch_size: int = 1
@@ -131,17 +131,17 @@ class AccelerationOptions:
     """The group `solver.acceleration`."""
 
     c: float = 0.036
-    """kappa = c sqrt(lambda Lambda), Lambda the data's own scale; see `methods.accelerated`."""
+    """kappa = c sqrt(lambda Lambda), Lambda the natural scale of lambda; see `methods.accelerated`."""
     rounds: int = 2
-    """Moves of a block each time it is visited: between its own atoms after the first."""
+    """Moves of a block each time it is visited; those after the first are between its own atoms."""
     cached_passes: int = 2
-    """Cached passes between two looks at their gap (and two recentrings)."""
+    """Cached passes between two checks of their gap (and between two recentrings)."""
     inner_target: float = 0.55
-    """Cached passes end when their gap is below this share of the exact pass's; a lower one where kappa is large."""
+    """Cached passes end when their gap is below this share of the exact pass's gap; the share is lower if kappa is large."""
     skip_share: float = 0.07
-    """A block whose gap is below this share of the mean one sits out three visits."""
+    """A block whose gap is below this share of the mean gap sits out three visits."""
     unused_passes: int = 15
-    """Labellings without weight not chosen for this many exact passes are dropped."""
+    """Labellings without weight that have not been chosen for this many exact passes are dropped."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -169,8 +169,8 @@ OPTIONS: dict[str, type[MethodOptions]] = {
     "accelerated": CachedPassOptions,
     "multiplane_half": CachedPassOptions,
 }
-"""By method, so that a configuration can be read without numba, which the methods' own files load. A method that is not here
-declares its `Options` in its file."""
+"""Options by method, so that a configuration can be read without numba, which the methods' own files import. A method that
+is not listed here declares its `Options` in its file."""
 
 
 @dataclass
@@ -184,16 +184,16 @@ class PathOptions:
     kappa: float = 0.0
     """A breakpoint is solved to kappa eps; 0: the rule's own share."""
     lambda_min: float = 0.0
-    """The path may stop here although it is not at its end; the certificate then holds from here up. At 0 a path over
-    data that are not separable ends at a small share of its top."""
+    """The path may stop here before its end; the certificate then holds from here up. If 0, a path on data that are not
+    separable ends at a small share of its largest lambda."""
     lambdas: list[float] = field(default_factory=list)
-    """Of a grid, in the order they are solved."""
+    """The lambdas of a grid, in the order they are solved."""
     lam: float = 0.01
-    """`path.lambda`, of a single solve."""
+    """`path.lambda`: the lambda of a single solve."""
     tolerance: float = 0.1
-    """Duality gap at which a grid point or a single solve is done."""
+    """Duality gap to which a lambda of a grid or a single one is solved."""
     relative: bool = False
-    """`tolerance` is on gap / dual instead; on a path whose rule allows it, `eps` is on gap / primal."""
+    """`tolerance` bounds gap / dual instead; on a path whose rule allows it, `eps` bounds gap / primal."""
     warm_start: str = "keep_dual"
     max_breakpoints: int = 100_000
 
@@ -223,5 +223,5 @@ class PathOptions:
 
     @property
     def is_path(self) -> bool:
-        """Whether breakpoints are found by a rule, and not given."""
+        """Whether a rule finds the breakpoints, rather than their being given."""
         return self.kind in ("regpath", "heuristic")

@@ -1,7 +1,7 @@
 """Max-oracle calls for many blocks at one w, and ell_i + <theta_i, mu_i> at the same w.
 
-One compiled function computes both: the two parts of a gap may be computed in different processes, and only identical
-machine code rounds identically.
+One compiled function computes both, because the two parts of a gap may be computed in different processes, and only
+identical machine code rounds identically.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stages.solver.codes import FEW_ATOMS
 from stages.solver.supports import Pool, empty_pool
 
 ORACLES, BASES = 1, 2
-"""Bits of what a call of the driver computes."""
+"""Bits that say what a call of the driver computes."""
 
 
 class Corners(NamedTuple):
@@ -42,7 +42,7 @@ class Corners(NamedTuple):
 
 @njit(**PLAIN)
 def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, corner):
-    """Block i of a call of the driver, entry k of its results."""
+    """Compute entry k of the driver's results, for block i."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     theta = theta_all[: hi - lo]
     P.scores(i, w, theta)
@@ -68,12 +68,12 @@ def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hi
 
 @driver
 def exact_driver(fingerprint: str) -> Any:
-    """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner)`: entry k of the results is of blocks[k].
+    """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner)`: entry k of the results is for blocks[k].
 
-    what[0] has the bits ORACLES (h, hinge, loss, corner: one oracle call a block) and BASES (base = ell_i + <theta_i,
+    what[0] has the bits ORACLES (h, hinge, loss, corner: one oracle call per block) and BASES (base = ell_i + <theta_i,
     mu_i>). It is an array, so that the compiler cannot specialise the loop for each value, which might round
-    differently. Blocks with few atoms in the pool take base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) from them;
-    the others read mu, which is much more memory.
+    differently. Blocks with few atoms sum base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) over them; the others
+    read mu, which touches much more memory.
     """
 
     @njit(cache=True, **JIT)
@@ -140,7 +140,7 @@ def load_exact(problem: Problem) -> None:
 
 
 def check_corners(found: Corners, blocks: np.ndarray) -> None:
-    """ValueError, naming the block, if an oracle's value is below the truth's: its labelling is no maximiser."""
+    """Raise ValueError, naming the block, if an oracle's value is below the truth's, so that it is not the maximum."""
     wrong = ~(found.hinge >= -1e-9 * (1.0 + np.abs(found.loss)))
     if wrong.any():
         k = int(np.argmax(wrong))

@@ -1,9 +1,9 @@
 """How the next block is drawn: a tree over the blocks' last known gaps (O16 3.1, Alg. 2).
 
-The tree is a flat array of 2 m entries, m the power of two at or above n: leaves at m..2m-1, entry k combines entries 2k
-and 2k + 1. Under gap sampling it holds sums of g_i ** degree, under greedy `max_gap` maxima. Every entry is a function of
-the leaves alone, so a tree rebuilt from its leaves has the same bits: nothing of it is committed. A block that was never
-visited has an infinite gap; the draw descends to the first such block, so they come first, in block order.
+The tree is a flat array of 2 m entries, m the smallest power of two >= n: leaves at m..2m-1, and entry k combines entries
+2k and 2k + 1. Under gap sampling it holds sums of g_i ** degree, under greedy `max_gap` maxima. Every entry is a function of
+the leaves alone, so a tree rebuilt from its leaves has the same bits and is not committed. A block that was never
+visited has an infinite gap; the draw descends to the first such block, so these are drawn first, in block order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def tree_size(n: int) -> int:
 
 @njit(**PLAIN)
 def tree_set(tree, greedy, i, weight):
-    """Give block i the weight and recombine its ancestors; O(log n)."""
+    """Set the weight of block i and recombine its ancestors; O(log n)."""
     k = i + tree.size // 2
     tree[k] = weight
     k //= 2
@@ -54,7 +54,7 @@ def weight_of(gap, degree):
 
 @njit(**PLAIN)
 def tree_draw(tree, greedy, rng):
-    """A block with probability proportional to its weight, the greatest one if greedy; -1 if all weights are zero."""
+    """A block drawn with probability proportional to its weight, or that of largest weight if greedy; -1 if all are zero."""
     total = tree[1]
     if total <= 0.0:
         return -1
@@ -70,7 +70,7 @@ def tree_draw(tree, greedy, rng):
         r = rng.random() * total
         while k < m:
             left = tree[2 * k]
-            # rounding may leave r at the very end: never step onto a subtree of weight zero
+            # rounding may leave r at the very end: never descend into a subtree of weight zero
             if r < left or tree[2 * k + 1] <= 0.0:
                 k = 2 * k
             else:

@@ -1,9 +1,9 @@
-"""Snapshots: where a solve stood once in so many passes, kept so that gaps can be computed when it is over.
+"""Snapshots: copies of w taken every few passes of a solve, from which gaps can be computed when it is over.
 
-A gap costs an exact pass; computed during a solve it would slow what it measures. A snapshot costs a copy of w and the
-dual value of the present point, and its time is not counted. Snapshots are taken where the state can be committed, by counts
-only, and change nothing: with or without them the solve has the same bits. How fine they can be is decided by
-`solver.rebase_steps`.
+A gap costs an exact pass; computed during a solve it would slow down what it measures. A snapshot costs a copy of w and the
+dual value of the current point, and its time is not counted. Snapshots are taken where the state can be committed, by
+counts only, and change nothing: the solve has the same bits with or without them. `solver.rebase_steps` limits how close
+together they can be.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Snapshots:
     ----------
     store : Parts
     every_passes : float
-        Effective passes between two of them, at least; 0: none are taken.
+        Least number of effective passes between two snapshots; 0: none are taken.
     """
 
     def __init__(self, store: Parts, every_passes: float) -> None:
@@ -41,7 +41,7 @@ class Snapshots:
         self._last: tuple[int, int] | None = None
 
     def check(self, averaging: str) -> None:
-        """ValueError where w alone would not be what the solver returns."""
+        """Raise ValueError if the solver may return another point than w."""
         if self.every_passes and averaging != "none":
             raise ValueError(
                 "snapshots.every_passes: snapshots are of w, not of its average; use solver.averaging=none"
@@ -53,12 +53,12 @@ class Snapshots:
         return sum(row["weights"].nbytes for row in self.rows)
 
     def resume(self, parts: list[dict[str, Any]]) -> None:
-        """Go on after the parts of a commit."""
+        """Continue after the parts of a commit."""
         last = self.store.resume(parts)
         self._last = (int(last["breakpoint"][-1]), int(last["oracle_calls"][-1])) if last else None
 
     def offer(self, solver: Method) -> None:
-        """Take one if it is due; the solver stands where it can be committed."""
+        """Take a snapshot if one is due; call only where the state can be committed."""
         calls, at = solver.oracle_calls, solver.at
         if not self.every_passes:
             return
@@ -81,7 +81,7 @@ class Snapshots:
         )
 
     def commit(self) -> list[dict[str, Any]]:
-        """Write what is in memory; what the commit that follows has to remember."""
+        """Write the snapshots in memory; returns what the next commit has to record."""
         if self.rows:
             self.store.append(self.rows)
             self.rows.clear()

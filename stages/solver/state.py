@@ -1,8 +1,8 @@
 """The running state of a block-coordinate method: what is committed, and what is derived from it in a fixed order.
 
 Committed: the pool of labellings, gaps, counters, the averages. Derived: mu, ell, u, w and the sampling tree. At a rebase
-point the running method replaces its own derived quantities by those that `derive` makes, so that going on, resuming and
-never having committed are the same computation to the last bit.
+point the running method replaces its derived quantities by those that `derive` computes, so that an uninterrupted solve
+and a resumed one perform the same computation to the last bit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
 def derive_driver(fingerprint: str) -> Any:
     """`derive(P, pool, scale, mu, by_mu, ell, u)`: block states and u from the pool alone, blocks and atoms in order.
 
-    u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller sets u to zero (or the proximal centre's share) before.
+    u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share).
     """
 
     @njit(cache=True, **JIT)
@@ -64,7 +64,7 @@ def derive_driver(fingerprint: str) -> Any:
 
 
 def corners_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> Pool:
-    """The pool of a dual point with one corner a block: `labels` flat like truth, `losses` (n,)."""
+    """The pool of a dual point with one corner per block: `labels` flat like truth, `losses` (n,)."""
     pool = empty_pool(problem.n, 4 * problem.n + 64, max_label_length(problem), problem.truth.dtype)
     insert_all(problem.label_ptr, pool, labels, losses)
     return pool

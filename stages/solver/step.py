@@ -30,7 +30,7 @@ from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.supports import drop_inactive, find, insert
 
 PART = {**PLAIN, "inline": "always"}
-"""Options of the parts of a step: numba puts them into the step before it compiles, as if written there."""
+"""Options of the parts of a step: numba inlines them into the step before it compiles."""
 
 
 @njit(**PLAIN)
@@ -42,7 +42,7 @@ def clip_into(u, lower, upper, w):
 
 @njit(**PLAIN)
 def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
-    """One step of block i, or `flags.rounds` of them: the first towards a corner, more between the block's own atoms.
+    """One step of block i, or `flags.rounds` of them: the first towards a corner, the others between the block's own atoms.
 
     The arrays are workspace.
     """
@@ -90,7 +90,7 @@ def reads_mu(S, flags, i):
 
 @njit(**PART)
 def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
-    """(base, best cached slot, its h, worst active slot, its h, active atoms) of block i; a slot is -1 for none."""
+    """(base, best cached slot, its h, worst active slot, its h, active atoms) of block i; a slot is -1 if there is none."""
     pool = S.pool
     base = S.ell[i] + dot(theta, mu) if by_mu else 0.0
     best, h_best, away, h_away, active = -1, -np.inf, -1, np.inf, 0
@@ -112,7 +112,7 @@ def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
 
 @njit(**PART)
 def cache_promises_enough(S, flags, i, best, improvement):
-    """Whether the best cached labelling improves by at least max(F g_i, (nu / n) g), the gaps last known (O16 Alg. 5)."""
+    """Whether the best cached labelling improves by >= max(F g_i, (nu / n) g), with the last known gaps (O16 Alg. 5)."""
     known, n = S.gap[i], S.ell.size
     if not flags.cache or best < 0 or improvement <= 0.0:
         return False
@@ -129,7 +129,7 @@ def note_cached_gap(S, flags, i, improvement):
 
 @njit(**PART)
 def note_answer(P, S, flags, i, theta, y, loss, base):
-    """Record an oracle's answer y: the block gap, the sampling weight, a slot in the pool. Returns (slot or -1, h(y))."""
+    """Record an oracle's answer y: block gap, sampling weight, slot in the pool. Returns (slot or -1, h(y))."""
     h = loss + P.value(i, theta, y)
     S.counters[ORACLE_CALLS] += 1
     S.gap[i] = max(h - base, 0.0) / S.ell.size
@@ -144,8 +144,8 @@ def note_answer(P, S, flags, i, theta, y, loss, base):
 def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length):
     """(kind, gamma, gamma_max, slope, ||B_i delta||^2) of the move that improves the dual most; gamma = 0 if none does.
 
-    Of the kinds that `flags.kinds` allows: towards the corner `target` (FW), from the worst active atom `away` to it
-    (pairwise), or away from that atom. For moves other than pairwise, `delta` holds the direction afterwards.
+    Candidates are the kinds in `flags.kinds`: towards the corner `target` (FW), from the worst active atom `away` to the
+    corner (pairwise), or away from that atom. Afterwards `delta` holds the direction, except for pairwise moves.
     """
     pool, kinds = S.pool, flags.kinds
     if flags.by_slope:
@@ -181,7 +181,7 @@ def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, 
 
 @njit(**PART)
 def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta):
-    """||B_i delta||^2 of a move; `delta` is its direction afterwards, or what `push_move` needs."""
+    """||B_i delta||^2 of a move; afterwards `delta` holds its direction, or what `push_move` needs."""
     if kind == PAIRWISE:
         return pair_norm2(P, i, y_to, y_from, delta)
     write_direction(P, i, kind, mu, S.pool, by_mu, y_to, y_from, delta)
@@ -239,7 +239,7 @@ def follow(P, S, flags, i, kind, target, away, gamma, theta, delta, length):
 
 @njit(**PART)
 def end_step(S, flags, i):
-    """Count the step in the average; without a cache, forget labellings that have no weight."""
+    """Count the step in the average; without a cache, drop labellings that have no weight."""
     S.counters[AVERAGED] += 1
     if not flags.cache:
         drop_inactive(S.pool, i)
@@ -302,7 +302,7 @@ def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, places_all, val
 
 @njit(**PLAIN)
 def atoms_of(pool, i, slots, places):
-    """The atoms of block i in list order and their rows in `distances`; -1 if one has none, else 0."""
+    """Write the atoms of block i in list order and their rows in `distances`; returns -1 if one has no row, otherwise 0."""
     s, known = pool.head[i], 0
     for k in range(slots.size):
         slots[k], places[k] = s, pool.place[s]

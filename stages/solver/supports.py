@@ -1,8 +1,8 @@
-"""The pool of labellings: which corners each block holds, with which weight.
+"""The pool of labellings: which corners each block holds, and with which weights.
 
-One pool for all blocks. An atom is a labelling y of a block with its task loss, its weight alpha (zero: only cached) and
-when it was last used; the atoms of a block form a linked list from ``head[i]``, free slots another one. Only the order
-within a list matters to the solver, never the slot numbers, so a pool packed and loaded again behaves the same.
+All blocks share one pool. An atom is a labelling y of a block with its task loss, its weight alpha (zero: only cached) and
+when it was last used; the atoms of a block form a linked list from ``head[i]``, the free slots another. Only the order
+within a list matters to the solver, never the slot numbers, so a pool that is packed and loaded again behaves the same.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pool(NamedTuple):
 
 
 class Supports(NamedTuple):
-    """A packed pool: the atoms of all blocks in list order, CSR twice over."""
+    """A packed pool: the atoms of all blocks in list order, in two levels of CSR offsets (blocks, atoms)."""
 
     offset: np.ndarray
     """int64, (n + 1,): atoms of block i"""
@@ -74,7 +74,7 @@ def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
 
 @njit(**PLAIN)
 def find(pool, i, y, loss):
-    """Slot of labelling y among the atoms of block i, -1 if it is not there."""
+    """Slot of labelling y among the atoms of block i, -1 if it is not among them."""
     s = pool.head[i]
     while s >= 0:
         if pool.losses[s] == loss:
@@ -94,7 +94,7 @@ def find(pool, i, y, loss):
 def insert(pool, i, y, loss, capacity):
     """Slot of a new atom of block i with weight zero, at the front of its list.
 
-    At `capacity` atoms the least recently used one without weight makes room. The caller sees to it that a slot is free.
+    At `capacity` atoms the least recently used atom without weight is evicted. The caller ensures that a slot is free.
     """
     if pool.counts[i] >= capacity:
         evict(pool, i)
@@ -180,7 +180,7 @@ def _flatten(pool, order):
 
 @njit(cache=True, **JIT)
 def repack(pool):
-    """Lay the atoms out in list order, the free slots behind them: a block's atoms then share cache lines."""
+    """Store the atoms in list order, with the free slots after them, so that a block's atoms share cache lines."""
     atoms = pool.alpha.size - pool.free[1]
     order = np.empty(atoms, np.int64)
     _flatten(pool, order)
@@ -203,7 +203,7 @@ def repack(pool):
 
 @njit(cache=True, **JIT)
 def normalise(pool):
-    """Divide the alphas of each block by their sum, which rounding has moved off 1; once a rebase."""
+    """Divide the alphas of each block by their sum, which rounding moves away from 1; done at every rebase point."""
     for i in range(pool.head.size):
         total = 0.0
         s = pool.head[i]
@@ -218,7 +218,7 @@ def normalise(pool):
 
 @njit(cache=True, **JIT)
 def insert_all(label_ptr, pool, labels, losses):
-    """One atom of weight 1 a block: flat `labels` and their `losses` (n,)."""
+    """Insert one atom of weight 1 per block: flat `labels` and their `losses` (n,)."""
     for i in range(losses.size):
         s = insert(pool, i, labels[label_ptr[i] : label_ptr[i + 1]], losses[i], 1)
         pool.alpha[s] = 1.0
@@ -226,7 +226,7 @@ def insert_all(label_ptr, pool, labels, losses):
 
 @njit(cache=True, **JIT)
 def keep_corners(label_ptr, pool, corner, loss, used, capacity):
-    """Put the corners of an exact pass into the cache; a slot a block must be free."""
+    """Put the corners of an exact pass into the cache; one slot per block must be free."""
     for i in range(loss.size):
         y = corner[i, : label_ptr[i + 1] - label_ptr[i]]
         s = find(pool, i, y, loss[i])
@@ -236,7 +236,7 @@ def keep_corners(label_ptr, pool, corner, loss, used, capacity):
 
 
 def pack(pool: Pool, label_ptr: np.ndarray, active_only: bool = False) -> Supports:
-    """The atoms in list order; with `active_only` those with alpha > 0."""
+    """The atoms in list order; with `active_only` only those with alpha > 0."""
     order = np.empty(int(pool.counts.sum()), np.int64)
     _flatten(pool, order)
     block = np.repeat(np.arange(pool.head.size), pool.counts)

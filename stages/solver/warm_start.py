@@ -14,10 +14,10 @@ from stages.solver.supports import find, insert
 
 @driver
 def truth_driver(fingerprint: str) -> Any:
-    """`towards_truth(P, S, rho, capacity)`: the dual of lambda becomes that of rho lambda with the same w.
+    """`towards_truth(P, S, rho, capacity)`: turn the dual point of lambda into that of rho lambda with the same w.
 
-    alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps follow exactly, without an oracle call. mu, ell and u are
-    left to the next rebase. Needs one free slot per block.
+    alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps are updated exactly, without an oracle call. mu, ell and u
+    are recomputed at the next rebase. Needs one free slot per block.
     """
 
     @njit(cache=True, **JIT)

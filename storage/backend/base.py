@@ -1,8 +1,8 @@
 """Locations, and what every kind of storage can do with them.
 
-A `Location` is a `pathlib.Path` on this machine or a `UrlPath` anywhere else. Both join names, tell what is there and
-read small files in pathlib's words, so most code need not know which one it has. Whatever differs between kinds of
-storage (writing whole or not at all, locking, opening zarr) is a method of `Backend`.
+A `Location` is a `pathlib.Path` on this machine or a `UrlPath` anywhere else. Both join names, list contents and
+read small files with pathlib's methods, so most code need not know which one it has. Whatever differs between kinds of
+storage (atomic writes, locks, opening zarr) is a method of `Backend`.
 
 To add a kind of storage, add a file to this package with a subclass of `Backend`, or of `remote.RemoteBackend`, that
 lists its URL schemes.
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
 OTHER_SCHEMES = "*"
-"""Stands in `Backend.schemes` for every URL scheme that no other backend lists."""
+"""In `Backend.schemes` this stands for every URL scheme that no other backend lists."""
 
 
 class DamagedError(ValueError):
@@ -87,7 +87,7 @@ class UrlPath:
         return backend(self)
 
     def is_file(self) -> bool:
-        """Whether there is such a file. Unlike pathlib's, an error if the storage cannot be reached."""
+        """Whether there is such a file. Unlike pathlib's, raises an error if the storage cannot be reached."""
         return bool(self._backend.is_file(self))
 
     def is_dir(self) -> bool:
@@ -148,7 +148,7 @@ class Backend(ABC, Generic[L]):
     """A kind of storage. It has no state, and its methods take locations of its own kind."""
 
     schemes: ClassVar[tuple[str, ...]] = ()
-    """URL schemes that it serves."""
+    """The URL schemes that this backend serves."""
     kinds: ClassVar[list[type[Backend[Any]]]] = []
 
     def __init_subclass__(cls) -> None:
@@ -166,11 +166,11 @@ class Backend(ABC, Generic[L]):
 
     @abstractmethod
     def local_directory(self, where: L) -> Path:
-        """A directory of this machine for files that belong to a run at `where` but need not lie there."""
+        """A directory on this machine for files that belong to a run at `where` but need not be stored there."""
 
     @abstractmethod
     def once(self, where: L) -> L:
-        """`where` under a name that no process but the holder of the lock can write."""
+        """`where` under a name that only the holder of the lock can write."""
 
     # -- trees --------------------------------------------------------------------------------------------------------
     @abstractmethod
@@ -183,7 +183,7 @@ class Backend(ABC, Generic[L]):
 
     @abstractmethod
     def make_directory(self, where: L) -> None:
-        """Make a directory and its parents so that they survive a power loss; nothing to do if it exists."""
+        """Make a directory and its parents so that they survive a power loss; does nothing if it exists."""
 
     @abstractmethod
     def make_durable(self, where: L) -> None:
@@ -191,7 +191,7 @@ class Backend(ABC, Generic[L]):
 
     @abstractmethod
     def remove(self, where: L) -> None:
-        """Remove a file or a tree. A tree stops existing before the first of its other files goes."""
+        """Remove a file or a tree. A tree's root metadata goes first, so a partly removed tree does not exist."""
 
     @abstractmethod
     def rename(self, where: L, name: str) -> None:
@@ -208,7 +208,7 @@ class Backend(ABC, Generic[L]):
 
     @abstractmethod
     def publish(self, where: L) -> None:
-        """Move what lies at `aside(where)` to `where`, durably; it replaces what is there, and is never seen half."""
+        """Move what is at `aside(where)` to `where`, durably and atomically, replacing what is there."""
 
     def write(self, where: L, data: bytes) -> None:
         """Write a small file durably; a reader sees the old or the new contents."""
@@ -217,24 +217,24 @@ class Backend(ABC, Generic[L]):
 
     @abstractmethod
     def working(self, where: L) -> Path:
-        """A path on this machine to write to freely, file by file; `deliver` brings it to `where`."""
+        """A path on this machine to write to freely, file by file; `deliver` copies it to `where`."""
 
     @abstractmethod
     def deliver(self, where: L, last: bool = False) -> None:
-        """Bring what lies at `working(where)` to `where`; with `last`, give up the working copy."""
+        """Copy what is at `working(where)` to `where`; with `last`, remove the working copy."""
 
     @abstractmethod
     def publish_mapped(self, where: L) -> None:
-        """Like `publish`, for a tree that `mapped_folder` will be asked for."""
+        """Like `publish`, for a tree that will be read through `mapped_folder`."""
 
     # -- reading ------------------------------------------------------------------------------------------------------
     @abstractmethod
     def fetched(self, where: L) -> Path:
-        """`where` as a path of this machine: itself, or a copy that is removed when the process ends."""
+        """`where` as a path on this machine: itself, or a copy that is removed when the process ends."""
 
     @abstractmethod
     def mapped_folder(self, where: L, check: bool = False) -> Path:
-        """A directory of this machine with the files of `where`, to be mapped into memory.
+        """A directory on this machine with the files of `where`, to be mapped into memory.
 
         With `check`, a local copy is compared with its checksums and replaced if it is damaged.
         """
@@ -245,7 +245,7 @@ class Backend(ABC, Generic[L]):
 
     @abstractmethod
     def zarr_store(self, where: L, read_only: bool) -> Any:
-        """What zarr opens the group at `where` with."""
+        """The store through which zarr opens the group at `where`."""
 
     # -- one writer at a time -----------------------------------------------------------------------------------------
     @abstractmethod
@@ -272,8 +272,8 @@ class Backend(ABC, Generic[L]):
         No two writers may ever write the same bytes: finding `data` already there counts as success, because a client
         repeats a request whose answer was lost.
 
-        This implementation compares and then writes. It misses a writer of another process that comes in between; a
-        backend that can have the storage compare overrides it.
+        This implementation compares and then writes. It misses a writer in another process that comes in between; backends
+        whose storage can compare and write in one request override it.
 
         Raises
         ------

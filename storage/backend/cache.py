@@ -1,8 +1,8 @@
-"""Copies of remote features, which this machine maps into memory.
+"""Local copies of remote features, to be mapped into memory.
 
-The features' ``meta.json`` lists every file with its sha256, so a copy is identified by its contents: it lies in
+The features' ``meta.json`` lists every file with its sha256, so a copy is identified by its contents: it is stored in
 ``features/<name>-<sha256 of meta.json>`` below `staging.cache_root`. It is checked when it is fetched and shared by all
-processes and runs of the machine. Only the user removes it. Features made on this machine become its copy.
+processes and runs of the machine. Only the user removes it. Features made on this machine become its local copy.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def keep(target: UrlPath, folder: Path) -> None:
 
 
 def local_copy(source: UrlPath, download: Download) -> Path:
-    """The folder of this machine with the features at `source`, fetched if necessary.
+    """The folder on this machine with the features at `source`, fetched if necessary.
 
     Raises
     ------

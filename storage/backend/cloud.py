@@ -1,4 +1,4 @@
-"""S3, Google Cloud Storage and Azure: object stores that compare and write in one request.
+"""S3, Google Cloud Storage and Azure: object stores that compare and write in a single request.
 
 fsspec has no conditional writes, so `look` and `swap` go through obstore. Of two writers that saw the same version,
 exactly one succeeds.
@@ -17,7 +17,7 @@ from storage.backend.base import UrlPath, already
 from storage.backend.objects import ObjectBackend, naming
 
 RETRY_FOR = timedelta(seconds=20)
-"""Longest time that one request is repeated: a lease has to be renewed before others lose patience with it."""
+"""Longest time for which a request is retried; a lease has to be renewed before others take it over."""
 CREDENTIALS_LAST = timedelta(minutes=5)
 """Time until credentials are asked for again; botocore renews those that expire."""
 S3 = ("s3", "s3a")
@@ -60,13 +60,13 @@ class CloudBackend(ObjectBackend):
             with naming(where), contextlib.suppress(AlreadyExistsError, PreconditionError):
                 return _version(obstore.put(store, key, data, mode=mode))
         except FileNotFoundError:
-            if seen is None:  # it is the bucket that does not exist
+            if seen is None:  # so the bucket does not exist
                 raise
         return already(where, data, *self.look(where))
 
 
 def _version(meta: Any) -> str:
-    """What a conditional write is to compare: an ETag, a generation number, or both."""
+    """What a conditional write compares: an ETag, a generation number, or both."""
     return json.dumps({name: meta[name] for name in ("e_tag", "version") if meta.get(name)})
 
 
@@ -79,7 +79,7 @@ def _object(where: UrlPath) -> tuple[Any, str]:
 
 @cache
 def _store(scheme: str, bucket: str) -> Any:
-    """obstore's store of a bucket: of S3 configured as s3fs is, of others by obstore's own environment variables."""
+    """obstore's store of a bucket: for S3 configured like s3fs, for others by obstore's own environment variables."""
     from obstore.store import from_url
 
     options = _s3_options(bucket) if scheme in S3 else {}

@@ -1,7 +1,7 @@
-"""Directories of this machine, or of a file system that it has mounted.
+"""Directories on this machine, or on a file system that it has mounted.
 
-Everything is written aside in the same directory, fsynced and renamed, so it is there whole or not at all, also after a
-power loss. Locks are held by flock; swaps rely on them.
+Everything is written to a scratch file in the same directory, fsynced and renamed, so it is there whole or not at all, even
+after a power loss. Locks are held by flock; swaps rely on them.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class LocalBackend(Backend[Path]):
             os.replace(tmp, where)
         elif not where.exists():
             os.rename(tmp, where)
-        else:  # a directory replaces no other by one rename; `remove_leftovers` undoes the first of two
+        else:  # replacing a directory takes two renames; `remove_leftovers` undoes the first if the second is missing
             old = where.with_name(f".old-{where.name}")
             shutil.rmtree(old, ignore_errors=True)
             os.rename(where, old)
@@ -116,7 +116,7 @@ class LocalBackend(Backend[Path]):
         return where
 
     def load_array(self, where: Path) -> np.ndarray:
-        import numpy as np  # which a run that is complete does not need
+        import numpy as np  # not needed by a complete run
 
         return np.load(where, mmap_mode="r", allow_pickle=False)
 

@@ -3,8 +3,8 @@
 A lock file is held by flock; the system frees it when its process ends, however it ends. A lease is a file that names
 its holder and that the holder rewrites every `BEAT` seconds. A newcomer takes it over when it has not changed for
 `PATIENCE` seconds by the newcomer's own clock, or at once when its holder ran on the same machine and is gone. A holder
-that was suspended for that long still believes it holds the lease when it wakes. So nothing rests on a lease alone:
-committed state has its own names for each writer, and HEAD moves only from the version its writer saw last
+that was suspended for that long still believes it holds the lease when it wakes. So nothing relies on a lease alone:
+each writer of committed state uses its own names, and HEAD moves only from the version its writer saw last
 (`Backend.swap`).
 """
 
@@ -27,7 +27,7 @@ from storage.backend.base import Backend, ChangedError, LockedError, UrlPath
 BEAT = 10.0
 PATIENCE = 60.0
 POLL = 2.0
-"""Seconds between two looks at a lease that one waits for."""
+"""Seconds between two checks of a lease while waiting for it."""
 log = logging.getLogger("gapwise.storage")
 
 
@@ -89,7 +89,7 @@ class _Lease:
         self.version: str | None = None
 
     def contents(self) -> bytes:
-        """New bytes at every call, and never those of another process."""
+        """New bytes at every call, never the same as those of another process."""
         return (json.dumps({**self.me, "beat": time.time_ns()}) + "\n").encode()
 
     def acquire(self, waiting: Callable[[str], None] | None, seconds: float) -> None:
@@ -157,7 +157,7 @@ def _name(holder: dict[str, Any]) -> str:
 
 
 def _this_system() -> dict[str, str]:
-    """What identifies a process beside its pid: this boot, the pid namespace, when the process began."""
+    """What identifies this process besides its pid: the boot, the pid namespace, when the process began."""
     with contextlib.suppress(OSError):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return {"system": f"{boot} {os.readlink('/proc/self/ns/pid')}", "began": _began(os.getpid())}

@@ -15,7 +15,7 @@ AT_A_TIME = 16
 
 
 class ObjectBackend(RemoteBackend):
-    """Storage that fsspec knows. Swaps compare and then write: only a store of this process makes them atomic."""
+    """Storage that fsspec supports. Swaps compare and then write; they are atomic only within this process."""
 
     schemes: ClassVar[tuple[str, ...]] = (OTHER_SCHEMES,)
 
@@ -32,14 +32,14 @@ class ObjectBackend(RemoteBackend):
         return UrlPath(url.rstrip("/"))
 
     def hint(self, scheme: str) -> str:
-        """How to install what URLs of this scheme need, to end a message with."""
+        """The end of a message: how to install what URLs of this scheme need."""
         return ""
 
     def is_shared(self, where: UrlPath) -> bool:
         return where.scheme != "memory"
 
     def file_system(self, where: UrlPath) -> Any:
-        """fsspec's file system, without listings from before that other processes may have outdated."""
+        """fsspec's file system, without cached listings, which other processes may have made stale."""
         from fsspec.core import url_to_fs
 
         fs, _ = url_to_fs(where.url)

@@ -1,7 +1,7 @@
-"""What all storage behind URLs has in common: files are written here and sent, and a lease stands for a lock.
+"""What all storage behind URLs has in common: files are written on this machine and sent, and leases replace locks.
 
 Object stores have no directories and no rename. A prefix exists when an object's name begins with it. A tree of objects
-(a zarr group, features) is sent with its root metadata last and removed with it first: without it the tree does not
+(a zarr group, features) is sent with its root metadata last and removed with it first: without them the tree does not
 exist. Names ``*.zarr`` are zarr groups.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOTS = ("zarr.json", "meta.json")
 """Root metadata: the file without which a tree does not exist, of zarr groups and of features."""
 WRITER = uuid.uuid4().hex[:8]
-"""Part of the names that only this process writes."""
+"""The part of a name that makes it unique to this process."""
 
 
 class RemoteBackend(Backend[UrlPath]):
@@ -59,11 +59,11 @@ class RemoteBackend(Backend[UrlPath]):
 
     @abstractmethod
     def download(self, where: UrlPath, folder: Path, names: list[str]) -> None:
-        """Read files below `where` into a local folder, which is made."""
+        """Read files below `where` into a new local folder."""
 
     @abstractmethod
     def remove_all(self, where: UrlPath) -> None:
-        """Remove the file, or all files below; nothing to do if there are none."""
+        """Remove the file, or all files below; does nothing if there are none."""
 
     # -- what follows from it -----------------------------------------------------------------------------------------
     def is_file(self, where: UrlPath) -> bool:
@@ -79,7 +79,7 @@ class RemoteBackend(Backend[UrlPath]):
         return cache_root()
 
     def once(self, where: UrlPath) -> UrlPath:
-        """With this process's own part in the name: a process that lost its lease may go on writing for a while."""
+        """With a part unique to this process: one that has lost its lease may go on writing for a while."""
         return where.with_name(f"{where.stem}.{WRITER}{Path(where.name).suffix}")
 
     def make_directory(self, where: UrlPath) -> None:
@@ -159,7 +159,7 @@ class RemoteBackend(Backend[UrlPath]):
         self.download(where, folder, self.files(where))
 
     def load_array(self, where: UrlPath) -> np.ndarray:
-        import numpy as np  # which a run that is complete does not need
+        import numpy as np  # not needed by a complete run
 
         return np.load(where.open(), allow_pickle=False)
 

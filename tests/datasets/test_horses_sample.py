@@ -1,4 +1,4 @@
-"""The composed scenes: nothing but what the wheel ships, the same bits wherever they are computed."""
+"""The composed scenes: made only of pictures that the wheel ships, with the same bits wherever they are computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pixels to graph and features: counts by hand, chi^2 by its formula, the same bits for all numbers of threads."""
+"""Pixels to graph and features: counts by hand, chi^2 by its formula, the same bits for any number of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weizmann horses: the fixed split, one set of pixels from either layout, and what bad folders get."""
+"""Weizmann horses: the fixed split, the same pixels from either layout, and errors for bad folders."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Segmentation on threads, killed at any moment and issued again: the same bits as if nothing had happened.
+"""Segmentation on threads, killed at any moment and started again: the same bits as an undisturbed run.
 
-Three random kills of one run: while it makes features, solves, and thereafter. GAPWISE_KILLS=10 for more of them
-in the solve.
+Three random kills of one run: while it makes features, while it solves, and afterwards. GAPWISE_KILLS=10 kills the solve
+more often.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The whole command with its root on an object store: the bits of a local run, killed in the middle or not."""
+"""The whole command with its root on an object store: the same bits as a local run, whether killed in the middle or not."""
 
 from __future__ import annotations
 

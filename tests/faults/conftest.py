@@ -1,7 +1,7 @@
-"""Small real runs to disturb: undisturbed to its end, stopped half-way, stopped before verify.
+"""Small real runs to disturb: one that ran to the end, one stopped half-way, one stopped before verify.
 
-`@pytest.mark.fault(name)` says which row of `faults_table` a test stands for; `--faults-table=FILE` writes those rows with
-what the session found. All runs solve one small problem of chains, in memory where there is a place.
+`@pytest.mark.fault(name)` says which row of `faults_table` a test covers; `--faults-table=FILE` writes those rows with
+the session's results. All runs solve one small chain problem, on a file system in memory if there is one.
 """
 
 from __future__ import annotations

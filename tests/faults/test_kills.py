@@ -1,4 +1,4 @@
-"""The whole command, killed wherever it is and issued again; and the signals that ask it to stop."""
+"""The whole command, killed at any moment and started again; and the signals that ask it to stop."""
 
 from __future__ import annotations
 

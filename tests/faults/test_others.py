@@ -1,4 +1,4 @@
-"""Other processes, workers that die, a tracking store that is away, clocks, and too little time."""
+"""Other processes, workers that die, a tracking store that cannot be reached, clocks, and too little time."""
 
 from __future__ import annotations
 

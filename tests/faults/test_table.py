@@ -1,4 +1,4 @@
-"""storage/README.md says what the suite sees, no more and no less."""
+"""The table in storage/README.md is the one that the suite produces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole commands on the workers of a cluster: killed workers, sweeps, and Slurm by a stand-in for its commands."""
+"""Whole commands on the workers of a cluster: killed workers, sweeps, and Slurm through stand-ins for its commands."""
 
 from __future__ import annotations
 

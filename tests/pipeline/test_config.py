@@ -1,4 +1,4 @@
-"""The configuration: every file in conf/ composes and is good, and what is wrong is named in one line."""
+"""The configuration: every file in conf/ composes and is valid, and errors name the wrong key in one line."""
 
 from __future__ import annotations
 

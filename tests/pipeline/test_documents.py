@@ -1,4 +1,4 @@
-"""What the READMEs promise exists: commands compose, links lead somewhere, functions are where they are said to be."""
+"""What the READMEs promise exists: commands compose, links resolve, functions are where they are said to be."""
 
 from __future__ import annotations
 

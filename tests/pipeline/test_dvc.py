@@ -1,4 +1,4 @@
-"""dvc.yaml against the stage graph, and what stages hand over to DVC. DVC itself runs in `tests/e2e/test_dvc.py`."""
+"""dvc.yaml against the stage graph, and what stages export for DVC. DVC itself runs in `tests/e2e/test_dvc.py`."""
 
 from __future__ import annotations
 

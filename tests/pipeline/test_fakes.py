@@ -1,4 +1,4 @@
-"""The fakes of `fake_stages` against what they replace: a call that suits the one must suit the other."""
+"""The fakes of `fake_stages` against what they replace: both must accept the same calls."""
 
 from __future__ import annotations
 

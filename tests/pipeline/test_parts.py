@@ -1,7 +1,7 @@
-"""A method, a path rule with its twin and a step rule from a folder of one's own go through the whole pipeline.
+"""A user's method, path rule with its twin, and step rule work in the whole pipeline.
 
-The folder repeats the tree and lies on PYTHONPATH; no file of the project is touched. (A structure and a data set:
-tests/datasets; figures: tests/stages; a stage: tests/pipeline/test_stage_graph.py.) Without the JIT, so that seconds do.
+They are in a folder on PYTHONPATH that has the tree of the project, of which no file changes. (A structure and a data set:
+tests/problems; figures: tests/stages; a stage: tests/pipeline/test_stage_graph.py.) Runs without the JIT, to take seconds.
 """
 
 from __future__ import annotations

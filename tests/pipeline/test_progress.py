@@ -1,4 +1,4 @@
-"""Progress in words: a line now and then where there is no terminal, and everything in the log file."""
+"""Progress in words: a line every few seconds without a terminal, and everything in the log file."""
 
 from __future__ import annotations
 

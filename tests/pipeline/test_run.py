@@ -1,4 +1,4 @@
-"""A run from outside: what it leaves, how it ends, how it goes on. The stages are those of `fake_stages`."""
+"""A run from outside: what it leaves, how it ends, how it resumes. The stages are those of `fake_stages`."""
 
 from __future__ import annotations
 

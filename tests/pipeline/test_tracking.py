@@ -1,4 +1,4 @@
-"""MLflow shows what a run has stored, once, and never gets in its way. (Making the database takes seconds.)"""
+"""MLflow shows what a run has stored, once, and never makes the run fail. (Creating the database takes seconds.)"""
 
 from __future__ import annotations
 

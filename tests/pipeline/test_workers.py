@@ -1,4 +1,4 @@
-"""The worker processes of a sweep: pinned, stopped with it, gone with it, and one's death is one run's (stages are fake)."""
+"""The worker processes of a sweep: they are pinned, stop and end with it, and a death affects one run (fake stages)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The minimum cut: against enumeration on small graphs, against PyMaxflow on graphs as images have them."""
+"""The minimum cut: against enumeration on small graphs, against PyMaxflow on graphs like those of images."""
 
 from __future__ import annotations
 

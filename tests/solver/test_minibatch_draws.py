@@ -1,4 +1,4 @@
-"""Which blocks a mini-batch is of, and what sizes it may have."""
+"""Which blocks a mini-batch contains, and which sizes are allowed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The same numbers with and without the compiler: what a debugger steps through is what runs.
+"""The same numbers with and without the compiler, so that a debugger steps through the same computation.
 
 A second Python with NUMBA_DISABLE_JIT=1 solves the same tiny instances. Sums may be reordered by the compiler, so the
-numbers agree to rounding, and where rounding may choose between ways, what they lead to.
+numbers agree up to rounding; where rounding may change the steps taken, only the results are compared.
 """
 
 from __future__ import annotations

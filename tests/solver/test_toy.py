@@ -2,8 +2,8 @@
 
 With orthogonal features the blocks do not touch each other. The truth of the hard object costs 1 against each of the K - 1
 other classes, that of an easy one against a single class. With ||x||^2 / (lambda n) <= 1/2 the hard block's Frank-Wolfe
-steps are an average, 1/t long, over the wrong classes: it is optimal after exactly K - 1 visits, an easy one after 1.
-Uniform sampling comes by the hard block once in n steps, so it needs about n (K - 1) of them; gap sampling n + K - 2.
+steps, of length 1/t, form an average over the wrong classes: it is optimal after exactly K - 1 steps, an easy one after 1.
+Uniform sampling draws the hard block once in n steps, so it needs about n (K - 1) of them; gap sampling n + K - 2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tests of stages solve by the hundred: in memory, and nothing here loses power."""
+"""Tests of stages make hundreds of solves, so they run in memory and without fsync."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """A directory in memory, where there is one: commits are made by the hundred."""
+    """A directory in memory if possible, because the tests make hundreds of commits."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         yield Path(folder)
@@ -20,5 +20,5 @@ def tmp_path() -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def no_fsync(monkeypatch):
-    """Nothing here loses power."""
+    """Skip fsync: these tests do not simulate power loss."""
     monkeypatch.setattr(os, "fsync", lambda fd: None)

@@ -1,4 +1,4 @@
-"""Evaluate against enumeration: the decoded labels, their losses, and what is made of them."""
+"""Evaluate against enumeration: the decoded labels, their losses, and the results computed from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Featurize: what is kept with the features, and whose fault a refused block is."""
+"""Featurize: what is stored with the features, and which block an error names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of one run: drawn from what the run and its features hold, and from nothing else."""
+"""Figures of one run: drawn only from what the run and its features contain."""
 
 from __future__ import annotations
 

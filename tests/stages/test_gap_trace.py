@@ -1,4 +1,4 @@
-"""Gaps from stored snapshots: equal to exact ones, harmless to the solve, and not lost when it is killed."""
+"""Gaps from stored snapshots: they equal exact ones, do not change the solve, and survive its being killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solve, stopped anywhere and going on: the same bits as if nothing had happened."""
+"""Solve, stopped anywhere and resumed: the same bits as an uninterrupted solve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solve: its trace, its limits, what it takes for complete, and whose state it refuses."""
+"""Solve: its trace, its limits, when it counts as complete, and which states it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify believes nothing: any number that is not so is found, with its lambda."""
+"""Verify trusts nothing: it finds any wrong number and names its lambda."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify believes nothing: what is solved passes, whatever the rule, the solver and the workers."""
+"""Verify trusts nothing, yet passes correct solves for every rule, solver and kind of worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Committed state that tests begin with."""
+"""Committed state from which tests begin."""
 
 from __future__ import annotations
 

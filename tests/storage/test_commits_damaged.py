@@ -1,4 +1,4 @@
-"""Committed generations that are damaged: the one before, or an error that says what to do."""
+"""Damaged committed generations: fall back to the previous one, or fail with an error that says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Committed generations on an object store: generation, then pointer; what was committed is never lost there either."""
+"""Commits on an object store: first the generation, then the pointer; what was committed is never lost here either."""
 
 from __future__ import annotations
 

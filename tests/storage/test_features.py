@@ -1,4 +1,4 @@
-"""The feature store: what goes in comes out, memory-mapped, or nothing is there."""
+"""The feature store: arrays come out as they went in, memory-mapped; an unfinished store does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files written aside and renamed: whole or not there, whatever interrupts them."""
+"""Files that are written to a scratch location and renamed: whole or not there, whatever interrupts them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Committed states, made up: what is committed under a number, and whether that is what came back."""
+"""Made-up committed states: what is committed under a number, and a check that it came back unchanged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ STATE = (
     ArraySpec("rows", ("row", "column"), "f8", "something with two dimensions"),
     ArraySpec("counters", ("counter",), "i8", "counts"),
 )
-"""Arrays of a method that there is not: storage takes any."""
+"""Arrays of a made-up method: storage accepts any."""
 IDENTITY = {"key": "abc", "solver.step": "pairwise", "path.lambdas": [1.0, 0.5], "seed": 0}
 
 
 def state(number: int) -> dict[str, np.ndarray]:
-    """Arrays of STATE, other ones for each number, with floats that text and rounding would change."""
+    """Arrays of STATE, different for each number, with floats that conversion to text or rounding would change."""
     rng = np.random.default_rng(number)
     arrays = {}
     for spec in STATE:
@@ -46,7 +46,7 @@ def commit(store: CommitStore, number: int, segment: bool = True) -> None:
 
 
 def assert_is(found: Commit | None, number: int) -> None:
-    """`found` is what `commit` wrote under `number`, to the bit, with the segments of all numbers up to it."""
+    """Assert that `found` is what `commit` wrote under `number`, to the bit, with the segments of all numbers up to it."""
     assert found is not None
     expected = state(number)
     assert found.arrays.keys() == expected.keys()

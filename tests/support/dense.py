@@ -37,7 +37,7 @@ def primal_value(problem: Problem, w: np.ndarray, lam: float) -> float:
 
 
 def optimum(problem: Problem, lam: float) -> float:
-    """The optimal objective value, by a QP with one slack a block."""
+    """The optimal objective value, by a QP with one slack per block."""
     psis, losses = psi_and_loss(problem)
     n, d = problem.n, problem.d
     rows, low = [], []

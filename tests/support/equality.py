@@ -1,4 +1,4 @@
-"""Equality of what two runs leave: every bit, except in the columns that a clock fills."""
+"""Equality of the results of two runs: every bit, except in the columns that hold measured times."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from storage.layout import MEASURES
 from storage.results import read_path, read_trace
 
 MEASURED = {"seconds", "timestamp_ms"}
-"""Columns that a clock fills: all others are the same in every run."""
+"""Columns that hold measured times; all others are the same in every run."""
 
 
 def assert_same_path(run: Location, expected: Location) -> None:
-    """The path and the trace are the same bits; measures on test data too, where both runs have them."""
+    """Assert that path and trace have the same bits, and also measures on test data if both runs have them."""
     (a, a_attrs), (b, b_attrs) = (read_path(at / "path.zarr") for at in (run, expected))
     assert a_attrs == b_attrs
     measures = {name for name in a.keys() | b.keys() if any(fnmatch.fnmatchcase(name, like) for like in MEASURES)}

@@ -1,4 +1,4 @@
-"""Stages that do almost nothing, with the real signatures: what `pipeline.run` does can be seen without solving.
+"""Stages that do almost nothing, with the real signatures, to test `pipeline.run` without solving.
 
 `install()` puts them into sys.modules. The environment variable FAKE_STAGE says where to misbehave:
 "solve:interrupt", "solve:sigterm", "verify:certificate", "featurize:data", "evaluate:bug", "solve:time", "solve:wait",
@@ -23,7 +23,7 @@ from stages.datasets import DataError
 
 
 class CertificateError(RuntimeError):
-    """As stages.verify has it."""
+    """Like that of stages.certify."""
 
 
 class Features:
@@ -43,7 +43,7 @@ def misbehaves(what: str) -> bool:
 
 
 def note(run_dir: Path, stage: str) -> None:
-    """Keep count of what ran, in the order it ran."""
+    """Record which stages ran, in order."""
     with (run_dir.parent / "calls.txt").open("a") as file:
         file.write(f"{stage}\n")
 

@@ -1,7 +1,7 @@
-"""A monkeypatch whose fake functions take no call that what they replace would refuse.
+"""A monkeypatch whose fake functions refuse every call that the functions they replace would refuse.
 
-A fake has a signature of its own. When the real one changes, a test with the old fake would stay green and stand for
-nothing. So every call of a fake is first bound to the real signature, as `unittest.mock.create_autospec` does.
+A fake has its own signature. When the real one changes, a test with the old fake would still pass and prove nothing. So
+every call of a fake is first bound to the real signature, as `unittest.mock.create_autospec` does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CheckedPatch(pytest.MonkeyPatch):
 
 
 def checked(fake: Any, real: Any) -> Any:
-    """`fake`, refusing what `real` would refuse; as it is, where one of them is no function."""
+    """`fake`, refusing what `real` would refuse; unchanged if one of them is not a function."""
     if not isinstance(fake, types.FunctionType) or not callable(real):
         return fake
     try:
@@ -47,7 +47,7 @@ def checked(fake: Any, real: Any) -> Any:
 
 
 def assert_same_parameters(fake: type, real: type) -> None:
-    """Every public method of `real`, a protocol or a class, is in `fake` with parameters of the same names and kinds."""
+    """Assert that `fake` has every public method of the protocol or class `real`, with the same parameters."""
     for name, method in vars(real).items():
         if name.startswith("_") or not isinstance(method, types.FunctionType):
             continue

@@ -1,4 +1,4 @@
-"""A feature store, and what of it can leave home: its facts and shared arrays, without raw data."""
+"""A feature store, and the part of it that suffices to encode new inputs elsewhere: its facts and shared arrays."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def made(options: dict, folder: Path) -> tuple[FeatureMap, dict[str, np.ndarray]
 
 
 def check_same_bits(encoded: Encoded, stored: dict[str, np.ndarray], pictures: bool = False) -> None:
-    """Every array of the test split that is no truth; with `pictures` the maps, which the store has of few only."""
+    """Compare every array of the test split but the truth; with `pictures` also the maps, of which the store keeps few."""
     apart = TRUTH | ({"superpixel_map", "hw"} if pictures else set())
     names = {name for name in stored if name.removesuffix("_ptr") not in apart}
     assert names <= encoded.arrays.keys()

@@ -1,4 +1,4 @@
-"""Locations of each kind of storage, and what lies below one."""
+"""Locations of each kind of storage, and the files below one."""
 
 from __future__ import annotations
 

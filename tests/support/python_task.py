@@ -1,4 +1,4 @@
-"""Oracles in Python for tests: pairs of labels that like to agree, with all labellings in a table."""
+"""Oracles in Python for tests: pairs of labels that tend to agree, with all labellings in a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stages.problems.python_oracle import Oracle
 
 
 class Pairs(Oracle):
-    """n pairs over three labels: `width` inputs for each of the two places, and one weight for agreeing.
+    """n pairs over three labels: `width` inputs for each of the two positions, and one weight for agreeing.
 
     `delay`: seconds that each call of the max-oracle sleeps.
     """

@@ -1,4 +1,4 @@
-"""Real commands in real processes, to be disturbed, issued again and compared."""
+"""Real commands in real processes, to be disturbed, repeated and compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from storage.results import read_path
 ROOT = Path(__file__).resolve().parents[2]
 SABOTAGE = ROOT / "tests" / "faults" / "sabotage"
 PATIENCE = 540.0
-"""Seconds to wait for anything: compiling takes minutes on a busy machine, and pytest-timeout ends a test after 600."""
+"""Longest wait for anything, in seconds: compiling takes minutes on a busy machine; pytest-timeout ends a test after 600."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Place:
     root : Path
         Made at the first command.
     command : list of str
-        What is issued: overrides of the configuration.
+        Overrides of the configuration.
     env : dict
         Environment variables besides those of this process.
     """
@@ -116,7 +116,7 @@ def long(value: Any) -> Any:
 
 
 def ended(process: subprocess.Popen[str]) -> Done:
-    """Wait for the end of a command; it is killed, and the test fails, if that does not come."""
+    """Wait for the end of a command; if it does not end, it is killed and the test fails."""
     try:
         out, err = process.communicate(timeout=PATIENCE)
     except subprocess.TimeoutExpired:
@@ -126,13 +126,13 @@ def ended(process: subprocess.Popen[str]) -> Done:
 
 
 def kill(process: subprocess.Popen[str]) -> bool:
-    """SIGKILL; whether it was still alive."""
+    """Send SIGKILL; returns whether the process was still alive."""
     process.send_signal(signal.SIGKILL)
     return ended(process).code == -signal.SIGKILL
 
 
 def wait_for(process: subprocess.Popen[str], what: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Wait until `what` holds, while the process lives."""
+    """Wait until `what` holds; fails if the process ends first."""
     end = time.monotonic() + seconds
     while not what():
         assert process.poll() is None, f"it ended too early: {process.communicate()[1]}"
@@ -141,7 +141,7 @@ def wait_for(process: subprocess.Popen[str], what: Callable[[], bool], seconds: 
 
 
 def assert_same_path(place: Place, expected: Place) -> None:
-    """Every array that solve left and what verify found are the same to the bit, and no scratch file is left."""
+    """Assert that all arrays of solve and the result of verify agree to the bit, and that no scratch file is left."""
     equality.assert_same_path(place.run, expected.run)
     assert (place.run / "verify.json").read_bytes() == (expected.run / "verify.json").read_bytes()
     left = [path for path in place.run.rglob("*") if path.name.startswith((".tmp-", ".old-"))]
@@ -149,7 +149,7 @@ def assert_same_path(place: Place, expected: Place) -> None:
 
 
 def assert_same_results(place: Place, expected: Place) -> None:
-    """All that a complete run leaves: the path, its measures, metrics.json and result.json."""
+    """Assert that two complete runs left the same path, measures, metrics.json and result.json."""
     assert_same_path(place, expected)
     a, b = (read_path(at.run / "path.zarr", None)[0].keys() for at in (place, expected))
     assert a == b

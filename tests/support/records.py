@@ -1,4 +1,4 @@
-"""Breakpoints under the names of `storage.layout.PATH`, made up: tests of storage need no solver."""
+"""Made-up breakpoints under the names of `storage.layout.PATH`, so that tests of storage need no solver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BLOCKS, FEATURES = 3, 4
 
 
 def breakpoint_record(number: int) -> dict[str, Any]:
-    """Another one for each number, with another number of atoms, of labels of different lengths."""
+    """A different breakpoint for each number, with its own number of atoms, whose labellings differ in length."""
     rng = np.random.default_rng(number)
     counts = rng.integers(1, 4, size=BLOCKS)
     atoms = int(counts.sum())

@@ -1,4 +1,4 @@
-"""An S3-compatible server on localhost, as a process of its own: moto's, on a free port."""
+"""An S3-compatible server on localhost, in a separate process: moto's, on a free port."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ACCELERATED_LAM = 0.05
 def solver_of(
     problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any
 ) -> BlockMethod:
-    """A solver with these options; `cache` is the cache's kind and `capacity` its size, and there is none by default."""
+    """A solver with these options; `cache` is the cache's kind (by default none) and `capacity` its size."""
     cache = {"kind": choices.pop("cache", "none")}
     if "capacity" in choices:
         cache["capacity"] = choices.pop("capacity")
@@ -30,7 +30,7 @@ def solver_of(
 def accelerated_of(
     problem: Problem, method: str = "accelerated", lam: float = ACCELERATED_LAM, *, own_primal: bool = True
 ) -> BlockMethod:
-    """A solver of a method with cached passes; `own_primal` False certifies w of the supports."""
+    """A solver of a method with cached passes; with `own_primal` False it certifies the w of the supports."""
     solver = solver_of(problem, lam, method=method, cache="gap", max_passes=3000.0)
     solver.own_primal = own_primal
     return solver

@@ -46,7 +46,7 @@ def solved(problem, run: Path, options: MethodOptions, path: PathOptions, **more
 
 
 class StopAfter:
-    """stop() is True at the next rebase point but `left`."""
+    """stop() is False `left` times and then True, once per rebase point."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -57,7 +57,7 @@ class StopAfter:
 
 
 def stopped_and_resumed(problem, run: Path, options: MethodOptions, path: PathOptions, stops, **more) -> int:
-    """Solve to the end, stopping after so many rebase points each time; returns how often it was interrupted."""
+    """Solve to the end, stopping after the numbers of rebase points in `stops`; returns how often it was interrupted."""
     times = 0
     for left in stops:
         status = solved(problem, run, options, path, stop=StopAfter(left), **more)

@@ -1,4 +1,4 @@
-"""Small runs for the tests of verify: solved once, copied where they are tampered with."""
+"""Small runs for the tests of verify: solved once, and copied to be tampered with."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = {
 
 
 def problem_of(name: str, kind: str):
-    """Tiny data; where the hinge has to fall to eps, data that can be told apart."""
+    """Tiny data; separable data if the hinge has to fall to eps."""
     if not kind.endswith("whole"):
         return TINY[name]()
     assert name == "multiclass"

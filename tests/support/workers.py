@@ -1,4 +1,4 @@
-"""A dask scheduler and workers as processes of their own, as a user starts them."""
+"""A dask scheduler and workers in separate processes, as a user starts them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Site:
 
 @contextlib.contextmanager
 def site(folder: Path, workers: int) -> Iterator[Site]:
-    """A scheduler with so many workers; all killed at the end."""
+    """A scheduler with this number of workers; all are killed at the end."""
     made = Site(folder)
     try:
         made.add(workers)

@@ -1,4 +1,4 @@
-"""Sequences into blocks of the chain structure: both splits with their vocabulary, and new ones by that vocabulary."""
+"""Turns sequences into blocks of the chain structure: both splits with their vocabulary, and new input with the same one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vo
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
                  attributes: Attributes, *, unseen: str) -> dict[str, Any]:  # fmt: skip
-    """Both splits and the vocabulary into `sink`; returns the meta of a chain problem.
+    """Write both splits and the vocabulary into `sink`; returns the meta of a chain problem.
 
-    Labels are numbered by name, those that only test has after those of training: never predicted, always wrong. With
-    ``unseen="error"`` the first of them is a DataError with its line instead.
+    Labels are numbered by name; those that occur in test only come after those of training, are never predicted and always
+    count as errors. With ``unseen="error"`` such a label raises DataError with its line instead.
     """
     from stages.problems.chain.features import BIASES
     from stages.problems.chain.metrics import encode_names
@@ -56,13 +56,13 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
 
 
 def label_type(labels: int) -> Any:
-    """Integer type of labellings with so many labels."""
+    """Integer type of labellings with this number of labels."""
     return np.uint8 if labels <= 256 else np.int16
 
 
 def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray, rows: Rows,
                  attributes: int) -> None:  # fmt: skip
-    """Sequences start[i]:start[i + 1] of `split`, one block each; the biases become the last of the `attributes`."""
+    """Write sequences start[i]:start[i + 1] into `split`, one block each; the biases are the last of the `attributes`."""
     from stages.problems.chain.features import with_biases
 
     flat = with_biases(rows.ids, rows.counts, start, attributes, rows.values)
@@ -77,31 +77,31 @@ def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labe
 
 
 def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> dict[str, Any]:
-    """What `TextEncoder` needs besides the vocabulary: `columns` feature columns, those of `lower` in lower case."""
+    """What `TextEncoder` needs besides the vocabulary; feature columns in `lower` are lower-cased."""
     lines = [[template.skeleton, template.macros] for template in templates]
     return {"templates": lines, "columns": columns, "lower": lower, "one_pad": one_pad}
 
 
 def line_facts(attributes: Attributes) -> dict[str, Any]:
-    """The same for CRFsuite's lines: whether attributes have values other than 1."""
+    """The same for CRFsuite's lines, including whether attributes have values other than 1."""
     return {"templates": None, "valued": attributes.train.values is not None}
 
 
 @dataclass(frozen=True)
 class TextEncoder:
-    """Blocks of new sequences, by the vocabulary and the facts under ``text`` of a feature store."""
+    """Blocks of new sequences, from the vocabulary and the facts under ``text`` of a feature store."""
 
     attributes: int
     labels: int
-    """Label names, those that only test had included."""
+    """Label names, including those that occurred in test only."""
     facts: Mapping[str, Any]
     numbers: Mapping[str, int]
 
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
         """Sequences as the text of a file, or as lists of rows of strings, in the form of the training file.
 
-        With templates: the feature columns, and perhaps a label, which is ignored. CRFsuite's lines: a label first, which
-        may be empty and is ignored, then attributes.
+        With templates: the feature columns, optionally followed by a label, which is ignored. CRFsuite's lines: a label,
+        which may be empty and is ignored, then attributes.
         """
         if self.facts["templates"] is None:
             table = new_table(raw, separator="\t", equal_columns=False)

@@ -1,4 +1,4 @@
-"""Tokens in columns, one a line with an empty line after each sequence: from a file, a text, or lists of strings."""
+"""Tokens in columns, one per line, with an empty line after each sequence: from a file, a text, or lists of strings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Table:
     line: np.ndarray
 
     def where(self, token: int) -> str:
-        """File and line of a token, as error messages begin."""
+        """File and line of a token, with which error messages begin."""
         return f"{self.file}: line {self.line[token]}"
 
 
@@ -37,7 +37,7 @@ def read_lines(file: Path) -> list[str]:
 
 
 def read_table(file: Path, *, separator: str | None = None, equal_columns: bool = True) -> Table:
-    """Tokens of a file; errors as `parse_table` has them."""
+    """Tokens of a file; raises the errors of `parse_table`."""
     return parse_table(file, read_lines(file), separator=separator, equal_columns=equal_columns)
 
 
@@ -46,8 +46,8 @@ def parse_table(
 ) -> Table:
     """Tokens of the lines of `file`; DataError names file and line.
 
-    A sequence with no tokens (two empty lines in a row) is an error, and so is, with `equal_columns`, a token whose number
-    of columns differs from the first one's. Empty lines at the end are allowed.
+    A sequence with no tokens (two empty lines in a row) is an error. With `equal_columns`, so is a token whose number of
+    columns differs from the first one's. Empty lines at the end are allowed.
     """
     lines = list(lines)
     while lines and not lines[-1].strip():
@@ -76,7 +76,7 @@ def parse_table(
 def new_table(raw: Any, *, separator: str | None, equal_columns: bool) -> Table:
     """Tokens of new input: the text of a file, or a list of sequences, each a list of rows of strings.
 
-    Errors call it "input" and count lines as if the rows were written one a line, an empty line after each sequence.
+    Errors call it "input" and count lines as if each row were one line, with an empty line after each sequence.
     """
     if isinstance(raw, str):
         return parse_table("input", raw.splitlines(), separator=separator, equal_columns=equal_columns)

@@ -1,9 +1,9 @@
 """Attributes by templates, which look at some columns at some offsets from a token (CRF++'s notion).
 
-Each combination of values that a template meets often enough in training is one attribute. In training all templates are
-expanded for all tokens at once, on integer codes. New tokens look their attributes up by name: the template's text with
-the macros taken out, then the values, separated by tabs. A value outside the sequence is " _B-1", " _B+2" and so on, which
-no token can be, as it begins with a space.
+Each combination of values that a template sees often enough in training is one attribute. For training, all templates are
+expanded for all tokens at once, on integer codes. Attributes of new tokens are looked up by name: the template's text
+without the macros, then the values, separated by tabs. A value outside the sequence is " _B-1", " _B+2" and so on, which
+cannot be a token because it begins with a space.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stages.datasets.text.vocabulary import Attributes, Rows, known_rows, number
 
 @dataclass(frozen=True)
 class Template:
-    """One line of a template file: its text with the macros taken out, and their (offset, column)."""
+    """One line of a template file: its text without the macros, and the macros' (offset, column)."""
 
     skeleton: str
     macros: tuple[tuple[int, int], ...]
@@ -36,7 +36,7 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
     columns
         Values of each column for the tokens of train followed by those of test.
     min_count
-        Values of a template met less often in training are dropped; so are those that only test has.
+        Values of a template that occur less often in training are dropped, as are those that occur in test only.
     one_pad
         One symbol for everything before a sequence and one for everything after (else one for each distance, as in CRF++).
     """
@@ -51,7 +51,7 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
     base += len(vocabulary)
 
     def look(offset: int, column: int) -> np.ndarray:
-        """Codes of `column` at `offset` from each token; 2(k - 1) k places before a sequence, 2(k - 1) + 1 after."""
+        """Codes of `column` at `offset` from each token; k places before a sequence 2(k - 1), k after it 2(k - 1) + 1."""
         seen = np.roll(codes[column], -offset)
         outside = -before - offset if offset < 0 else offset - after
         if offset == 0:
@@ -68,7 +68,7 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
             key = key * base + np.stack([look(*templates[number].macros[macro]) for number in members])
         return key
 
-    alike: dict[tuple[str, int], list[int]] = {}  # one skeleton, one set of attributes: a bag of words, in CRF++
+    alike: dict[tuple[str, int], list[int]] = {}  # as in CRF++, equal skeletons share attributes
     for number, template in enumerate(templates):
         alike.setdefault((template.skeleton, len(template.macros)), []).append(number)
     ids = np.empty((tokens, len(templates)), dtype=np.int64)
@@ -103,7 +103,7 @@ def rows_by_name(columns: list[list[str]], start: np.ndarray, templates: list[Te
 
 
 class _Shifted(dict[tuple[int, int], list[str]]):
-    """By macro (offset, column): the value that each token sees, made at first use."""
+    """For each macro (offset, column), the value that each token sees; computed at first use."""
 
     def __init__(self, columns: list[list[str]], start: np.ndarray, one_pad: bool) -> None:
         self.columns, self.edges, self.one_pad = columns, start.tolist(), one_pad
@@ -128,10 +128,10 @@ class _Shifted(dict[tuple[int, int], list[str]]):
 
 
 def columns_of(table: Table, width: int) -> list[list[str]]:
-    """The first `width` columns of new tokens, which may have one more, a label; DataError if there are others."""
+    """The first `width` columns of new tokens; one more, a label, is allowed, any other number is a DataError."""
     if len(table.rows[0]) not in (width, width + 1):
         raise DataError(
             f"{table.where(0)}: {len(table.rows[0])} columns; expected the {width} feature columns of the training data, "
-            "and perhaps a label after them, which is ignored"
+            "optionally followed by a label, which is ignored"
         )
     return [[row[column] for row in table.rows] for column in range(width)]

@@ -1,6 +1,6 @@
-"""Which attribute has which number, and how these names are stored: UTF-8 bytes end to end, and offsets.
+"""How attributes are numbered and how their names are stored: as UTF-8 bytes end to end, with offsets.
 
-Attributes are numbered by falling count in training, so that the weights read most often lie together in memory.
+Attributes are numbered by falling count in training, so that the weights read most often are together in memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def number_rows(ids: np.ndarray, counts: np.ndarray, n_train: int, min_count: in
                 values: np.ndarray | None = None) -> tuple[Rows, Rows, np.ndarray]:  # fmt: skip
     """Rows of train (the first `n_train` tokens) and test with final ids, and the candidate that each final id was.
 
-    Candidates `ids` (sum of counts,) met fewer than `min_count` times in training, or in test only, are dropped.
+    Candidates `ids` (sum of counts,) that occur fewer than `min_count` times in training, or in test only, are dropped.
     """
     token = np.repeat(np.arange(counts.size), counts)
     edge = int(counts[:n_train].sum())
@@ -50,7 +50,7 @@ def number_rows(ids: np.ndarray, counts: np.ndarray, n_train: int, min_count: in
 
 
 def known_rows(ids: np.ndarray, token: np.ndarray, tokens: int, values: np.ndarray | None) -> Rows:
-    """Rows without the entries whose id is negative; `token` (entries,) says whose they are."""
+    """Rows without the entries whose id is negative; `token` (entries,) gives the token of each entry."""
     present = ids >= 0
     sizes = np.bincount(token[present], minlength=tokens)
     weights = None if values is None or (values == 1.0).all() else values[present].astype(np.float32)

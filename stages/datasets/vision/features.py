@@ -1,7 +1,7 @@
 """Features of superpixels and of pairs of neighbours (O16 appendix, HorseSeg): histograms of positions, colour words and
 SIFT words of a superpixel, its neighbours and its second-order neighbours, and chi-square similarities of neighbours'
-histograms. Words and descriptors have 8 bits, so distances are exact integers, and the nearest word does not depend on
-the number of threads or the order of sums."""
+histograms. Words and descriptors have 8 bits per entry, so distances are exact integers, and the nearest word does not
+depend on the number of threads or the order of sums."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ETAS = 2.0 ** np.arange(-5, 6)
 """exp(-eta chi^2) for each of these."""
 
 RINGS = 3
-"""Own pixels, neighbours, second-order neighbours."""
+"""Histograms over: own pixels, neighbours, second-order neighbours."""
 
 
 class Words(NamedTuple):
@@ -108,9 +108,9 @@ def rings(regions: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unary_features(rgb: np.ndarray, regions: np.ndarray, edges: np.ndarray, words: Words) -> np.ndarray:
-    """Feature rows of the superpixels: 1 constant, 3 position, 3 colour-word, 3 SIFT-word histograms, of the own
-    pixels, the neighbours' and the second-order neighbours' each. Every histogram is the square root of shares, so
-    it has L2 norm 1 (0 where there is nothing to count).
+    """Feature rows of the superpixels: a constant, then 3 position, 3 colour-word and 3 SIFT-word histograms, each over the
+    own pixels, the neighbours' and the second-order neighbours'. Every histogram is the square root of shares, so
+    it has L2 norm 1 (0 if there is nothing to count).
 
     Parameters
     ----------

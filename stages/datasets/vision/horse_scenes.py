@@ -1,4 +1,4 @@
-"""Scenes with a horse, composed of pictures that scikit-image ships: the silhouette in a new pose, coats and backgrounds
+"""Scenes with a horse, composed from pictures that scikit-image ships: the silhouette in a new pose, coats and backgrounds
 from photographs and textures, distractors in coats, light, blur and noise. A scene is a function of (seed, split, number)
 alone. Colour and texture of a single superpixel are ambiguous on purpose: the pairwise part of a model has to learn that
 neighbours belong together."""
@@ -14,7 +14,7 @@ from stages.datasets.vision.shipped_pictures import FUR, PHOTOGRAPHS, TEXTURES, 
 HEIGHT, WIDTH = 120, 160
 
 COATS = np.array([[120, 78, 48], [150, 92, 52], [96, 70, 52], [58, 48, 42], [128, 120, 112], [176, 148, 108]])
-"""Bay, chestnut, dark bay, black, grey, palomino: RGB."""
+"""Coat colours (RGB): bay, chestnut, dark bay, black, grey, palomino."""
 GROUNDS = np.array([[96, 110, 60], [130, 118, 90], [112, 84, 58], [140, 136, 128], [84, 84, 70], [160, 150, 124]])
 """Tints of grey textures behind the horse: grass, sand, earth, stone, shade, straw."""
 
@@ -76,14 +76,14 @@ def surface(
 
 
 def ground(rng: np.random.Generator) -> np.ndarray:
-    """Something to stand before: a photograph, or an earthy surface; float32 (HEIGHT, WIDTH, 3)."""
+    """A background: a photograph, or an earthy surface; float32 (HEIGHT, WIDTH, 3)."""
     if rng.random() < 0.25:
         return patch(rng, shipped(PHOTOGRAPHS[rng.integers(len(PHOTOGRAPHS))]))
     return surface(rng, GROUNDS, soil(rng), hair(rng), SHARE)
 
 
 def coat(rng: np.random.Generator) -> np.ndarray:
-    """What horses and distractors wear; float32 (HEIGHT, WIDTH, 3)."""
+    """The coat of a horse or a distractor; float32 (HEIGHT, WIDTH, 3)."""
     return surface(rng, COATS, hair(rng), soil(rng), SHARE)
 
 

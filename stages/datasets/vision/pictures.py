@@ -1,5 +1,5 @@
-"""From pictures with masks to blocks of the segmentation structure, in two passes over the pictures, in parallel: the
-first learns the vocabularies on training pictures, the second writes all blocks. And new pictures, by these vocabularies."""
+"""From pictures with masks to blocks of the segmentation structure, in two parallel passes over the pictures: the first
+learns the vocabularies on training pictures, the second writes all blocks. Also encodes new pictures with them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from stages.datasets.vision.features import Words, dense_sift, learn_words, pair
 from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
 
 SHOWN = 6
-"""Test pictures kept for the figures."""
+"""Number of test pictures kept for the figures."""
 
 FEATURES_VERSION = 1
-"""Part of the features' key: raise it when the same options give other features."""
+"""Part of the features' key: raise it when the same options give different features."""
 
 
 class Picture(NamedTuple):
@@ -36,10 +36,10 @@ Load = Callable[[Any], Picture]
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    """How pictures become features: options that all picture readers have."""
+    """How pictures become features: the options of all picture readers."""
 
     superpixels: int = 147
-    """Superpixels per image, about."""
+    """Approximate number of superpixels per image."""
     colour_words: int = 128
     sift_words: int = 512
     colour_samples: int = 300
@@ -47,7 +47,7 @@ class FeatureOptions:
     sift_samples: int = 250
     """Descriptors of each training image that the SIFT vocabulary is learned from."""
     pairwise: bool = True
-    """False: no edges, a model of the same unary features alone, for comparison."""
+    """False: no edges, a model with only the same unary features, for comparison."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.pairwise, bool):
@@ -103,7 +103,7 @@ def _described(
 
 
 def _block(item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions) -> dict[str, np.ndarray]:
-    """Arrays of one block; if `item[0]`, with the picture itself, for figures."""
+    """Arrays of one block; if `item[0]`, including the picture, for figures."""
     shown, source = item
     rgb, mask = load(source)
     regions, arrays = _described(rgb, words, options.superpixels, options.pairwise)
@@ -140,7 +140,7 @@ def featurize_pictures(
 
     Parameters
     ----------
-    load : makes the picture of an item, in a worker.   items : of each split; small things that pickle.
+    load : makes the picture of an item, in a worker.   items : the items of each split, small and picklable.
     seed : draws the samples the vocabularies are learned from.
 
     Returns
@@ -197,7 +197,7 @@ def featurize_pictures(
 
 @dataclass(frozen=True)
 class PictureEncoder:
-    """Blocks of new pictures, by the vocabularies and the facts under ``pictures`` of a feature store."""
+    """Blocks of new pictures, from the vocabularies and the facts under ``pictures`` of a feature store."""
 
     words: Words
     superpixels: int
@@ -252,7 +252,7 @@ def picture_encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -
 
 
 def check_version(version: int) -> None:
-    """DataError unless this program computes the features of that version."""
+    """Raise DataError unless this program computes the features of that version."""
     if version != FEATURES_VERSION:
         raise DataError(
             f"these features are of version {version}, and this program computes version {FEATURES_VERSION}; featurize "
@@ -268,7 +268,7 @@ def unary_blocks(widths: Sequence[int]) -> list[str]:
 
 
 def check_finite(arrays: Mapping[str, np.ndarray], where: str) -> None:
-    """DataError naming image and field if a feature is NaN or infinite."""
+    """Raise DataError, naming image and field, if a feature is NaN or infinite."""
     for name in ("unary", "pairwise"):
         if not np.isfinite(arrays[name]).all():
             row, column = np.argwhere(~np.isfinite(arrays[name]))[0]

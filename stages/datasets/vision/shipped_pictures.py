@@ -13,7 +13,7 @@ from stages.datasets import DataError
 PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg", "camera.png")
 TEXTURES = ("grass.png", "gravel.png", "brick.png", "moon.png", "ihc.png")
 FUR = ("chelsea.png", (60, 20, 150, 110))
-"""A file and the box (left, top, right, bottom) in it that shows nothing but fur."""
+"""A file, and a box (left, top, right, bottom) in it that shows only fur."""
 SILHOUETTE = "horse.png"
 FILES = tuple(sorted({*PHOTOGRAPHS, *TEXTURES, FUR[0], SILHOUETTE}))
 

@@ -1,16 +1,16 @@
 """Pixels to a graph of superpixels: SLIC regions, which of them touch, and how many of their pixels are foreground. The
-result depends on the picture alone, to the bit: every decision rests on integers, or on sums of one thread in one order."""
+result depends only on the picture, to the bit: every decision rests on integers, or on sums of one thread in fixed order."""
 
 from __future__ import annotations
 
 import numpy as np
 
 COMPACTNESS = 20.0
-"""SLIC's weight of distance against colour (CIELAB units): of 5, 10 and 20 the one whose superpixels least cross the masks
-of 28 Weizmann photographs, at about equal numbers of superpixels."""
+"""SLIC's weight of distance against colour (CIELAB units). Among 5, 10 and 20, its superpixels cross the masks of 28
+Weizmann photographs least, at about equal numbers of superpixels."""
 
 ASKED_PER_GOT = 1.1
-"""SLIC merges crumbs: it is asked for this many times the superpixels that are wanted."""
+"""SLIC merges small fragments, so it is asked for this multiple of the wanted number of superpixels."""
 
 
 def to_lab(rgb: np.ndarray) -> np.ndarray:
@@ -27,7 +27,7 @@ def segment(rgb: np.ndarray, count: int) -> np.ndarray:
     Parameters
     ----------
     rgb : uint8 (H, W, 3).
-    count : superpixels wanted; what comes out differs by about a tenth.
+    count : wanted number of superpixels; the result differs by about a tenth.
 
     Returns
     -------
@@ -37,7 +37,9 @@ def segment(rgb: np.ndarray, count: int) -> np.ndarray:
 
     lab = to_lab(rgb).astype(np.float64)
     lab[..., 0] *= 100.0 / 255.0
-    spread = float(lab.max() - lab.min()) or 1.0  # slic scales values to [0, 1] first: undo it in the compactness
+    spread = (
+        float(lab.max() - lab.min()) or 1.0
+    )  # slic first scales values to [0, 1]; the compactness compensates for it
     regions = slic(
         lab,
         n_segments=max(1, round(ASKED_PER_GOT * count)),

@@ -1,8 +1,8 @@
 """Chains: linear sequences with pairwise transitions and a Viterbi oracle (OCR and CoNLL in LJ13 section 6, O16 5.1).
 
-Every token is a sparse row of attribute ids (and of values, where they are not all 1), which serves binary pixels and a
-million word features alike. The three biases are attributes too: every token carries the id of the constant, the first
-token of a block that of "first", the last that of "last" (`with_biases`). Hence, with p attributes and K labels,
+Every token is a sparse row of attribute ids (and of values, where they are not all 1), which suits binary pixels and a
+million word features alike. The three biases are attributes too: every token has the attribute "constant", the first token
+of a block also "first", and the last one also "last" (`with_biases`). Hence, with p attributes and K labels,
 
     w = (E[p, K] attribute by attribute, the last three rows being the biases;  T[K, K], T[a, b] for a before b)
 
@@ -36,9 +36,9 @@ class Chain(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     labels: int
-    """K. Labels >= K in `truth` occur in a test split only: never predicted, so always wrong."""
+    """K. Labels >= K occur in the `truth` of a test split only; they are never predicted, so they always count as errors."""
     longest: int
-    """Largest number of tokens of a block."""
+    """Largest number of tokens in a block."""
     row_ptr: np.ndarray
     """int64, (tokens + 1,): token t has the attributes ids[row_ptr[t]:row_ptr[t + 1]]"""
     ids: np.ndarray
@@ -129,8 +129,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:
     ----------
     arrays
         ``labels`` (tokens,) with ``labels_ptr`` (n + 1,): label ids, one block after the other. ``counts`` (tokens,)
-        and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values`` like ids, where
-        not all are 1; ``gram`` with ``gram_ptr``, else computed here; ``decode_only`` (any array): a split with
+        and ``ids`` (sum of counts,): attributes of each token, biases included. Optional: ``values``, shaped like ids,
+        if not all are 1; ``gram`` with ``gram_ptr``, otherwise computed here; ``decode_only`` (any array) allows
         labels >= K.
     meta
         ``classes`` (K) and ``attributes`` (p, including the three biases); optional ``lower`` and ``upper`` (d,).
@@ -138,8 +138,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:
     Raises
     ------
     ValueError
-        Naming the first block that is empty, has a label outside 0..K-1, an attribute outside 0..p-1, or a value that
-        is not finite; or arrays whose lengths do not agree.
+        If a block is empty, has a label outside 0..K-1, an attribute outside 0..p-1, or a value that is not finite (the
+        message names the first such block), or if the lengths of arrays do not agree.
     """
     K, p = int(meta["classes"]), int(meta["attributes"])
     labels, ptr = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"], dtype=np.int64)
@@ -187,7 +187,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:
 
 
 def _refuse(what: str, bad: np.ndarray, ptr: np.ndarray) -> None:
-    """ValueError naming the block (of the entries ptr[i]:ptr[i + 1]) of the first True in `bad`."""
+    """Raise ValueError if `bad` has a True, naming its block (block i has the entries ptr[i]:ptr[i + 1])."""
     if bad.any():
         block = int(np.searchsorted(ptr, int(np.argmax(bad)), side="right")) - 1
         raise ValueError(f"chain: block {block} has {what}")

@@ -1,4 +1,4 @@
-"""Arrays of chains that featurize makes: biases as attributes, Gram matrices of tokens. Layouts as in `chain`."""
+"""Arrays of chains that featurize computes: biases as attributes, Gram matrices of tokens. Layouts as in `chain`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ BIASES = ("bias", "bias:first", "bias:last")
 def with_biases(
     ids: np.ndarray, counts: np.ndarray, start: np.ndarray, attributes: int, values: np.ndarray | None = None
 ) -> dict[str, np.ndarray]:
-    """Rows of tokens with the ids of the biases appended.
+    """Append the ids of the biases to the rows of tokens.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def with_biases(
     attributes
         Number of attributes p, biases included.
     values
-        float32 like ids, or None where all are 1.
+        float32, shaped like ids, or None if all are 1.
 
     Returns
     -------
@@ -52,5 +52,5 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     weights = np.asarray(values, dtype=np.float64) if values.size else None
     rows = np.bincount(cell, weights=weights, minlength=counts.size * known.size)
     rows = rows.reshape(counts.size, -1).astype(np.float64)
-    # not rows @ rows.T: BLAS would wake its threads for every one of thousands of small products
+    # not rows @ rows.T: BLAS would wake its threads for each of thousands of small products
     return {"gram": np.einsum("ta,sa->ts", rows, rows).astype(np.float32).reshape(-1)}

@@ -89,8 +89,8 @@ def _best_predecessors(theta, step, labels, before, here, best):
 def viterbi(theta, T, K, bonus, truth, first, y, best):
     """y <- argmax of theta plus `bonus` for every wrong label; returns how many are wrong. best (2 T K,) is workspace.
 
-    Only maxima are kept on the way forward: best[t] those of prefixes that end in each label, and best[T + t] the same
-    without token t. On the way back the label before is the first one that attains the maximum, to the bit.
+    The forward sweep keeps only maxima: best[t] over the prefixes that end in each label, and best[T + t] the same without
+    token t. The backward sweep picks as predecessor the first label that attains the maximum exactly.
     """
     step, reached = T * K, T * K
     for t in range(T):
@@ -143,7 +143,7 @@ def _nonzeros(x, start, size):
 
 @njit(**PLAIN)
 def gram_norm2(delta, T, K, gram, start):
-    """delta' (G (x) I_K) delta + ||delta_transitions||^2; rows with few non-zeros cost their non-zeros only."""
+    """delta' (G (x) I_K) delta + ||delta_transitions||^2; the cost of a sparse row is that of its non-zeros."""
     total = 0.0
     for t in range(T):
         row, o = start + t * T, t * K

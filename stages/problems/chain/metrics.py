@@ -1,4 +1,4 @@
-"""Task metrics of chains: errors by token and by sequence, chunk F1; and how label names are stored."""
+"""Task metrics of chains (errors by token and by sequence, chunk F1), and how label names are stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stages.problems.protocol import Problem
 
 
 def encode_names(names: list[str]) -> np.ndarray:
-    """Label names as uint8 (labels, width), UTF-8 padded with zeros: a form that any store keeps."""
+    """Label names as uint8 (labels, width), UTF-8 padded with zeros, which any store can keep."""
     raw = np.array([name.encode() for name in names], dtype=bytes)
     return raw.view(np.uint8).reshape(len(names), -1)
 
@@ -26,7 +26,7 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
     and F1.
 
     On OCR the first two are the errors by letter and by word. Names come from ``arrays["label_names"]``
-    (`encode_names`), those of labels that occur in a test split only included.
+    (`encode_names`), including those of labels that occur in a test split only.
     """
     wrong = np.asarray(predictions) != problem.truth
     by_sequence = np.add.reduceat(wrong, problem.label_ptr[:-1]) if problem.n else wrong
@@ -40,8 +40,8 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
 def chunk_scores(names: list[str], ptr: np.ndarray, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:
     """Precision, recall and F1 of whole chunks as conlleval counts them (seqeval's default mode).
 
-    seqeval reads only the sequences that have an error: it takes seconds for a training split, more than solving a
-    lambda does. Of the others it is enough to know how many chunks begin in them.
+    seqeval reads only the sequences with an error: a whole training split would take it seconds, more than solving a
+    lambda does. For the other sequences it is enough to count the chunks.
     """
     from seqeval.metrics.sequence_labeling import get_entities
 
@@ -61,7 +61,7 @@ def chunk_scores(names: list[str], ptr: np.ndarray, truth: np.ndarray, predictio
 
 def _begins(names: list[str], ptr: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Whether a chunk begins at each token: at a B-, and at an I- after anything but a label of its type."""
-    types = [name[2:] for name in names]  # of "O" it is empty
+    types = [name[2:] for name in names]  # empty for "O"
     number = np.array([types.index(kind) for kind in types])[labels]
     before = np.concatenate([number[:1], number[:-1]])
     changed = number != before

@@ -13,7 +13,7 @@ from stages.problems.simd import GROUP
 
 @njit(**PLAIN)
 def _differing(y, z, T, places):
-    """places[:count] <- the tokens where two labellings differ; count. Without a branch, which nothing could predict."""
+    """places[:count] <- the tokens where two labellings differ; returns count. Branch-free: a branch would mispredict."""
     count = 0
     for t in range(T):
         places[count] = t
@@ -23,7 +23,7 @@ def _differing(y, z, T, places):
 
 @njit(**PLAIN)
 def pair_gram_norm2(y, z, T, K, gram, start, work):
-    """||B (m(y) - m(z))||^2; only places where the labellings differ count. work (T + K * K,) is workspace."""
+    """||B (m(y) - m(z))||^2, summed over the tokens where the labellings differ. work (T + K * K,) is workspace."""
     total, many = 0.0, _differing(y, z, T, work)
     for j in range(many):
         here = U(work[U(j)])
@@ -85,10 +85,10 @@ def follow_pair(y, z, T, labels, gram, start, c, theta, work):
 
 @njit(**PLAIN)
 def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots, theta, found):
-    """found[k] <- the score of labels[slots[k]], up to a constant that all share; theta (T K,) is workspace.
+    """found[k] <- the score of labels[slots[k]], up to a common constant; theta (T K,) is workspace.
 
-    A token that has one label in all of them counts as 0. Where they differ all labels are scored if there are few, eight
-    side by side, else those that occur.
+    A token with the same label in all labellings counts as 0. For other tokens, few labels are all scored, eight at a
+    time; of many labels only those that occur.
     """
     o, one = U(transitions), U(slots[0])
     for t in range(T):
@@ -113,7 +113,7 @@ def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots,
 
 @njit(**PLAIN)
 def _some_scores(ids, values, start, stop, labels_, labels, slots, t, w, theta):
-    """theta[t K + k] <- the score of token t for the labels k that it has in labels[slots]."""
+    """theta[t K + k] <- the score of token t for every label k that it has in labels[slots]."""
     K, o = U(labels_), U(t) * U(labels_)
     for slot in slots:
         theta[o + U(labels[U(slot), U(t)])] = np.nan  # wanted

@@ -10,9 +10,9 @@ from numba import njit
 
 from stages.problems.protocol import FAST, JIT, PLAIN, dot
 
-# Scores take one row at a time: they wait for memory, and one stream reads faster than several at once (40 us an image
-# against 50 to 70 us for 2 to 8 rows per inner loop). A push finds its rows in the cache, where four rows share the loads
-# and stores of w. Rows are slices of their own: indices with offsets compile to slower loops.
+# Scores take one row at a time: they are bound by memory, and one stream reads faster than several at once (40 us per image
+# against 50 to 70 us for 2 to 8 rows per inner loop). A push finds its rows in the cache, so four rows share the loads
+# and stores of w. Each row is sliced first, because indices with offsets compile to slower loops.
 
 
 @njit(**FAST)
@@ -30,8 +30,8 @@ def rows_dot(x, scale, first, w, out):
 
 @njit(**PLAIN)
 def rows_add(x, first, step, delta, w):
-    """w += step sum_k delta[k] x[first + k]: zero entries are skipped, four others share a pass over w."""
-    a = b = c = 0.0  # up to three rows waiting, the latest last
+    """w += step sum_k delta[k] x[first + k]; skips zero entries and takes the others four per pass over w."""
+    a = b = c = 0.0  # coefficients of up to three waiting rows, the latest last
     p = q = r = first
     waiting = 0
     for k in range(delta.size):
@@ -58,7 +58,7 @@ def rows_norm2(x, first, delta):
 
 @njit(**PLAIN)
 def gram_form(gram, delta):
-    """delta' G delta for a symmetric G stored flat: from below its diagonal, rows of zero entries skipped."""
+    """delta' G delta for a symmetric G stored flat; reads the lower triangle only and skips rows where delta is zero."""
     total, row = 0.0, 0
     for r in range(delta.size):
         v = delta[r]

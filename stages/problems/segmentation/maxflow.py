@@ -1,15 +1,15 @@
 """Minimum s-t cut with float64 capacities, for the small sparse graphs of binary segmentation.
 
 The max-oracle of a pairwise submodular binary model is one minimum cut. The method is push-relabel (Goldberg and
-Tarjan, 1988) in rounds, in the manner of Tarjan's wave algorithm (1984), its first phase only: a cut needs a maximum
-preflow and not a flow.
+Tarjan, 1988) in rounds like those of Tarjan's wave algorithm (1984), and only its first phase: a cut needs a maximum
+preflow, not a flow.
 
 1. Paths source -> p -> q -> sink are saturated in one sweep; in a segmentation graph that is most of the flow.
 2. A breadth-first search from the sink gives every node its exact residual distance; then one sweep over the nodes,
-   farthest first, pushes each node's excess along arcs that lead one step nearer. Again, until no excess can reach the
-   sink.
+   farthest first, pushes each node's excess along arcs that lead one step nearer. This repeats until no excess can reach
+   the sink.
 
-The nodes that can reach the sink at the end are the smallest sink side there is: ties go to the source side.
+The nodes that can reach the sink at the end form the smallest possible sink side: ties go to the source side.
 
 *Termination does not depend on the capacities*, so floats need no tolerance: a push either empties the node or sets the
 arc's residual to exactly 0, distances never fall, and a node left with excess after a sweep has lost all its shortest
@@ -26,7 +26,7 @@ from stages.problems.protocol import JIT, PLAIN
 
 
 def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The static part of many graphs at once: compressed rows of arcs, each undirected edge being two of them.
+    """The static part of many graphs at once: compressed rows of arcs, two for each undirected edge.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> 
     arc_ptr : int32 array, shape (node_ptr[-1] + n,)
         Graph i's row starts are ``arc_ptr[node_ptr[i] + i : node_ptr[i + 1] + i + 1]``, from 0 within the graph.
     head, reverse, edge : int32 array, shape (2 * edge_ptr[-1],)
-        Of the arcs of graph i, at ``2 * edge_ptr[i]``: the node it leads to, the arc that leads back, its edge.
+        For each arc of graph i, starting at ``2 * edge_ptr[i]``: the node it leads to, the reverse arc, its edge.
     """
     n, nodes, total = node_ptr.size - 1, int(node_ptr[-1]), int(edge_ptr[-1])
     graph = np.repeat(np.arange(n), np.diff(edge_ptr))
@@ -77,8 +77,8 @@ def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
     sink_side : uint8 array, shape (S,)
         The result.
     work : tuple
-        Of `workspace`. On entry ``work[0][:S]`` holds the terminal capacities: v > 0 is an arc of capacity v from the
-        source, v < 0 one of capacity -v to the sink; finite. Destroyed.
+        From `workspace`. On entry ``work[0][:S]`` holds the terminal capacities, which must be finite: v > 0 is an arc of
+        capacity v from the source, v < 0 one of capacity -v to the sink. The contents are destroyed.
     """
     nodes = sink_side.size
     excess, residual, distance = work[0], work[1], work[2]
@@ -110,10 +110,10 @@ def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
 
 @njit(**PLAIN)
 def _distances(arc_ptr, head, reverse, nodes, alive, work):
-    """Residual distances to the sink (0: none), by breadth-first search until all `alive` nodes with excess are found.
+    """Residual distances to the sink (0: unreached), by breadth-first search until all `alive` nodes with excess are found.
 
-    Returns the number of nodes in the queue, in order of distance, and how many of them have excess. If there are none,
-    the search has been exhaustive, and the distances tell the sides of the cut.
+    Returns the number of nodes in the queue, which is in order of distance, and how many of them have excess. If none has,
+    the search was exhaustive, and the distances give the sides of the cut.
     """
     excess, residual, distance, queue = work[0], work[1], work[2], work[3]
     last, found = 0, 0
@@ -145,7 +145,7 @@ def _distances(arc_ptr, head, reverse, nodes, alive, work):
 def _wave(arc_ptr, head, reverse, reached, work):
     """Push every excess along shortest arcs, farthest nodes first; returns how many nodes of the queue keep some.
 
-    Nodes with excess that the search did not reach never will be (what can reach the sink only shrinks): not counted.
+    Nodes with excess that the search did not reach are not counted: the set of nodes that can reach the sink only shrinks.
     """
     excess, residual, distance, queue = work[0], work[1], work[2], work[3]
     left = 0
@@ -153,7 +153,7 @@ def _wave(arc_ptr, head, reverse, reached, work):
         p = queue[k]
         x = excess[p]
         if x > 0.0:
-            nearer = distance[p] - 1  # 0 where p was the sink's neighbour and its arc there is full now: it waits
+            nearer = distance[p] - 1  # 0 if p is next to the sink but its arc there is now full: p waits
             for a in range(arc_ptr[p], arc_ptr[p + 1] if nearer > 0 else arc_ptr[p]):
                 q = head[a]
                 room = residual[a]

@@ -5,12 +5,12 @@ Block i is an image of S superpixels and E edges between neighbours, labels y in
     sum_p <w_U, x_p> ([y_p = 1] - [y_p = 0])  -  sum_pq <w_P, x_pq> [y_p != y_q],      w_P >= 0,
 
 so in local coordinates m_i(y) = (2 y_p - 1 on superpixels, -[y_p != y_q] on edges) in R^{S+E}, B_i = blockdiag(X', P')
-with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area, both
-classes counting one half; where one class is absent, the other alone counts. It is a sum over superpixels, so the
-loss-augmented argmax is one cut, too. Ties go to the background.
+with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area, where each
+class counts one half, or all of it if the other is absent. It is a sum over superpixels, so the loss-augmented argmax is
+also one cut. Ties go to the background.
 
 Unary rows are the stored ones times `unary_scale`: float32, or uint8 codes, which the kernels read directly (the dtype
-specialises the compiled code), so that a memory map is never expanded. Everything else refers to the scaled rows.
+specialises the compiled code), so that a memory map is never expanded. Everything else is about the scaled rows.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from stages.problems.segmentation.kernels import gram_form, labelling_value, row
 from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
 
 NEGATIVE = 1e-9
-"""An edge score below -NEGATIVE times the largest is an error; between that and 0 it counts as 0."""
+"""An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
 
 
 @njit(**PLAIN)
 def _terminals(theta, truth, cost, augmented, size, excess):
-    """Terminal capacities: minus the gain of labelling p foreground. ValueError for scores that make no cut problem."""
+    """Terminal capacities: minus the gain of labelling p foreground. ValueError if the scores do not make a cut problem."""
     finite, largest, least = True, 0.0, 0.0
     for p in range(size):
         gain = 2.0 * theta[p]
@@ -46,7 +46,9 @@ def _terminals(theta, truth, cost, augmented, size, excess):
     if not finite:
         raise ValueError("segmentation: a score is not finite; look for nan or infinity in the weights")
     if least < -NEGATIVE * largest:
-        raise ValueError("segmentation: an edge score is negative: no cut; clip the pairwise weights to >= 0")
+        raise ValueError(
+            "segmentation: an edge score is negative, so this is not a cut; clip the pairwise weights to >= 0"
+        )
 
 
 class Segmentation(NamedTuple):
@@ -62,7 +64,7 @@ class Segmentation(NamedTuple):
     unary: np.ndarray
     """float32 or uint8, (label_ptr[-1], D_U)"""
     unary_scale: float
-    """what `unary` is multiplied by; 1 for plain float32"""
+    """the factor of `unary`; 1 for plain float32"""
     pairwise: np.ndarray
     """float32, (edge_ptr[-1], D_P), >= 0"""
     edge_ptr: np.ndarray
@@ -74,7 +76,7 @@ class Segmentation(NamedTuple):
     gram: np.ndarray
     """float32, (gram_ptr[-1],): X X' of every image, flat; X is scaled"""
     loss_if_wrong: np.ndarray
-    """float64, (label_ptr[-1],): what a wrong label costs there"""
+    """float64, (label_ptr[-1],): the loss of a wrong label at each superpixel"""
     arc_ptr: np.ndarray
     """int32, (label_ptr[-1] + n,); this and the next three are `maxflow.adjacency`"""
     head: np.ndarray
@@ -161,17 +163,17 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
     ----------
     arrays : Mapping
         Per image: ``unary`` (S, D_U) float32 or uint8 and ``pairwise`` (E, D_P) float32, ``edges`` (E, 2) int with
-        ends a < b < S, ``labels`` (S,) in {0, 1}, ``area`` (S,) in pixels, ``gram`` (S * S,) float32 as `derived`
-        makes it. Features of these dtypes are not copied, so they may be memory-mapped. Shared by all: ``unary_scale``
+        ends a < b < S, ``labels`` (S,) in {0, 1}, ``area`` (S,) in pixels, ``gram`` (S * S,) float32 from `derived`.
+        Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
         (1,), which uint8 needs.
     meta : Mapping
-        ``checked`` true says that every block has passed `check_features` (featurize runs it through `derived`), so that
-        opening tens of gigabytes need not read them.
+        ``checked`` is true if every block has passed `check_features` (featurize runs it through `derived`); then opening
+        tens of gigabytes does not read them.
 
     Raises
     ------
     ValueError
-        Naming the block and the field.
+        If a field is invalid; the message names it and the block.
     """
     names = ("unary", "pairwise", "edges", "labels", "area", "gram")
     ptr = {name: np.asarray(arrays[f"{name}_ptr"], np.int64) for name in names}
@@ -237,7 +239,7 @@ def _refuse(bad: np.ndarray, describe: Any) -> None:
 
 
 def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
-    """What a wrong label costs: the superpixel's share of its class's area, times one half where both classes occur."""
+    """The loss of a wrong label: the superpixel's share of its class's area, times one half if both classes occur."""
     image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
     group = 2 * image + labels
     total = np.bincount(group, area, minlength=2 * (label_ptr.size - 1))
@@ -252,7 +254,7 @@ def scale_of(arrays: Mapping[str, np.ndarray]) -> float:
     if scale.size != 1 or not 0.0 < scale[0] < np.inf:
         raise ValueError(
             f"segmentation: unary is {arrays['unary'].dtype} and unary_scale has the entries {scale[:3].tolist()} "
-            f"({scale.size} in all); expected one positive number, what stored values are multiplied by"
+            f"({scale.size} in all); expected one positive number, the factor of the stored values"
         )
     return float(scale[0])
 
@@ -274,7 +276,7 @@ def check_features(unary: np.ndarray, pairwise: np.ndarray, where: str) -> None:
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """``gram`` (S * S,) float32: X X' of one image, scaled, summed in float64. Checks the block's features first.
 
-    A block of uint8 ``unary`` comes with the shared ``unary_scale``.
+    A block of uint8 ``unary`` must include the shared ``unary_scale``.
     """
     check_features(block["unary"], block["pairwise"], "segmentation")
     x = scale_of(block) * np.asarray(block["unary"], np.float64)
@@ -282,7 +284,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def metrics(problem: Segmentation, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
-    """Pixel accuracy and foreground intersection over union, from ``area`` and ``foreground`` (pixels of a superpixel).
+    """Pixel accuracy and foreground intersection over union, from each superpixel's ``area`` and ``foreground`` in pixels.
 
     ``foreground_iou`` is the mean over images (1 where neither truth nor prediction has foreground);
     ``foreground_iou_pooled`` is over the pixels of all images together.

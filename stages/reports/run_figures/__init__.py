@@ -1,4 +1,4 @@
-"""Figures of one run: a file each, found by discovery. A file in this package is drawn as `figures/<its name>.png`."""
+"""Figures of one run, one file each, found by discovery. A file of this package draws `figures/<its name>.png`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from stages.reports.stored import StoredRun
 from storage.backend import Location
 from storage.features import Features
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 class RunFigure(Protocol):
-    """What a file of this package holds."""
+    """What a file of this package defines."""
 
     SIZE: tuple[float, float]
     """Width and height in inches."""

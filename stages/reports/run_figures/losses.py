@@ -1,4 +1,4 @@
-"""The losses: mean task loss on training and test blocks, the lambda with the least test loss marked."""
+"""The losses: mean task loss on training and test blocks, with the lambda of least test loss marked."""
 
 from __future__ import annotations
 

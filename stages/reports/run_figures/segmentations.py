@@ -1,4 +1,4 @@
-"""The segmentations: test images, the superpixels predicted as foreground, and the masks, one column an image."""
+"""The segmentations: test images, the superpixels predicted as foreground, and the masks, one column per image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 6
 
 
 def applies(run: StoredRun) -> bool:
-    """True where the features keep pictures and the run has predictions."""
+    """True if the features contain pictures and the run has predictions."""
     pictures = run.test_blocks
     return bool(run.predictions) and "hw" in pictures and pictures["hw"].size > 0
 

@@ -1,6 +1,6 @@
-"""Figures over all runs of a sweep: a file each, found by discovery; `sweep.figure` names the file.
+"""Figures over all runs of a sweep, one file each, found by discovery; `sweep.figure` names the file.
 
-Importing this package loads neither numpy nor matplotlib, so that a configuration is checked at once.
+Importing this package loads neither numpy nor matplotlib, so that checking a configuration is fast.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from storage.backend import Location
 if TYPE_CHECKING:
     from stages.reports.curves import Runs
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 class SweepFigure(Protocol):
-    """What a file of this package holds."""
+    """What a file of this package defines."""
 
     def make(self, runs: Runs, folder: Location) -> dict[str, Any]:
-        """Draw the runs into ``folder/figures`` and say what they cost, see `compare`."""
+        """Draw the runs into ``folder/figures`` and return what they cost, see `compare`."""
 
 
 def names() -> list[str]:
-    """What `sweep.figure` can be."""
+    """The possible values of `sweep.figure`."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
@@ -43,8 +43,8 @@ def compare(name: str, runs: Runs, folder: Location) -> dict[str, Any]:
     Returns
     -------
     dict
-        figures: names of the files; table: JSON-able rows, one a variant and lambda; text: the table as lines. More goes
-        into summary.json as it is.
+        figures: names of the files; table: JSON-able rows, one per variant and lambda; text: the table as lines. Other
+        entries go into summary.json unchanged.
     """
     part: Any = import_module(f"{__name__}.{name}")
     kind: SweepFigure = part

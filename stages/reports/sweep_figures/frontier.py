@@ -22,7 +22,7 @@ from storage.files import aside, publish
 
 
 def make(runs: Runs, folder: Location) -> dict[str, Any]:
-    """Beside figures, table and text: paths, a row a path."""
+    """Returns, besides figures, table and text: paths, one row per path."""
     solves, paths = read_prices(runs)
     table, of_paths = price_table(solves), [path_row(path) for path in paths]
     text = [*solve_lines(table), *path_lines(of_paths)]
@@ -40,9 +40,9 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
 
 
 def _paint_prices(table: Sequence[Row], target: Location) -> None:
-    """A column a lambda; against exact passes above, against seconds below.
+    """One column per lambda; over exact passes above, over seconds below.
 
-    Lines are medians, bands reach from the least to the most over seeds; an open triangle is where a limit came first.
+    Lines are medians, bands span the range over seeds; an open triangle marks a limit that was reached first.
     """
     lams = list(dict.fromkeys(row["lambda"] for row in table))
     names = list(dict.fromkeys(row["variant"] for row in table))
@@ -75,7 +75,7 @@ def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Ma
 
 
 def _paint_certified(paths: Sequence[PathRun], target: Location) -> None:
-    """A panel a path; exact gaps at sampled lambdas as dots."""
+    """One panel per path, with exact gaps at sampled lambdas as dots."""
     first = 1.2 * max(max(float(path.attrs["lam_top"]), float(path.arrays["lambda"][0])) for path in paths)
     last = 0.1 * min(float(path.arrays["lambda"][-1]) for path in paths)
     with figure_in(target, (8.6, 2.1 * len(paths) + 0.7)) as figure:

@@ -1,4 +1,4 @@
-"""Methods side by side (O16 Fig. 3, 5). `gaps.png`: a column a lambda; the gap over effective passes, and over seconds."""
+"""Methods compared (O16 Fig. 3, 5). `gaps.png`: one column per lambda; the gap over effective passes and over seconds."""
 
 from __future__ import annotations
 

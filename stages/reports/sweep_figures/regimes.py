@@ -1,6 +1,6 @@
-"""Cache regimes (O16 Fig. 2). `regimes.png`: the gap over F and nu at equal passes and at equal seconds; a row a lambda.
+"""Cache regimes (O16 Fig. 2). `regimes.png`: the gap over F and nu at equal passes and at equal seconds; one row per lambda.
 
-Variants named `F=<number> nu=<number>` fill the grid; any other is a reference, given in the title.
+Variants named `F=<number> nu=<number>` fill the grid; any other variant is a reference, given in the title.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Staleness of block gaps (O16 Fig. 1). `staleness.png`: a row a lambda; the gap over passes, and stale gap / true gap."""
+"""Staleness of block gaps (O16 Fig. 1). `staleness.png`: one row per lambda; the gap over passes, and stale / true gap."""
 
 from __future__ import annotations
 

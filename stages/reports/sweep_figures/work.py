@@ -1,4 +1,4 @@
-"""Work of paths and grids. `work.png`: effective passes and seconds spent down to each lambda, a line a run."""
+"""Work of paths and grids. `work.png`: effective passes and seconds spent down to each lambda, one line per run."""
 
 from __future__ import annotations
 

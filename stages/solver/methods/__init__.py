@@ -1,7 +1,7 @@
 """The optimisers, one file each; `solver.method` names the file.
 
-A file defines `METHOD`, a class that keeps to `stages.solver.method.Method`, and `Options`, a dataclass of the keys of the
-group `solver` that it understands (derived from `stages.solver.options.MethodOptions`).
+A file defines `METHOD`, a class that implements `stages.solver.method.Method`, and `Options`, a dataclass of the keys of
+the group `solver` that it understands (derived from `stages.solver.options.MethodOptions`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stages.solver.options import OPTIONS, MethodOptions, check_one_of
 if TYPE_CHECKING:
     from stages.solver.method import Method
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 
 def methods() -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def methods() -> tuple[str, ...]:
 
 
 def method(name: str) -> type[Method]:
-    """The class of a method; ValueError lists those there are."""
+    """The class of a method; ValueError lists the known methods."""
     check_one_of("solver.method", name, methods())
     found: type[Method] = import_module(f"{__name__}.{name}").METHOD
     return found
@@ -38,5 +38,5 @@ def options_type(name: str) -> type[MethodOptions]:
 
 
 def method_options(method: str = "bcfw", **choices: Any) -> Any:
-    """Options of a method, by their names."""
+    """Options of a method, from keyword arguments."""
     return options_type(method)(method=method, **choices)

@@ -1,4 +1,4 @@
-"""An accelerated proximal-point method over cached passes, to need few exact ones.
+"""An accelerated proximal-point method over cached passes, which needs few exact passes.
 
 Catalyst (Lin, Mairal, Harchaoui, NIPS 2015) around the compiled loop: minimise P(w) + (kappa/2) ||w - y||^2 loosely,
 recentre y with momentum, repeat. In local coordinates the proximal term costs one scalar. With
@@ -12,13 +12,13 @@ minimiser is w_v = clip(v), and sum_i g_i(w) = R(w) - ell + lambda <w, v>. Hence
 
     P(w) - D(alpha) = sum_i g_i(w) + (lambda/2) (||w - v||^2 - ||w_v - v||^2),
 
-and the second term is >= 0 because w_v is the point of the box next to v; without a box it is (lambda/2) ||w - v||^2 =
+and the second term is >= 0 because w_v is the point of the box nearest to v; without a box it is (lambda/2) ||w - v||^2 =
 (kappa^2 / 2 lambda) ||w - y||^2.
 
-It certifies the w that is stored with alpha, wherever it comes from: here the mean of the points on the way, weighted
-towards the latest (`note`). Steps make w swing about the optimum, where P is not smooth, and the mean's gap is smaller
-than the last point's: 2 to 5 times on OCR, up to 23 on CoNLL, 1.1 on Weizmann. A path's certificates need w(alpha) itself:
-there the finish first moves to w = v, where the bracket is 0.
+It certifies any w stored with alpha; here that is the mean of the iterates, weighted towards the latest (`note`). Steps
+make w swing about the optimum, where P is not smooth, and the mean's gap is smaller than the last iterate's: 2 to 5 times
+on OCR, up to 23 on CoNLL, 1.1 on Weizmann. A path's certificates need w(alpha) itself, so there the final phase first moves
+to w = v, where the bracket is 0.
 
 *Recentring* keeps alpha, hence v: y' = w + b (w - w_prev), u' = (kappa y' + lambda v) / (lambda + kappa), w' = clip(u').
 """
@@ -38,20 +38,21 @@ from stages.solver.state import derive
 from stages.solver.step import clip_into
 
 PER_RATE = 4.0
-"""The share of the estimate that cached passes leave is at most this often sqrt(lambda / (lambda + kappa)), the rate of the
-outer iterations: a proximal problem solved more loosely takes from them what momentum gives (Catalyst's criterion)."""
+"""Cached passes may leave at most this multiple of sqrt(lambda / (lambda + kappa)), the rate of the outer iterations, as a
+share of the estimate: solving the proximal problem more loosely would undo the gain of momentum (Catalyst's criterion)."""
 
 MEAN_POWER = 7.0
-"""The mean weighs the k-th point about as k ** MEAN_POWER (polynomial-decay averaging: Shamir, Zhang, ICML 2013). Of 2, 4,
-7, 11, and of fixed windows of 4 to 20 points, it was the best or near it everywhere: OCR, CoNLL, Weizmann, seven lambdas."""
+"""The weight of the k-th point in the mean is about k ** MEAN_POWER (polynomial-decay averaging: Shamir, Zhang, ICML 2013).
+Among 2, 4, 7, 11 and fixed windows of 4 to 20 points, it was best or nearly so on OCR, CoNLL and Weizmann at all seven
+lambdas."""
 
 NEAR = 30.0
 """The mean's gap over cached labellings (0.04 to 0.6 of the estimate) is computed once the estimate is below this multiple
 of the tolerance."""
 
 SURE = 0.95
-"""Share of the tolerance that this gap, which takes no oracle, must be below before an exact pass is made for the mean. The
-exact gap was 1.00 to 1.16 times as large below 1e-2. A pass that comes too early is not lost: its labellings stay."""
+"""An exact pass for the mean is made once this oracle-free gap is below this share of the tolerance. Below 1e-2 the exact
+gap was 1.00 to 1.16 times as large. A pass that comes too early is not wasted: its labellings stay in the cache."""
 
 Options = CachedPassOptions
 
@@ -61,11 +62,11 @@ class ProximalCounts(CachedPassCounts):
     """Scalars of the proximal problems."""
 
     kappa: float = 0.0
-    """Weight of the proximal term; 0 in the first exact pass and in the finish."""
+    """Weight of the proximal term; 0 in the first exact pass and in the final phase."""
     curvature: float = 0.0
-    """Lambda: mean ||B_i delta||^2 over mean slope of the first exact pass's moves, the data's own scale of lambda."""
+    """Lambda: mean ||B_i delta||^2 over mean slope of the first exact pass's moves, the natural scale of lambda."""
     points: int = 0
-    """Points in the mean."""
+    """Number of points in the mean."""
 
 
 @dataclass
@@ -91,12 +92,12 @@ class Accelerated(CachedPasses):
 
     @property
     def rewrites_w(self) -> bool:
-        """Whether the mean is what is certified."""
+        """Whether the mean is certified."""
         return self.own_primal
 
     @property
     def own_point(self) -> bool:
-        """Whether w may be any point to the end: certificates are then those of (w, alpha)."""
+        """Whether w may differ from w(alpha) to the end; certificates are then those of (w, alpha)."""
         return self.own_primal
 
     @property
@@ -106,11 +107,11 @@ class Accelerated(CachedPasses):
 
     @property
     def point(self) -> np.ndarray:
-        """(d,): the mean of the points so far; the present w before there are any."""
+        """(d,): the mean of the points so far; the current w before the first."""
         return self.mean if self.at.points else self.state.w
 
     def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
-        """(v, clip(v)) of the present alpha."""
+        """(v, clip(v)) of the current alpha."""
         at, S, P = self.at, self.state, self.problem
         if at.kappa == 0.0:
             return super().dual_point()
@@ -125,7 +126,7 @@ class Accelerated(CachedPasses):
 
     # -- the mean -----------------------------------------------------------------------------------------------------
     def note(self) -> None:
-        """The present w into the mean."""
+        """Add the current w to the mean."""
         self.at.points += 1
         if self.at.points == 1:
             self.mean = self.state.w.copy()
@@ -134,7 +135,7 @@ class Accelerated(CachedPasses):
             self.mean = self.mean + share * (self.state.w - self.mean)
 
     def cached_gap(self, w: np.ndarray) -> float:
-        """The gap of (w, alpha) as far as cached labellings know: at most the exact one."""
+        """The gap of (w, alpha) over cached labellings, a lower bound on the exact gap."""
         gap = np.empty(self.problem.n)
         cached_driver(self.problem)(self.problem, self.state.pool, w, gap)
         return float(np.sum(gap)) + self.dual_and_excess(w)[1]
@@ -149,7 +150,7 @@ class Accelerated(CachedPasses):
 
     # -- proximal problems --------------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda with a proximal problem at its w."""
+        """Begin another lambda, with a proximal problem at the w it starts from."""
         super().start_lambda(lam, breakpoint, exact_due=exact_due)
         self.at.kappa, self.centre = 0.0, np.empty(0)
         self.at.points, self.mean = 0, np.empty(0)
@@ -157,7 +158,7 @@ class Accelerated(CachedPasses):
         self.begin_proximal()
 
     def begin_proximal(self) -> None:
-        """Begin a proximal problem at the present w, once the curvature is known; u and w stay.
+        """Begin a proximal problem at the current w, once the curvature is known; u and w stay.
 
         kappa = c sqrt(lambda Lambda), Lambda the mean curvature ||B_i delta||^2 of a move over its mean slope. Lambda has
         the unit of lambda (features squared over loss), so kappa / lambda does not change when features or losses are
@@ -171,13 +172,13 @@ class Accelerated(CachedPasses):
             self.state.u[:] = (at.kappa * self.centre + at.lam * v) / (at.lam + at.kappa)
 
     def settle(self) -> None:
-        """An exact pass at a fixed point is due: at w = v where the certificate needs w(alpha), else at the mean."""
+        """Prepare an exact pass at a fixed point: at w = v if the certificate needs w(alpha), otherwise at the mean."""
         self.at.exact_due = True
         if not self.own_point:
             self.at.kappa, self.centre = 0.0, np.empty(0)
 
     def leave(self) -> None:
-        """Leave the proximal problem at the end of a lambda; what was certified stays in `weights`."""
+        """Leave the proximal problem at the end of a lambda; the certified point stays in `weights`."""
         if self.at.kappa > 0.0:
             self.at.kappa, self.centre = 0.0, np.empty(0)
             self.derive()
@@ -206,11 +207,11 @@ class Accelerated(CachedPasses):
                 self.settle()
 
     def outer_rate(self) -> float:
-        """sqrt(lambda / (lambda + kappa)): what an accelerated outer iteration takes off the gap, as a share of it."""
+        """sqrt(lambda / (lambda + kappa)): the share of the gap that an accelerated outer iteration removes."""
         return math.sqrt(self.at.lam / (self.at.lam + self.at.kappa))
 
     def inner_share(self) -> float:
-        """The share of the exact pass's estimate below which cached passes end."""
+        """Cached passes end below this share of the exact pass's estimate."""
         return min(self.options.acceleration.inner_target, PER_RATE * self.outer_rate())
 
     def cached_passes(self, estimate: float) -> None:

@@ -2,7 +2,7 @@
 
 From one rebase point to the next: if an exact pass is due, make it and perhaps stop; then take steps
 until the stale gap sum falls below 0.8 of the tolerance, `refresh_every` effective passes are over, or `rebase_steps` steps
-were made. A clock decides only which rebase points are written; everything else depends on counts.
+have been made. The clock decides only which rebase points are committed; everything else depends on counts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stages.solver.oracles import corners_at
 from stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
 
 EARLY = 0.8
-"""Share of the tolerance at which the stale gap sum calls for an exact pass (O16, the authors' code)."""
+"""Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""
 
 CACHED_SHARE = 10
 """An exact pass is also due after this many times `refresh_every` n steps, however few of them called the oracle."""
@@ -33,7 +33,7 @@ Options = BcfwOptions
 
 
 class Bcfw(BlockMethod):
-    """One block after another as the sampler says, exact passes in between."""
+    """Steps on one block after another, as the sampler draws them, with exact passes in between."""
 
     specs = (
         *SPECS,
@@ -49,7 +49,7 @@ class Bcfw(BlockMethod):
 
     @property
     def rewrites_w(self) -> bool:
-        """Averages are certified where they are better."""
+        """True with averaging: the average is certified if its gap is smaller."""
         return self.averages(self.options)
 
     @property
@@ -59,7 +59,7 @@ class Bcfw(BlockMethod):
 
     @property
     def degree(self) -> float:
-        """`solver.degree`, where gaps are what blocks are drawn by."""
+        """`solver.degree` if blocks are drawn by their gaps, otherwise 1."""
         return self.options.degree if self.sampler in (GAP, MAX_GAP) else 1.0
 
     def advance(
@@ -79,11 +79,11 @@ class Bcfw(BlockMethod):
                 self.batch_step(found)
         self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
         if relative and not self.options.refresh_every and not bound > 0.0:
-            at.exact_due = True  # a relative tolerance needs a dual value, and only an exact pass gives one
+            at.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
         return None
 
     def due_pass(self, bound: float, exact: bool) -> tuple[Certificate, ExactGaps | None]:
-        """An exact pass; where stale gaps may decide (`exact` is False) and are small enough, they instead."""
+        """An exact pass; with `exact` False, stale gaps that are small enough replace it."""
         stale = float(np.sum(np.maximum(self.state.gap, 0.0)))
         if exact or not stale <= bound:
             return self.exact_pass()
@@ -91,10 +91,10 @@ class Bcfw(BlockMethod):
         return self.certificate(stale), None
 
     def take_steps(self, threshold: float) -> None:
-        """Steps until the next rebase point; sets `exact_due` when the stale sum or the count calls for it."""
+        """Take steps until the next rebase point; sets `exact_due` when the stale gap sum or the count asks for it."""
         at, options, n = self.at, self.options, self.problem.n
         counters = self.state.counters
-        summed = self.sampler != MAX_GAP and self.degree == 1.0  # then the tree's root is the stale gap sum
+        summed = self.sampler != MAX_GAP and self.degree == 1.0  # if so, the tree's root is the stale gap sum
         steps = options.rebase_steps or 10 * n
         order = np.empty(0, np.int64)
         if self.sampler == PERMUTATION:
@@ -113,7 +113,7 @@ class Bcfw(BlockMethod):
             at.exact_due = True
 
     def run_batches(self, flags: Flags, order: np.ndarray, steps: int) -> int:
-        """`run` by mini-batches: as many steps, and why it returned."""
+        """`run` in mini-batches, with the same number of steps; returns why it ended."""
         P = self.problem
         most = min(self.options.batch_size, P.n)
         while steps > 0:
@@ -142,14 +142,14 @@ class Bcfw(BlockMethod):
             answers_driver(P)(P, S, flags, Answers(none, np.empty(0), labels))
 
     def batch_step(self, found: ExactGaps) -> None:
-        """One batch Frank-Wolfe step towards the corners of an exact pass at the present point (LJ13 Alg. 2)."""
+        """One batch Frank-Wolfe step towards the corners of an exact pass at the current point (LJ13 Alg. 2)."""
         P = self.problem
         self.make_room(P.n)
         corners = found.corner, found.loss, found.gap
         batch_driver(P)(P, self.state, self.scale, *corners, np.zeros(P.d), self.capacity)
 
     def better_certificate(self, point: Certificate) -> Certificate:
-        """The certificate of the averaged iterate as the primal point, where it is the better one (LJ13 3.4)."""
+        """The certificate with the averaged iterate as primal point, if it is better (LJ13 3.4)."""
         P, S = self.problem, self.state
         steps = int(S.counters[AVERAGED])
         if not self.averages(self.options) or steps == 0:
@@ -167,7 +167,7 @@ class Bcfw(BlockMethod):
         return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
 
     def after_exact_pass(self) -> None:
-        """Count from here to the next exact pass."""
+        """Restart the count to the next exact pass."""
         super().after_exact_pass()
         every = self.options.refresh_every
         self.at.next_refresh = int(self.state.counters[ORACLE_CALLS]) + every * self.problem.n if every else NEVER

@@ -1,7 +1,7 @@
-"""Exact passes that alternate with cached passes until their gap is half the exact one: S15 without its clock.
+"""Exact passes alternate with cached passes until the cached gap is about half the exact one: S15 without its clock.
 
 S15 Alg. 3 alternates an exact pass with approximate passes over the cached planes as long as these gain more per second.
-Here cached passes end when their gap is below `acceleration.inner_target` of the exact pass's, so that a run repeats.
+Here cached passes end when their gap is below `acceleration.inner_target` of the exact pass's gap, so that runs repeat.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Options = CachedPassOptions
 
 
 class MultiplaneHalf(CachedPasses):
-    """No proximal term, no momentum: w is always that of alpha."""
+    """No proximal term, no momentum: w is always w(alpha)."""
 
     def outer(self, tolerance: float, relative: bool) -> None:
         """One moving exact pass and the cached passes after it."""

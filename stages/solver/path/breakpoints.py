@@ -21,10 +21,10 @@ class Breakpoint:
 
     index: int
     point: Certificate
-    """nan in gap, ell and dual, of a method that does not certify"""
+    """gap, ell and dual are nan if the method does not certify"""
     status: Status
     lambda_low: float
-    """The certificate of the path holds from here up to the breakpoint before; lambda itself on a grid."""
+    """The path's certificate holds from here up to the previous breakpoint; on a grid this is lambda itself."""
     effective_passes: float
     oracle_calls: int
     seconds: float
@@ -61,9 +61,9 @@ class Breakpoint:
 
 
 def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low: float) -> Breakpoint:
-    """The present lambda of `solver` as a breakpoint."""
+    """The current lambda of `solver` as a breakpoint."""
     at, weights = solver.at, np.array(solver.primal())
-    # the first one's share includes the path's start and smaller first lambdas that were given up
+    # the first breakpoint is also charged for the path's start and for first lambdas that were too small
     calls_before, seconds_before = (at.calls_before, at.seconds_before) if at.breakpoint else (0, 0.0)
     calls = solver.oracle_calls - calls_before
     if point is None:
@@ -83,7 +83,7 @@ def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low
 
 
 def no_supports(problem: Problem) -> Supports:
-    """Of a method without a dual point."""
+    """The supports of a method without a dual point: none."""
     nothing = np.empty(0)
     offset = np.zeros(problem.n + 1, np.int64)
     return Supports(offset, nothing, nothing, np.empty(0, np.int64), np.empty(0, problem.truth.dtype), offset[:1])

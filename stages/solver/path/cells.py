@@ -1,4 +1,4 @@
-"""The guarantee of a path, its proof, and the cells by which the two-sided rule carries it out.
+"""The guarantee of a path, its proof, and the cells with which the two-sided rule achieves it.
 
 **Guarantee.** For every lambda >= lambda_last of a certified path,
 
@@ -8,14 +8,14 @@ where w(lambda) is the model that `storage.paths.open_path` gives, and lambda_la
 
 **Notation.** K is the cone that w lies in (a box whose bounds are 0 or infinite; R^d without one), clip the projection
 onto it, R(w) the mean hinge. A dual point alpha has a mean loss ell and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i), both
-linear in alpha and zero where all weight is on the truth; q = clip(psi). Then
+linear in alpha and zero if all weight is on the truth; q = clip(psi). Then
 
     P_lambda(w) = lambda/2 ||w||^2 + R(w),    D_lambda(alpha) = ell - ||q||^2 / (2 lambda),
 
 the latter because lambda/2 ||w||^2 - <w, psi> is least over K at clip(psi) / lambda. By weak duality, D_lambda(alpha)
-<= P*_lambda for all feasible alpha, it is enough that the path has at every lambda a w(lambda) in K and a feasible
-alpha(lambda) with P - D <= eps. Solved points a and b bring (R, ell), N = ||w||^2, c = ||q||^2, and together G = <w_a, w_b>,
-S = <q_a, q_b>; at a solved point q = lambda w. Above all others stands w = 0 with R_0, the mean of the largest losses, and
+<= P*_lambda for all feasible alpha, so it is enough to have at every lambda a w(lambda) in K and a feasible alpha(lambda)
+with P - D <= eps. Solved points a and b each have (R, ell), N = ||w||^2, c = ||q||^2, and together G = <w_a, w_b>,
+S = <q_a, q_b>; at a solved point q = lambda w. The topmost point is w = 0 with R_0, the mean of the largest losses, and
 with their labellings as its alpha: ell = R_0, N = G = 0, psi = psi~.
 
 **Primal.** For t_a, t_b >= 0 with t_a + t_b <= 1 the point w = t_a w_a + t_b w_b is in K. R is convex, a mean of maxima of
@@ -24,28 +24,29 @@ A = ||w||^2.
 
 **Dual.** For tau likewise, alpha = tau_a alpha_a + tau_b alpha_b + (1 - tau_a - tau_b) truth is feasible, its ell is
 ell_tau = tau_a ell_a + tau_b ell_b, its psi likewise, and ||clip(psi)||^2 <= B = ||tau_a q_a + tau_b q_b||^2: ||clip(x)|| is
-the distance of x from the polar cone of K; psi_a - q_a and psi_b - q_b are in it (Moreau), hence their combination, which
-is sqrt(B) away from psi. Without bounds it is an equality. So D_lambda(alpha) >= ell_tau - B / (2 lambda).
+the distance of x from the polar cone of K, which contains psi_a - q_a and psi_b - q_b (Moreau), hence also the same
+combination of them, which is sqrt(B) away from psi. Without bounds this is an equality. So
+D_lambda(alpha) >= ell_tau - B / (2 lambda).
 
 **Cells.** For fixed (t, tau) the gap at lambda is thus at most
 
     lambda A / 2 + (R_t - ell_tau) + B / (2 lambda),
 
-convex in lambda: where it is <= eps at both ends of a cell, it is so throughout. With the relative goal A and R_t take the
-factor 1 - eps, for P - D <= eps P is (1 - eps) P - D <= 0. `two_sided` covers the whole axis by such cells:
+convex in lambda: if it is <= eps at both ends of a cell, it is so throughout. For the relative goal A and R_t take the
+factor 1 - eps, since P - D <= eps P means (1 - eps) P - D <= 0. `two_sided` covers the whole axis with such cells:
 
 - Above, w = 0: its gap ||psi~||^2 / (2 lambda) falls with lambda, so the cell [lambda_top, inf) needs its lower end only.
-- Between neighbours (w = 0 is the first): (t, tau) optimal at a cell's geometric middle, halves where an end fails.
+- Between neighbours (w = 0 is the first): (t, tau) optimal at a cell's geometric middle; a cell is halved if an end fails.
 - Below the last, w = s w_b and alpha = tau alpha_b with the best tau, min(1, ell lambda / c). The dual bound is concave in
-  lambda (linear up to c / ell, ell - c / (2 lambda) from there), the primal one affine: again the two ends of (0, lambda_b]
+  lambda (linear up to c / ell, ell - c / (2 lambda) above), the primal bound affine: again the two ends of (0, lambda_b]
   decide, and at 0 the gap is R. So s = 1 and R <= eps suffice for the absolute goal. For the relative one R must be 0. Let
   h_i be block i's hinge at w_b, L_i > 0 the least loss of its wrong labellings and m = max_i h_i / L_i < 1. Every margin
   <w_b, psi_i(y)> is at least L_i(y) - h_i >= (1 - m) L_i(y), so at w_b / (1 - m) all margins reach their losses: with
-  s = 1 / (1 - m) R is 0. Where this never comes about, the path ends at `path.lambda_min` or at a floor, and says so.
+  s = 1 / (1 - m) R is 0. If this never happens, the path ends at `path.lambda_min` or at a floor, and says so.
 
-The other rules are special cases. *one_sided* has t = tau = 1 on its point alone, on [lambda_low, lambda_j]; above its
-first point t is the best at each lambda (`rules.gap_above`). *paper* has t = 1 and tau = lambda / lambda_j, with which the
-gap is affine in lambda, g at lambda_j and R at 0.
+The other rules are special cases. *one_sided* has t = tau = 1 on a single point, on [lambda_low, lambda_j]; above the
+first point t is the best at each lambda (`rules.one_sided.gap_above`). *paper* has t = 1 and tau = lambda / lambda_j, so
+the gap is affine in lambda, g at lambda_j and R at 0.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ from typing import NamedTuple
 from stages.solver.objective import Certificate
 
 MOST_HALVINGS = 30
-"""Of a cell: where its middle holds and an end does not."""
+"""How often a cell may be halved when its middle holds and an end does not."""
 
 GRID = 64
-"""Places between two solved lambdas among which the worst is looked for."""
+"""Number of lambdas between two solved ones among which the worst is searched."""
 
 
 class Point(NamedTuple):
-    """What a solved lambda brings to the certificates of its neighbourhood."""
+    """What a solved lambda contributes to the certificates around it."""
 
     lam: float
     """infinite for w = 0"""
@@ -89,27 +90,27 @@ def zero(hinge_at_zero: float, psi_norm2: float) -> Point:
 
 
 class Goal(NamedTuple):
-    """What has to hold at every lambda."""
+    """The bound on the gap that has to hold at every lambda."""
 
     eps: float
     relative: bool
 
     def excess(self, primal: float, dual: float) -> float:
-        """<= 0 where a primal and a dual value are near enough to each other; relative to eps (to the primal)."""
+        """<= 0 if a primal and a dual value are close enough; in units of eps (of the primal value if relative)."""
         if self.relative:
             return (1.0 - self.eps) - dual / primal if primal > 0.0 else 0.0
         return (primal - dual) / self.eps - 1.0
 
 
 Share = tuple[float, float]
-"""Of the point above and of the one below."""
+"""Shares of the point above and of the point below."""
 
 
 class Cell(NamedTuple):
     """An interval of lambda with the combination that certifies it."""
 
     interval: int
-    """k: between breakpoints k - 1 and k by falling lambda; before the first is w = 0, alone for -1"""
+    """k: between breakpoints k - 1 and k by falling lambda; w = 0 is before the first, and k = -1 means w = 0 alone"""
     low: float
     high: float
     primal: Share
@@ -131,7 +132,7 @@ def quadratic(share: Share, above: float, inner: float, below: float) -> float:
 def best_share(gain: Share, above: float, inner: float, below: float, scale: float) -> Share:
     """Maximiser of <gain, s> - scale/2 ||s_a x_a + s_b x_b||^2 over s_a, s_b >= 0, s_a + s_b <= 1.
 
-    The stationary point if it lies inside; else the best of those of the three edges, each clipped to its ends.
+    The stationary point if it lies inside; otherwise the best of the three edges' stationary points, clipped to their ends.
     """
     determinant = above * below - inner * inner
     if determinant > 1e-14 * above * below:
@@ -156,7 +157,7 @@ def _top(slope: float, curvature: float) -> float:
 
 
 class Pair(NamedTuple):
-    """Two solved points, and what is known between them."""
+    """Two solved points, and the bounds that hold between them."""
 
     above: Point
     below: Point
@@ -183,7 +184,7 @@ class Pair(NamedTuple):
         return t, best_share((a.ell, b.ell), a.dual_norm2, self.dual_inner, b.dual_norm2, 1.0 / lam)
 
     def excess(self, lam: float, goal: Goal, shares: tuple[Share, Share] | None = None) -> float:
-        """By how much the goal is missed at lambda (<= 0: it is not) with these shares, or with the best."""
+        """The amount by which the goal is missed at lambda (<= 0: it is met) with these shares, or with the best."""
         t, tau = self.best(lam) if shares is None else shares
         return goal.excess(self.primal(lam, t), self.dual(lam, tau))
 
@@ -204,7 +205,7 @@ class Pair(NamedTuple):
         return found
 
     def worst(self, goal: Goal, low: float, high: float) -> float:
-        """The lambda between at which the goal is missed by the largest margin (or met by the smallest)."""
+        """The lambda in [low, high] at which the goal is missed by the largest margin (or met by the smallest)."""
         ratio = low / high
         return max((high * ratio ** (k / GRID) for k in range(1, GRID)), key=lambda lam: self.excess(lam, goal))
 
@@ -214,7 +215,7 @@ def cell_to_zero(point: Point, goal: Goal, interval: int) -> list[Cell]:
     scale, hinge = 1.0, point.hinge
     if goal.relative and point.worst_hinge < 1.0:
         scale, hinge = 1.0 / (1.0 - point.worst_hinge), 0.0
-    flat = point.dual_norm2 == 0.0  # then the dual value is ell at every lambda
+    flat = point.dual_norm2 == 0.0  # if so, the dual value is ell at every lambda
     at_zero = goal.excess(hinge, point.ell if flat else 0.0)
     primal = 0.5 * point.lam * scale**2 * point.norm2 + hinge
     dual = point.ell - point.dual_norm2 / (2.0 * point.lam)

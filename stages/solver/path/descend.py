@@ -17,7 +17,7 @@ from stages.solver.path.rule import Following, Goal, PathStart, Solved
 
 @dataclass
 class Descending(ABC):
-    """A rule without state: each certificate rests on its own breakpoint, whose lower end is the next lambda."""
+    """A rule without state: each certificate rests on its own breakpoint, and its lower end is the next lambda."""
 
     kappa = 0.9
     floor = 1e-12
@@ -30,7 +30,7 @@ class Descending(ABC):
 
     @classmethod
     def check(cls, path: PathOptions) -> None:
-        """A relative eps needs the two-sided rule."""
+        """Refuse a relative eps, which needs the two-sided rule."""
         check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
 
     @classmethod
@@ -51,7 +51,7 @@ class Descending(ABC):
         return {}, {}
 
     def goal(self) -> Goal:
-        """A share kappa of eps."""
+        """The share kappa of eps."""
         return Goal(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
 
     @staticmethod
@@ -60,7 +60,7 @@ class Descending(ABC):
         """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
 
     def following(self, solved: Solved) -> Following:
-        """The lower end of what the last lambda certifies, until that is at or below the path's end."""
+        """The lower end of the interval that the last lambda certifies, unless the path's end has been reached."""
         path, point = self.path, solved.point
         assert point is not None
         if point.gap >= path.eps:
@@ -74,7 +74,7 @@ class Descending(ABC):
 
 
 def lowest(path: PathOptions, start: PathStart, floor: float) -> float:
-    """Where the path may end although its certificate does not reach down to zero; `floor` is a share of its top."""
+    """Where the path may end although its certificate does not reach zero; `floor` is a share of its largest lambda."""
     return max(path.lambda_min, floor * start.lam_top)
 
 
@@ -87,14 +87,14 @@ def check_gap(point: Certificate, eps: float) -> None:
 def stepwise_model(
     solved: Mapping[str, np.ndarray], above: list[tuple[int, float, tuple[float, float], float]]
 ) -> dict[str, np.ndarray]:
-    """Cells where each breakpoint's w holds from itself down to the next one, under those of `above`.
+    """Cells in which each breakpoint's w holds from its own lambda down to the next one, after the cells of `above`.
 
     `above`: (interval, low, (t_0, t_1), scale) of cells above the first breakpoint, from the largest lambda down.
     """
     lams, lows = solved["lambda"], solved["lambda_low"]
     rows = [*above]
     for b in range(lams.size):
-        # at a breakpoint its own w holds, so the cell of the one above ends just before it
+        # a breakpoint's own w holds at its lambda, so the cell of the breakpoint above ends just before it
         low = float(np.nextafter(lams[b + 1], math.inf)) if b + 1 < lams.size else float(lows[b])
         rows.append((b + 1, low, (1.0, 0.0), math.inf))
     edges = np.array([row[1] for row in rows])
@@ -117,7 +117,7 @@ def below_first(
     lam: np.ndarray,
     gap_below: Callable[[Mapping[str, np.ndarray], np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Bounds on the gap at `lam` from the breakpoint at or above each; nan above the first and below the path's end."""
+    """Bounds on the gap at each `lam` from the breakpoint at or above it; nan above the first and below the path's end."""
     names = ("lambda", "lambda_low", "gap", "hinge", "norm2")
     which = np.searchsorted(-arrays["lambda"], -lam, side="right") - 1
     at = {name: arrays[name][np.maximum(which, 0)] for name in names}

@@ -1,7 +1,7 @@
-"""What a path rule is: where a path starts, which lambda comes next, what is certified between.
+"""What a path rule is: where a path starts, which lambda comes next, what is certified between breakpoints.
 
-The rules are in `rules/`; `given` is that of grids and single lambdas. Each rule has a twin in `stages/certify/`, under the
-same name, that checks its certificates by code of its own.
+The rules are in `rules/`; `given` is the rule of grids and single lambdas. Each rule has a twin of the same name in
+`stages/certify/`, which checks its certificates with separate code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PathStart:
     lam: float
     """First lambda to solve."""
     lam_top: float
-    """From here up w = 0 (or, as the rule says, the scaled first w) is eps-optimal."""
+    """From here up w = 0 (or the scaled first w, depending on the rule) is eps-optimal."""
     hinge_at_zero: float
     """R_0: mean of the largest losses."""
     psi_norm2: float
@@ -43,14 +43,14 @@ class PathStart:
     oracle_calls: int
 
     def scalars(self) -> dict[str, Any]:
-        """Its numbers: what is committed and stored as attributes."""
+        """The numbers of the start, which are committed and stored as attributes."""
         arrays = ("labels", "losses", "psi")
         return {name: value for name, value in vars(self).items() if name not in arrays}
 
 
 @dataclass(frozen=True)
 class Goal:
-    """To what a lambda is solved."""
+    """The tolerance to which a lambda is solved."""
 
     tolerance: float
     relative: bool
@@ -60,13 +60,13 @@ class Goal:
 
 @dataclass(frozen=True)
 class Solved:
-    """What a rule is told of a lambda that has just been solved."""
+    """What a rule is told about a lambda that has just been solved."""
 
     index: int
     """Breakpoints before it."""
     status: Status
     point: Certificate | None
-    """None of a method that does not certify."""
+    """None if the method does not certify."""
     weights: np.ndarray
     """float64, (d,): the certified w"""
     worst_hinge: Any
@@ -75,30 +75,30 @@ class Solved:
 
 @dataclass(frozen=True)
 class Following:
-    """What comes after a solved lambda: the next one (nan: the end), and how far down this one reaches."""
+    """What comes after a solved lambda: the next lambda (nan: the end), and how far down this one certifies."""
 
     lam: float
     low: float
     status: Status = Status.CONVERGED
     again: bool = False
-    """The first lambda did not cover everything above it: start at this larger one."""
+    """Set if the first lambda did not cover everything above it: the larger lambda to start at instead."""
 
 
 class PathRule(Protocol):
-    """One rule over one path; what changes from lambda to lambda is its state.
+    """One rule on one path; it keeps as state what changes from lambda to lambda.
 
     Attributes
     ----------
     kappa : float
         Share of eps that a breakpoint is solved to, unless `path.kappa` says otherwise.
     floor : float
-        No path goes below this share of its top: where data are not separable the hinge never falls to eps.
+        No path goes below this share of its largest lambda: if data are not separable, the hinge never falls to eps.
     starts_exactly : bool
-        Whether the first lambda may need no step, so that it begins with an exact pass.
+        Whether the first lambda begins with an exact pass, because it may need no step.
     specs : tuple of ArraySpec
         The arrays that `packed` returns.
     between : bool
-        Whether the model changes between two breakpoints, so that losses are measured there, too.
+        Whether the model changes between two breakpoints, so that losses are also measured there.
     """
 
     kappa: ClassVar[float]
@@ -109,11 +109,11 @@ class PathRule(Protocol):
 
     @classmethod
     def check(cls, path: PathOptions) -> None:
-        """ValueError naming the key of an option that the rule cannot keep to."""
+        """Raise ValueError, naming the key, if the rule does not support an option."""
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart | None:
-        """Where the path begins; None where its lambdas are given."""
+        """Where the path begins; None if its lambdas are given."""
 
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
@@ -127,13 +127,13 @@ class PathRule(Protocol):
         arrays: Mapping[str, np.ndarray],
         attrs: Mapping[str, Any],
     ) -> Self:
-        """The rule as it was packed."""
+        """The rule in its packed state."""
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays of `specs`, and JSON-able attributes."""
 
     def goal(self) -> Goal:
-        """To what the next lambda is solved."""
+        """The tolerance of the next lambda."""
 
     def warm_start(self) -> str:
         """How the method gets to the next lambda."""
@@ -142,11 +142,11 @@ class PathRule(Protocol):
         """The next lambda, or the end."""
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The model of every lambda as cells, from the largest lambda down; {} where only solved lambdas have one.
+        """The model of every lambda as cells, from the largest lambda down; {} if only solved lambdas have one.
 
-        In a cell w(lambda) = min(1, cell_scale / lambda) (t_0 w_above + t_1 w_below), the breakpoints k - 1 and k by falling
-        lambda, and w = 0 outside the path: arrays cell_interval (k), cell_low, cell_high, cell_primal (t, two columns),
-        cell_scale, and further ones that the rule's certificates need.
+        In a cell w(lambda) = min(1, cell_scale / lambda) (t_0 w_above + t_1 w_below), where above and below are breakpoints
+        k - 1 and k by falling lambda, and w = 0 outside the path. Arrays: cell_interval (k), cell_low, cell_high,
+        cell_primal (t, two columns), cell_scale, and others that the rule's certificates need.
 
         Parameters
         ----------
@@ -156,7 +156,7 @@ class PathRule(Protocol):
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
-        """The certified bound on the gap (or gap / primal) at `lam`, nan where there is none; from what path.zarr holds."""
+        """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
 
 
 def rule_of(path: PathOptions) -> type[PathRule]:

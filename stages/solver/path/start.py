@@ -56,17 +56,17 @@ def decode_driver(fingerprint: str):
 
 
 def excess(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
-    """float64, (blocks,): max_y -<w, psi_i(y)>; one decoding a block."""
+    """float64, (blocks,): max_y -<w, psi_i(y)>; one decoding per block."""
     out = np.empty(blocks.size)
     decode_driver(problem)(problem, frozen(w), blocks, out)
     return out
 
 
 def start_below_zero(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart:
-    """Where w = 0 ends to be eps-optimal: n oracle calls, wherever `spread` says.
+    """Where w = 0 ceases to be eps-optimal; takes n oracle calls, spread as `spread` says.
 
-    With the largest losses as its dual point w = 0 has the gap ||psi~||^2 / (2 lambda), so it covers all
-    lambda >= ||psi~||^2 / (2 eps). The first lambda solved is an eighth of that. For a relative goal eps stands for
+    With the largest losses as its dual point, w = 0 has the gap ||psi~||^2 / (2 lambda), so it covers all
+    lambda >= ||psi~||^2 / (2 eps). The first lambda solved is an eighth of that. For a relative goal, eps stands for
     eps R_0.
 
     Raises
@@ -109,5 +109,5 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
 
 
 def path_start(lam: float, top: float, *rest: Any) -> PathStart:
-    """The start; where the labellings of w = 0 score as the truth does everywhere, any lambda is the first: 1."""
+    """The start. If all labellings of w = 0 score as the truth does, any first lambda will do; it is 1."""
     return PathStart(*((1.0, 1.0) if lam == 0.0 else (lam, top)), *rest)

@@ -1,4 +1,4 @@
-"""Walking over lambda: solve, ask the rule for the next lambda, go there (O16 Alg. 6, 7; grids and single lambdas)."""
+"""The loop over lambda: solve, ask the rule for the next lambda, go there (O16 Alg. 6, 7; grids and single lambdas)."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def walk(
     emit: Emit,
     rule: PathRule | None = None,
 ) -> Status:
-    """Solve lambda after lambda from where `solver` and `rule` stand, handing each to `emit` as it is solved.
+    """Solve one lambda after another from the state of `solver` and `rule`, passing each to `emit` when it is solved.
 
     Returns
     -------
     Status
-        CONVERGED at the end of the path or grid; INTERRUPTED or TIME_LIMIT where `boundary` stopped it, with the solver
-        at a point that can be committed; a limit's status where a breakpoint could not be certified within it.
+        CONVERGED at the end of the path or grid; INTERRUPTED or TIME_LIMIT if `boundary` stopped it, with the solver
+        at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
     rule = rule or rule_of(path).begin(path, start)
     while True:
@@ -84,17 +84,17 @@ def worst_hinge(solver: Any) -> float:
 
 
 def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
-    """Combinations that cannot be certified are errors that say so."""
+    """Raise ValueError for combinations that cannot be certified."""
     if not path.is_path:
         return
     if getattr(options, "averaging", "none") != "none":
         raise ValueError(
-            "solver.averaging: an averaged w has no place on a path, whose certificates need the w of the supports; "
+            "solver.averaging: a path cannot use an averaged w, because its certificates need the w of the supports; "
             "use path=grid or path=single, or averaging=none"
         )
     if not method(options.method).certifies:
         raise ValueError(
-            f"solver.method: {options.method} has no dual point, and a path certifies its lambdas by one; use path=grid or "
-            "path=single"
+            f"solver.method: {options.method} has no dual point, which a path needs to certify its lambdas; use "
+            "path=grid or path=single"
         )
     require_cone(problem)

@@ -1,6 +1,6 @@
-"""The step rules, one file each: which moves a block may make; `solver.step` names the file, its `STEP` is the rule.
+"""The step rules, one file each: which moves a block may make. `solver.step` names the file; its `STEP` is the rule.
 
-A rule is data that the compiled loop reads: a set of kinds of moves, of which the one that improves the dual most is made.
+A rule is data for the compiled loop: a set of kinds of moves, of which the loop makes the one that improves the dual most.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import extend_path, iter_modules
 from typing import NamedTuple
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 FW, PAIRWISE, AWAY = 1, 2, 4
 """Kinds of moves, as bits: towards a corner, from the worst active atom to the corner, away from that atom."""
@@ -21,7 +21,7 @@ class StepRule(NamedTuple):
     kinds: int
     """Sum of kinds."""
     by_slope: bool = False
-    """Of FW and AWAY only the one with the larger slope is looked at (O16 Alg. 4)."""
+    """Only one of FW and AWAY is tried, the one with the larger slope (O16 Alg. 4)."""
 
 
 def steps() -> tuple[str, ...]:

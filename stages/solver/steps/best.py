@@ -1,4 +1,4 @@
-"""Best: whichever of Frank-Wolfe, pairwise and away move improves the dual most."""
+"""Best: whichever of the Frank-Wolfe, pairwise and away moves improves the dual most."""
 
 from stages.solver.steps import AWAY, FW, PAIRWISE, StepRule
 

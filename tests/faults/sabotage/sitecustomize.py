@@ -1,4 +1,4 @@
-"""Put on PYTHONPATH, this spoils a process from inside, as the environment variable SABOTAGE says.
+"""On PYTHONPATH, this module sabotages a process from inside, as the environment variable SABOTAGE says.
 
 ``kill fsync 17``: SIGKILL just before the 17th call of os.fsync (or rename, replace).
 ``count FILE``: writes to FILE how often each of these was called.

@@ -1,4 +1,4 @@
-"""Features on an object store: mapped from a copy on this machine that is known by its contents."""
+"""Features on an object store: mapped from a copy on this machine that is identified by its contents."""
 
 from __future__ import annotations
 

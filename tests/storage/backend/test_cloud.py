@@ -1,4 +1,4 @@
-"""Conditional writes: of two writers that saw the same version the server lets one succeed."""
+"""Conditional writes: of two writers that saw the same version, the server lets exactly one succeed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leases on object stores: one process at a time, a dead one's successor need not be told, a living one's is refused."""
+"""Leases on object stores: one process at a time; a dead holder's lease is taken over, a living holder's is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Object stores: a tree of objects is there whole or not at all, and what is on its way does not stay here."""
+"""Object stores: a tree of objects is there whole or not at all, and scratch files do not stay on this machine."""
 
 from __future__ import annotations
 

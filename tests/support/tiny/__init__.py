@@ -4,7 +4,7 @@ Every test of the solver runs on every one of them. The instances of a structure
 here, or in a folder ``tiny`` on PYTHONPATH, with
 
 * ``INSTANCES``: functions that make a problem, by name;
-* ``LABELS``: by the name of the problem's class, a function of the problem: how many values an entry of a labelling has.
+* ``LABELS``: for the name of the problem's class, a function from a problem to the number of values of a label.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LABELS = {name: count for module in MODULES.values() for name, count in module.L
 
 @functools.cache
 def instance(name: str) -> Problem:
-    """TINY[name](), made once: for tests that only read it."""
+    """TINY[name](), created once, for tests that only read it."""
     return TINY[name]()
 
 

@@ -1,4 +1,4 @@
-"""Chains: binary attributes, and few of many with values."""
+"""Chains: with binary attributes, and with a few of many attributes that have values."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from stages.problems.protocol import Problem
 
 
 def python_oracle(name: str = "Pairs", **arguments) -> Problem:
-    """A user's oracle, by the arrays that its reader would store."""
+    """A user's oracle, built from the arrays that its reader would store."""
     sink, facts = read(open_dataset("python_oracle", {"oracle": f"python_task:{name}", "arguments": arguments}))
     return build("python_oracle", sink.arrays("train"), facts)
 

@@ -4,14 +4,14 @@ from importlib import import_module
 from pkgutil import extend_path, iter_modules
 from typing import Any
 
-__path__ = extend_path(__path__, __name__)  # parts of one's own, in a folder on PYTHONPATH that repeats this tree
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
 GIVEN = "given"
-"""The rule of lambdas that are given, a grid's or a single one."""
+"""The rule of given lambdas: a grid or a single one."""
 
 
 def rules() -> tuple[str, ...]:
-    """Names of all rules that find their lambdas."""
+    """Names of all rules that find their lambdas themselves."""
     return tuple(sorted(module.name for module in iter_modules(__path__) if module.name != GIVEN))
 
 

@@ -1,4 +1,4 @@
-"""`path=grid` and `path=single`: lambdas that are given, each certified for itself and for no other."""
+"""`path=grid` and `path=single`: given lambdas, each certified on its own, with no claim about any other."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Given:
 
     @classmethod
     def check(cls, path: PathOptions) -> None:
-        """Nothing besides what every path has."""
+        """There is nothing more to check than for every path."""
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> None:
@@ -61,7 +61,7 @@ class Given:
         return self.path.warm_start
 
     def following(self, solved: Solved) -> Following:
-        """The next of the given lambdas; a limit at one of them does not keep the others from being solved."""
+        """The next given lambda; reaching a limit at one of them does not prevent the others from being solved."""
         lams = self.path.lambdas if self.path.kind == "grid" else [self.path.lam]
         k = solved.index
         return Following(lams[k + 1] if k + 1 < len(lams) else math.nan, lams[k])
@@ -72,7 +72,7 @@ class Given:
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
-        """Nothing is certified between."""
+        """Nothing is certified between the given lambdas."""
         return np.full(np.shape(lam), np.nan)
 
 

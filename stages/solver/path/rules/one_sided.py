@@ -5,8 +5,8 @@ P(w^j) is lambda N / 2 + R and D(alpha^j) is ell - lambda_j^2 N / (2 lambda) at 
 
     P(w^j) - D(alpha^j) = g + N (lambda - lambda_j)^2 / (2 lambda).
 
-It holds with bounds at 0 too, where w scales with 1 / lambda as v does. The next breakpoint is the lower root of gap = eps.
-The path ends where R <= eps: below, (w^j, tau alpha^j) stays within max(g, R).
+This also holds with bounds at 0, where w scales with 1 / lambda as v does. The next breakpoint is the lower root of
+gap = eps. The path ends once R <= eps: below that, (w^j, tau alpha^j) stays within max(g, R).
 
 Above the first breakpoint, t w^1 with t = clip((R_0 - R) / (lambda N), 0, 1) and the same alpha: by convexity of the hinge
 P(t w) <= lambda t^2 N / 2 + t R + (1 - t) R_0. From lambda_top up w = 0 is eps-optimal.
@@ -63,7 +63,7 @@ class OneSided(Descending):
         return "keep_dual"
 
     def following(self, solved: Solved) -> Following:
-        """The lower end; the first lambda must also cover all above it, else the path begins at twice that lambda."""
+        """The lower end; if the first lambda does not cover all above it, the path restarts at twice that lambda."""
         point, path, zero = solved.point, self.path, self.zero
         assert point is not None
         if point.gap < path.eps and solved.index == 0 and point.lam < zero.lam_top:
@@ -73,7 +73,7 @@ class OneSided(Descending):
         return super().following(solved)
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Each breakpoint's w down to the next; above the first t w^1, and w = 0 from the top up."""
+        """Each breakpoint's w down to the next one; above the first t w^1, and w = 0 from the top up."""
         first = float(solved["lambda"][0])
         fall, norm2 = self.zero.hinge_at_zero - float(solved["hinge"][0]), float(solved["norm2"][0])
         scale = max(fall / norm2, 0.0) if norm2 > 0.0 else math.inf
@@ -84,7 +84,7 @@ class OneSided(Descending):
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
-        """The certified bound on the gap at `lam`, nan where there is none."""
+        """The certified bound on the gap at `lam`, nan where nothing is certified."""
         first = {name: float(arrays[name][0]) for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")}
         point = Certificate(
             first["lambda"], first["gap"], first["hinge"], first["loss_dual"], first["norm2"], dual=math.nan
@@ -107,7 +107,7 @@ def gap_above(point: Certificate, hinge_at_zero: float, lam: float) -> float:
 
 
 def shrinkage(point: Certificate, hinge_at_zero: float, lam: float) -> float:
-    """The t of `gap_above`: by how much the first breakpoint's w is scaled for lambda above it."""
+    """The t of `gap_above`: the factor that scales the first breakpoint's w at a lambda above it."""
     if point.norm2 == 0.0:
         return 1.0
     return min(max((hinge_at_zero - point.hinge) / (lam * point.norm2), 0.0), 1.0)
@@ -116,7 +116,7 @@ def shrinkage(point: Certificate, hinge_at_zero: float, lam: float) -> float:
 def worst_gap_above(point: Certificate, hinge_at_zero: float, lam_top: float) -> float:
     """The largest bound of `gap_above` over [point.lam, lam_top].
 
-    Where t = 1 the bound is convex in lambda, where t < 1 monotone: the worst is at an end or where t leaves 1.
+    Where t = 1 the bound is convex in lambda, where t < 1 it is monotone, so the worst is at an end or where t leaves 1.
     """
     turn = (hinge_at_zero - point.hinge) / point.norm2 if point.norm2 > 0 else point.lam
     lams = [point.lam, lam_top] + ([turn] if point.lam < turn < lam_top else [])

@@ -1,9 +1,9 @@
-"""`path.rule=paper`: the epsilon-approximate path as O16 has it (section 4, Alg. 6, 7).
+"""`path.rule=paper`: the epsilon-approximate path of O16 (section 4, Alg. 6, 7).
 
 w^j with the dual point rescaled towards the truth has gap g + (1 - rho) (R - g) at rho lambda_j, first order in the step;
 R - g is the paper's Delta. The next breakpoint is where that reaches eps: rho = 1 - (eps - g) / (R - g). (Alg. 7 as
-printed in the supplement has its two branches swapped; the main text is right.) The path ends where R <= eps. Above the
-first breakpoint (lambda_1 / lambda) w^1 with the same alpha has a gap that is convex in the scale, g at 1 and R_0 - ell
+printed in the supplement has its two branches swapped; the main text is right.) The path ends once R <= eps. Above the
+first breakpoint the gap of (lambda_1 / lambda) w^1 with the same alpha is convex in the factor: g at 1 and R_0 - ell
 at 0.
 """
 
@@ -49,13 +49,13 @@ class Paper(Descending):
         return "keep_primal"
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Each breakpoint's w down to the next; above the first (lambda_1 / lambda) w^1."""
+        """Each breakpoint's w down to the next one; above the first (lambda_1 / lambda) w^1."""
         first = float(solved["lambda"][0])
         return stepwise_model(solved, [(0, just_above(first), (0.0, 1.0), first)])
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
-        """The certified bound on the gap at `lam`, nan where there is none."""
+        """The certified bound on the gap at `lam`, nan where nothing is certified."""
         first, gap, ell = (float(arrays[name][0]) for name in ("lambda", "gap", "loss_dual"))
         s = first / lam
         above = s * gap + (1.0 - s) * (float(attrs["hinge_at_zero"]) - ell)

@@ -1,8 +1,8 @@
 """`path.rule=two_sided`: lambdas certified from the solved ones on both sides (proof: `stages.solver.path.cells`).
 
-Lambdas are solved from the largest down. When the interval between two of them cannot be certified, the lambda at which it
-fails by most is solved next, and both halves are tried. So the rule keeps a stack of solved points: the lowest one above
-which everything is certified, and those below it that wait for the interval between.
+Lambdas are solved from the largest down. If the interval between two of them cannot be certified, the lambda at which it
+fails by most is solved next, and both parts are tried. So the rule keeps a stack of solved points: the one down to which
+everything is certified, and those below it, whose intervals are not certified yet.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 THETA = (0.5, 1.5)
 """Range of the step's factor theta."""
 AFTER_FAILURE = 0.75
-"""What theta is multiplied with when an interval fails."""
+"""The factor applied to theta when an interval fails."""
 LAST_HINGE = 0.85
-"""The last lambda is aimed at this share of eps for R: a smaller share would take extra breakpoints."""
+"""The last lambda is chosen so that R is about this share of eps; a smaller share would cost extra breakpoints."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class TwoSided:
     """The stack of solved points and the cells certified so far; all of it is committed."""
 
     kappa = 0.7
-    floor = 1e-9  # the last lambda is solved: psi = lambda w is a small difference of large sums, whose rounding shows
+    floor = 1e-9  # further down, psi = lambda w is a small difference of large sums, and rounding shows
     starts_exactly = False
     specs = (
         (
@@ -45,7 +45,7 @@ class TwoSided:
             "f8",
             "solved points that are still needed: fields of `cells.Point`",
         ),
-        ("path_vectors", ("point", "point_feature"), "f8", "their w; psi~ for the point w = 0"),
+        ("path_vectors", ("point", "point_feature"), "f8", "w of these points; psi~ for the point w = 0"),
         ("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: columns of `flat_cells`"),
     )
     between = True
@@ -58,7 +58,7 @@ class TwoSided:
     vectors: list[np.ndarray]
     """w of each (d,); psi~ for w = 0"""
     cells: list[Cell] = field(default_factory=list)
-    """Those certified so far, from the top down."""
+    """The cells certified so far, from the top down."""
     theta: float = 1.0
     fall: float = math.nan
     """d log R / d log lambda between the last two certified points."""
@@ -66,7 +66,7 @@ class TwoSided:
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
     def check(cls, path: PathOptions) -> None:
-        """Stale gaps certify nothing from two sides."""
+        """Refuse a heuristic path: stale gaps cannot certify from two sides."""
         check("path.rule", path.rule, path.kind == "regpath", "one_sided or paper for a heuristic path")
 
     @classmethod
@@ -78,14 +78,14 @@ class TwoSided:
 
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
-        """Nothing solved yet: w = 0 covers everything from `lam_top` up."""
+        """The rule before any lambda is solved: w = 0 covers everything from `lam_top` up."""
         assert start is not None
         point = zero(start.hinge_at_zero, start.psi_norm2)
         everything_above = Cell(-1, start.lam_top, math.inf, (1.0, 0.0), (1.0, 0.0), 0.0, 0.0)
         return cls(path, start.hinge_at_zero, start.lam_top, [point], [start.psi], [everything_above])
 
     def goal(self) -> SolveGoal:
-        """A share kappa of eps, which may be relative."""
+        """The share kappa of eps, which may be relative."""
         return SolveGoal(self.path.kappa * self.path.eps, self.path.relative)
 
     def warm_start(self) -> str:
@@ -93,7 +93,7 @@ class TwoSided:
         return "keep_dual"
 
     def following(self, solved: Solved) -> Following:
-        """The next lambda: inside the first interval that is not certified, else below the last one."""
+        """The next lambda: inside the first interval that is not certified, otherwise below the last lambda."""
         path, point = self.path, solved.point
         assert point is not None
         goal, floor = Goal(path.eps, path.relative), max(path.lambda_min, self.floor * self.lam_top)
@@ -116,7 +116,7 @@ class TwoSided:
         self.vectors.insert(k, np.array(w))
 
     def advance(self, goal: Goal, lam_top: float) -> float | None:
-        """Certify intervals from the top down; None if all are, else the lambda to solve inside the first that is not."""
+        """Certify intervals from the top down; returns the lambda to solve inside the first that fails, or None."""
         while len(self.points) > 1:
             pair = self.pair()
             low, high = pair.below.lam, min(pair.above.lam, lam_top)
@@ -134,7 +134,7 @@ class TwoSided:
         return None
 
     def finish(self, goal: Goal, lowest: float) -> bool:
-        """Whether the last point certifies all that is left; its cell is then added."""
+        """Whether the last point certifies all smaller lambdas; if so, adds its cell."""
         (point,) = self.points
         interval = self.cells[-1].interval + 1
         cells = cell_to_zero(point, goal, interval)
@@ -152,7 +152,7 @@ class TwoSided:
         return Pair(a, b, inner, a.lam * b.lam * inner, self.hinge_at_zero)
 
     def adapt(self, pair: Pair, goal: Goal) -> None:
-        """theta from what the interval left over: what its middle adds to the gap grows with the square of the step."""
+        """Choose theta from the slack of the interval: what its middle adds to the gap grows with the square of the step."""
         middle = math.sqrt(pair.below.lam) * math.sqrt(pair.above.lam)
         t, tau = pair.best(middle)
         primal, own = pair.primal(middle, t), 0.5 * (pair.above.gap + pair.below.gap)
@@ -185,7 +185,7 @@ class TwoSided:
     def restored(
         cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
     ) -> Self:
-        """The rule as it was packed."""
+        """The rule in its packed state."""
         assert start is not None
         points = [Point(*row) for row in arrays["path_points"].tolist()]
         cells = [
@@ -194,7 +194,7 @@ class TwoSided:
         vectors = list(arrays["path_vectors"])
         return cls(path, start.hinge_at_zero, start.lam_top, points, vectors, cells, **attrs)
 
-    # -- what it leaves -----------------------------------------------------------------------------------------------
+    # -- results ------------------------------------------------------------------------------------------------------
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The cells, with the shares of their dual points and the inner products that certify them."""
         rows = flat_cells(self.cells)
@@ -211,7 +211,7 @@ class TwoSided:
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
-        """The certified bound on the gap (or gap / primal) at `lam`, nan where there is none."""
+        """The certified bound on the gap (or gap / primal) at `lam`, nan where nothing is certified."""
         columns = (arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2"))
         points = [Point(lam_j, g, R, ell, N, lam_j**2 * N) for lam_j, g, R, ell, N in zip(*columns, strict=True)]
         hinge_at_zero, relative = float(attrs["hinge_at_zero"]), bool(attrs["relative"])
@@ -243,7 +243,7 @@ class TwoSided:
 
 
 def flat_cells(cells: list[Cell]) -> np.ndarray:
-    """One row a cell: interval, low, high, t_a, t_b, tau_a, tau_b, G, S."""
+    """One row per cell: interval, low, high, t_a, t_b, tau_a, tau_b, G, S."""
     rows = [(c.interval, c.low, c.high, *c.primal, *c.dual, c.inner, c.dual_inner) for c in cells]
     return np.array(rows, dtype=float).reshape(-1, 9)
 
