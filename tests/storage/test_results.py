@@ -27,7 +27,7 @@ def written(folder: Path, sizes: list[int], rest: int) -> dict[str, np.ndarray]:
     assert first + rest == len(RECORDS)
     write_path(folder / "path.zarr", segments, stack(RECORDS[first:]) if rest else None, {"eps": 0.1, "key": "k"})
     arrays, attrs = read_path(folder / "path.zarr")
-    assert attrs == {"eps": 0.1, "key": "k"}
+    assert attrs == {"format_version": 3, "eps": 0.1, "key": "k"}
     return arrays
 
 
