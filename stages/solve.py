@@ -107,7 +107,7 @@ def solve(
     else:
         solver, rule, start = _restored(problem, options, path, committed, seed, spread)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
-    attempt = _Attempt(solver, rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe)
+    attempt = _Attempt(rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe)
     solver.warm_up()
     try:
         status = walk(solver, path, start, attempt.boundary, attempt.finished.append, rule)
@@ -140,7 +140,6 @@ def solve(
 class _Attempt:
     """One process's share of a solve: what it finished since the last commit, and when to commit again."""
 
-    solver: Method
     rule: PathRule
     start: PathStart | None
     store: CommitStore
@@ -199,6 +198,8 @@ class _Attempt:
                 "attrs": {"format_version": FORMAT_VERSION},
             }
         specs = [ArraySpec(*spec) for spec in (*solver.specs, *self.rule.specs)]
+        if sorted([*arrays, *rule_arrays]) != sorted(spec.name for spec in specs):
+            raise TypeError(f"solver.method={solver.options.method}: the arrays it packs are not those of its specs")
         self.store.commit(specs, {**arrays, **rule_arrays}, attrs, segment)
         self.finished.clear()
         self.last_commit = time.monotonic()
@@ -223,7 +224,6 @@ def _attributes(
 ) -> dict[str, Any]:
     """The attributes of path.zarr."""
     return {
-        "format_version": FORMAT_VERSION,
         "key": key,
         "status": status.value,
         "status_meanings": [s.value for s in Status],

@@ -48,9 +48,10 @@ def verify(
     sampled = audit.sampled(samples, seed) if intervals else []
     closed, relative = audit.twin.closed(), bool(intervals and attrs["relative"])
     gaps = [b.gap / (b.primal if relative else 1.0) for b in rebuilt] + intervals + [s["gap"] for s in sampled]
+    claimed = bool(attrs["certified"] and attrs["dual_point"])
     result = {
         "dual_point": bool(attrs["dual_point"]),
-        "certified": bool(attrs["certified"]) and not audit.broken and all(map(audit.twin.claims, range(len(rebuilt)))),
+        "certified": claimed and not audit.broken and all(map(audit.twin.claims, range(len(rebuilt)))),
         "epsilon": float(attrs["eps"]),
         "max_gap": max(gaps),
         "max_rebuild_error": max(b.rebuild_error for b in rebuilt),

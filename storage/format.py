@@ -2,5 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 FORMAT_VERSION = 3
 """Raise it when the meaning or the form of what a stage writes changes."""
+
+
+def check_format(attrs: Mapping[str, Any], where: object) -> None:
+    """ValueError unless `attrs`, read from `where`, say the present version."""
+    found = attrs.get("format_version")
+    if found != FORMAT_VERSION:
+        raise ValueError(
+            f"{where}: format version {found}, expected {FORMAT_VERSION}; read it with the version of Gapwise that wrote "
+            "it, or run the command again"
+        )

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from storage.backend import Location, backend, location
+from storage.format import check_format
 
 
 class SolvedPath(xr.Dataset):
@@ -87,11 +88,14 @@ def open_path(run: str | Location) -> SolvedPath:
     Raises
     ------
     FileNotFoundError
-        If the solve stage has not written it.
+        If the solve stage has not made it.
+    ValueError
+        If another version of Gapwise wrote it.
     """
     folder = location(run) / "path.zarr"
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no solved path here; run the solve stage first")
     store = backend(folder).zarr_store(folder, read_only=True)
     stored = xr.open_zarr(store, consolidated=False).set_coords("lambda")
+    check_format(stored.attrs, folder)
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)

@@ -10,6 +10,7 @@ import zarr
 
 from storage.backend import Location
 from storage.files import aside, make_durable, publish
+from storage.format import FORMAT_VERSION, check_format
 from storage.layout import (
     CELL_CERTIFICATES,
     CELLS,
@@ -72,7 +73,9 @@ def write_path(
         dtypes = {name: array.dtype for name, array in last.items()}
     if not shapes:
         raise ValueError(f"{path}: there is no breakpoint to write")
-    group = zarr.open_group(aside(path), mode="w", zarr_format=3, attributes=dict(attrs))
+    group = zarr.open_group(
+        aside(path), mode="w", zarr_format=3, attributes={"format_version": FORMAT_VERSION, **attrs}
+    )
     target = {}
     for spec in PATH:
         rows = sum(shape[spec.name][0] for shape in shapes)
@@ -113,7 +116,9 @@ def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dic
         raise FileNotFoundError(
             f"{path}: no solved path here; run the solve stage first, or give it more time (solver.max_seconds)"
         )
-    return read_group(path, names)
+    arrays, attrs = read_group(path, names)
+    check_format(attrs, path)
+    return arrays, attrs
 
 
 def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -121,7 +126,7 @@ def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, An
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")
     names = tuple(sorted(name for name, _ in open_group(path).arrays() if name != "weights"))
-    return read_group(path, names)
+    return read_path(path, names)
 
 
 def weights_of(path: Location) -> Callable[[int], np.ndarray]:

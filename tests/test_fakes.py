@@ -6,10 +6,8 @@ import os
 
 import pytest
 from fakes import assert_same_parameters
-from memory_sink import MemorySink
-from tiny import _Collect
 
-from stages.datasets import Sink
+from stages.datasets import Blocks, Sink
 from storage.features import FeatureWriter
 
 
@@ -52,7 +50,7 @@ def test_monkeypatch__leaves_values_as_they_are(monkeypatch: pytest.MonkeyPatch)
     assert os.no_such_name is len
 
 
-@pytest.mark.parametrize("sink", [MemorySink, _Collect, FeatureWriter])
+@pytest.mark.parametrize("sink", [Blocks, FeatureWriter])
 def test_sink__has_the_methods_that_readers_call(sink: type) -> None:
     assert_same_parameters(sink, Sink)
 

@@ -46,6 +46,17 @@ class Twin(Protocol):
         """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
 
 
+def twin(rule: str) -> type[Twin]:
+    """The twin of a path rule; ValueError names the file that is missing."""
+    try:
+        found: type[Twin] = import_module(f"stages.certify.{rule}").TWIN
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise ValueError(
+            f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with the class TWIN ({error})"
+        ) from error
+    return found
+
+
 class Audit:
     """The checks over one path; what fails is collected in `broken`, each with its lambda.
 
@@ -71,7 +82,7 @@ class Audit:
         self.broken: list[str] = []
         self.rebuilt: list[Rebuilt] = []
         self.zero = Zero(0.0, 0.0, np.empty(0))
-        kind: type[Twin] = import_module(f"stages.certify.{attrs['rule']}").TWIN
+        kind = twin(str(attrs["rule"]))
         self.claimed = arrays["lambda"].size
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT")
         if kind.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
@@ -86,7 +97,8 @@ class Audit:
         """All breakpoints recomputed and compared with what is stored."""
         total = self.arrays["lambda"].size
         results: list[Rebuilt | None] = [None] * total
-        own, dual = bool(self.attrs["own_primal"]), bool(self.attrs["dual_point"])
+        own = bool(self.attrs["own_primal"]) and self.attrs["rule"] == "given"
+        dual = bool(self.attrs["dual_point"])
 
         def recompute(b: int, inner: Spread) -> None:
             results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), own, inner, dual=dual)
@@ -122,6 +134,8 @@ class Audit:
                 f"{where}: the stored weights differ by {r.rebuild_error:.3g} from those of the supports"
             )
         if not dual:
+            if self.attrs["certified"]:
+                self.broken.append(f"{where}: said to be certified, without a dual point")
             return
         if not abs(r.primal - r.dual - r.gap) <= TOLERANCE * size:
             self.broken.append(f"{where}: primal - dual is {r.primal - r.dual:.9g}, the block gaps sum to {r.gap:.9g}")

@@ -47,13 +47,14 @@ class OneSided(Stepwise):
         hinge = self.audit.zero.hinge
         return min(max((hinge - r.hinge) / (at * r.norm2), 0.0), 1.0) if r.norm2 > 0.0 else 1.0
 
-    def above(self, r: Rebuilt, here: float) -> list[tuple[int, float, float, float, float]]:
-        """w = 0 from lambda_top up, below it `shrink` as a scale over lambda."""
-        top, after = float(self.audit.attrs["lam_top"]), float(np.nextafter(here, math.inf))
+    def above(self) -> list[tuple[int, float, float, float, float]]:
+        """w = 0 from lambda_top up, below it t w^1, t = clip((R_0 - R) / (lambda N), 0, 1), from stored numbers."""
+        A, attrs = self.audit.arrays, self.audit.attrs
+        after, top = float(np.nextafter(A["lambda"][0], math.inf)), float(attrs["lam_top"])
+        fall, norm2 = float(attrs["hinge_at_zero"]) - float(A["hinge"][0]), float(A["norm2"][0])
         cells = [(-1, max(top, after), 1.0, 0.0, math.inf)]
         if top > after:
-            scale = max((self.audit.zero.hinge - r.hinge) / r.norm2, 0.0) if r.norm2 > 0.0 else math.inf
-            cells.append((0, after, 0.0, 1.0, scale))
+            cells.append((0, after, 0.0, 1.0, max(fall / norm2, 0.0) if norm2 > 0.0 else math.inf))
         return cells
 
     def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:

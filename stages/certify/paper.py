@@ -21,9 +21,10 @@ class Paper(Stepwise):
         """The gap of (s w, alpha), s = lambda_1 / lambda, is convex in s: g at s = 1, R_0 - ell at s = 0."""
         return max(r.gap, self.audit.zero.hinge - r.ell)
 
-    def above(self, r: Rebuilt, here: float) -> list[tuple[int, float, float, float, float]]:
+    def above(self) -> list[tuple[int, float, float, float, float]]:
         """The first w, scaled by lambda_1 / lambda."""
-        return [(0, float(np.nextafter(here, math.inf)), 0.0, 1.0, here)]
+        first = float(self.audit.arrays["lambda"][0])
+        return [(0, float(np.nextafter(first, math.inf)), 0.0, 1.0, first)]
 
     def scaled(self, r: Rebuilt, here: float, lam: float) -> float | None:
         """lambda_1 / lambda."""

@@ -37,34 +37,27 @@ class Stepwise(ABC):
         """The share of the dual point of breakpoint b that certifies lambda, at or below it."""
 
     @abstractmethod
-    def above(self, r: Rebuilt, here: float) -> list[tuple[int, float, float, float, float]]:
-        """Cells above the first breakpoint r at `here`: (interval, low, t_0, t_1, scale), from the largest lambda down."""
+    def above(self) -> list[tuple[int, float, float, float, float]]:
+        """Cells above the first breakpoint: (interval, low, t_0, t_1, scale), from the largest lambda down."""
 
     def check_model(self) -> None:
         """The stored cells give each lambda the model that is certified: its breakpoint's w, or the first one's, scaled."""
-        audit, lams, lows = self.audit, self.audit.arrays["lambda"], self.audit.arrays["lambda_low"]
-        expected = self.above(audit.rebuilt[0], float(lams[0]))
-        edges = [*np.nextafter(lams[1:], math.inf).tolist(), float(lows[-1])]
-        expected += [(b + 1, low, 1.0, 0.0, math.inf) for b, low in enumerate(edges)]
-        t = audit.arrays["cell_primal"]
-        stored = list(
-            zip(
-                audit.arrays["cell_interval"],
-                audit.arrays["cell_low"],
-                t[:, 0],
-                t[:, 1],
-                audit.arrays["cell_scale"],
-                strict=False,
-            )
-        )
+        A, broken = self.audit.arrays, self.audit.broken
+        edges = [*np.nextafter(A["lambda"][1:], math.inf).tolist(), float(A["lambda_low"][-1])]
+        expected = self.above() + [(b + 1, low, 1.0, 0.0, math.inf) for b, low in enumerate(edges)]
+        columns = (A["cell_interval"], A["cell_low"], *A["cell_primal"].T, A["cell_scale"])
+        stored = list(zip(*(column.tolist() for column in columns), strict=True))
         if len(stored) != len(expected):
-            audit.broken.append(f"model: {len(stored)} cells are stored, expected {len(expected)}")
-        for c, (found, wanted) in enumerate(zip(stored, expected, strict=False)):
-            if not np.allclose(np.array(found, float), np.array(wanted), rtol=TOLERANCE, atol=0.0):
+            lam = float(A["lambda"][0])
+            broken.append(f"lambda {lam:.9g} and below: {len(stored)} cells of the model, expected {len(expected)}")
+            return
+        high = math.inf
+        for c, (found, wanted) in enumerate(zip(stored, expected, strict=True)):
+            same = np.allclose(np.array(found), np.array(wanted), rtol=TOLERANCE, atol=0.0)
+            if not same or float(A["cell_high"][c]) != high:
                 numbers = ", ".join(f"{float(x):.9g}" for x in found)
-                audit.broken.append(
-                    f"lambda {float(found[1]):.9g} and above: cell {c} of the model ({numbers}) is not the rule's"
-                )
+                broken.append(f"lambda {found[1]:.9g} and above: cell {c} of the model ({numbers}) is not the rule's")
+            high = found[1]
 
     def check_top(self) -> None:
         """The dual point of w = 0."""

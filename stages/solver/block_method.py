@@ -164,7 +164,7 @@ class BlockMethod(ABC):
 
     def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
         """(v, clip(v)) of the current alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
-        return self.state.u, self.state.w
+        return self.state.u, (self.state.w if self.problem.lower.size else self.state.u)
 
     def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
         """D(alpha), and the excess of the gap of (w, alpha) over the block gaps; w (d,) defaults to the current one.

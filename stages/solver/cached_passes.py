@@ -19,8 +19,7 @@ from stages.solver.counts import BlockCounts
 from stages.solver.distances import no_distances, with_room
 from stages.solver.gaps import cached_driver
 from stages.solver.objective import Certificate
-from stages.solver.options import CachedPassOptions as CachedPassOptions
-from stages.solver.options import Status
+from stages.solver.options import CachedPassOptions, Status
 from stages.solver.sampling import PERMUTATION
 from stages.solver.steps import PAIRWISE
 from stages.solver.supports import drop_unused

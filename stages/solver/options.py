@@ -179,7 +179,7 @@ class PathOptions:
 
     kind: str = "regpath"
     rule: str = "one_sided"
-    """The file of `stages/solver/path` that finds the breakpoints of a regpath or heuristic path."""
+    """The file of `stages/solver/path/rules` that finds the breakpoints of a regpath or heuristic path."""
     eps: float = 0.1
     kappa: float = 0.0
     """A breakpoint is solved to kappa eps; 0: the rule's own share."""

@@ -9,7 +9,6 @@ from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
 from tiny import TINY, multiclass
 
-from stages.solver.methods import accelerated
 from stages.solver.options import Status
 
 SCHEDULES = ("accelerated", "multiplane_half")
@@ -25,7 +24,7 @@ def test_accelerated__reaches_the_optimum(name, method, own_primal):
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
-    assert solver.at.kappa == 0.0
+    assert method != "accelerated" or solver.at.kappa == 0.0
     assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
     if not own_primal or method == "multiplane_half":
@@ -95,21 +94,21 @@ def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypat
     solver = accelerated_of(multiclass(n=60), lam=0.005)
     assert solver.inner_share() == solver.options.acceleration.inner_target
     solver.options.acceleration.c = 3.0
-    visit, cached_passes, left, seen = solver.visit, accelerated.cached_passes, [], []
+    visit, cached_passes, left, seen = solver.visit, solver.cached_passes, [], []
 
     def noted_visit(*args, **more):
         visit(*args, **more)
         left.append(solver.state.gap.sum() + solver.dual_and_excess()[1])
 
-    def noted_passes(solver, estimate):
+    def noted_passes(estimate):
         left.clear()
-        cached_passes(solver, estimate)
+        cached_passes(estimate)
         seen.append(solver.at.kappa)
         least = min(0.55, 4.0 / np.sqrt(1.0 + solver.at.kappa / solver.at.lam)) * estimate
         assert left[-1] < least <= min(left[:-1], default=np.inf)
 
     monkeypatch.setattr(solver, "visit", noted_visit)
-    monkeypatch.setattr(accelerated, "cached_passes", noted_passes)
+    monkeypatch.setattr(solver, "cached_passes", noted_passes)
     status, _ = solver.solve(1e-5, never)
     assert status is Status.CONVERGED
     assert len(seen) > 5

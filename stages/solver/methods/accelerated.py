@@ -114,7 +114,7 @@ class Accelerated(CachedPasses):
         """(v, clip(v)) of the current alpha."""
         at, S, P = self.at, self.state, self.problem
         if at.kappa == 0.0:
-            return S.u, S.w
+            return super().dual_point()
         v = ((at.lam + at.kappa) * S.u - at.kappa * self.centre) / at.lam
         return v, (np.clip(v, P.lower, P.upper) if P.lower.size else v)
 

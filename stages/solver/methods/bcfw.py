@@ -131,6 +131,16 @@ class Bcfw(BlockMethod):
                 return int(why)
         return DONE
 
+    def warm_up(self) -> None:
+        """Compile or load what mini-batches call, too."""
+        super().warm_up()
+        if self.options.batch_size > 1:
+            P, S, none = self.problem, self.state, np.empty(0, np.int64)
+            flags = self.flags(stop_calls=0)
+            collect_driver(P)(P, S, flags, self.rng, none, 0, none)
+            labels = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
+            answers_driver(P)(P, S, flags, Answers(none, np.empty(0), labels))
+
     def batch_step(self, found: ExactGaps) -> None:
         """One batch Frank-Wolfe step towards the corners of an exact pass at the current point (LJ13 Alg. 2)."""
         P = self.problem

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 class Given:
     """The lambdas of the configuration, in their order."""
 
-    kappa = 1.0
     floor = 0.0
     starts_exactly = False
     specs = ()
