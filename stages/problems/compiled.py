@@ -48,10 +48,25 @@ def driver(build: Callable[[str], Any]) -> Callable[[Problem], Any]:
     The compiled function must close over `fingerprint` (a bare mention is enough): numba hashes closure cells into the
     key of its disk cache.
     """
-    cached = functools.cache(build)
+
+    @functools.cache
+    def built(structure: type) -> Any:
+        return _with_own_cache(build(sources_fingerprint(structure)), structure)
 
     @functools.wraps(build)
     def of(problem: Problem) -> Any:
-        return cached(sources_fingerprint(type(problem)))
+        return built(type(problem))
 
     return of
+
+
+def _with_own_cache(function: Any, structure: type) -> Any:
+    """`function` with an index of its own in numba's disk cache for each structure.
+
+    numba names the index after the function and unpickles all types in it. In an index of all structures, one that a
+    process cannot import (from a folder that is not on its PYTHONPATH) would keep it from loading any other.
+    """
+    if hasattr(function, "py_func"):  # it is a plain function without the JIT
+        function.py_func.__qualname__ += f".{structure.__module__}.{structure.__qualname__}"
+        function.enable_caching()
+    return function

@@ -139,7 +139,7 @@ def test_usps__images_are_encoded_as_featurized(tmp_path):
     check_same_bits(feature_map.encode((images["test"] / 1000).reshape(-1, 16, 16)), stored)
     with pytest.raises(DataError, match=r"^input: image 0 has a grey value outside"):
         feature_map.encode(images["test"])
-    with pytest.raises(DataError, match=r"^input: expected 256 grey values an image"):
+    with pytest.raises(DataError, match=r"^input: expected 256 grey values per image"):
         feature_map.encode(images["test"][:, :7] / 1000)
 
 

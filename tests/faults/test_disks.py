@@ -295,6 +295,6 @@ def test_manifest__damaged_is_made_again(solved: Place, calm: Calm, copy: Callab
     run = place.run
     HARMS[harm](run / "manifest.json")
     done = place.finish("run.until=verify")
-    assert harm == "gone" or "what it told is found out again" in done.err
+    assert harm == "gone" or "its stages run again from what they committed" in done.err
     assert_same_path(place, calm)
     assert (run / "damaged-manifest.json").exists() == (harm != "gone")

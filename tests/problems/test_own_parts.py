@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 from stages.problems.compiled import sources_fingerprint
@@ -149,8 +150,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def python(folder: Path, *words: str, cwd: Path | None = None) -> str:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder / "own")])}
+def python(folder: Path, *words: str, cwd: Path | None = None, own: bool = True) -> str:
+    """What Python prints, with the folder's parts on its path unless `own` is False, and a kernel cache of its own."""
+    path = os.pathsep.join([str(ROOT), str(folder / "own")] if own else [str(ROOT)])
+    env = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "kernels")}
     done = subprocess.run([sys.executable, *words], cwd=cwd or folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -182,6 +185,16 @@ def test_parts__run_through_the_pipeline(folder: Path) -> None:
     assert result["status"] == "CONVERGED"
     assert result["verify"]["certified"] is True
     assert 0.0 <= result["evaluate"]["test_loss"] < 0.4
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="without the JIT there is no cache of kernels")
+def test_kernels__of_a_structure_that_cannot_be_imported_do_not_keep_others_from_loading(folder: Path) -> None:
+    use = "import numpy as np; from stages.evaluate import _constant_loss; from stages.problems import build; "
+    arrays = "{'x': np.eye(3), 'labels': np.array([0, 1, 0])}"
+    print_loss = "print(_constant_loss(problem))"
+    python(folder, "-c", f"{use} problem = build('sign', {arrays}, {{}}); {print_loss}")
+    other = f"{use} problem = build('multiclass', {arrays}, {{'classes': 2}}); {print_loss}"
+    assert float(python(folder, "-c", other, own=False)) == pytest.approx(1 / 3)
 
 
 def test_fingerprint__sees_every_file_of_a_structure_that_is_a_package(tmp_path: Path, monkeypatch) -> None:

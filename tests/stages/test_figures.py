@@ -33,7 +33,7 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, column in columns.items():
         group.create_array(name, data=column)
-    group.attrs.update({**ZERO, "kind": kind, "rule": "one_sided", "eps": 0.1, "certified": True})
+    group.attrs.update({**ZERO, "format_version": 3, "kind": kind, "rule": "one_sided", "eps": 0.1, "certified": True})
 
 
 def write_features(target: Path, pictures: int) -> None:

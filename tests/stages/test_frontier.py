@@ -93,7 +93,15 @@ def write_solve(place: Path, passes: float, tolerance: float, status: str = "CON
     group = zarr.open_group(place / "path.zarr", mode="w")
     for name, value in columns.items():
         group.create_array(name, data=np.array([value]))
-    group.attrs.update({"kind": "single", "rule": "given", "eps": tolerance, "relative": True, "status": status})
+    attrs = {
+        "format_version": 3,
+        "kind": "single",
+        "rule": "given",
+        "eps": tolerance,
+        "relative": True,
+        "status": status,
+    }
+    group.attrs.update(attrs)
 
 
 RULES = ("paper", "one_sided", "two_sided")
