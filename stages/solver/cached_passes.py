@@ -18,6 +18,7 @@ from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.counts import BlockCounts
 from stages.solver.distances import no_distances, with_room
 from stages.solver.gaps import cached_driver
+from stages.solver.loop import cached_steps_driver
 from stages.solver.objective import Certificate
 from stages.solver.options import CachedPassOptions, Status
 from stages.solver.sampling import PERMUTATION
@@ -96,7 +97,9 @@ class CachedPasses(BlockMethod):
         if flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
             S = self.state
             self.state = S._replace(distances=with_room(S.distances, S.pool.counts))
-        self.run(flags, order, order.size)
+            cached_steps_driver(self.problem)(self.problem, self.state, flags, order)
+        else:
+            self.run(flags, order, order.size)
 
     def moving_pass(self) -> None:
         """One exact pass that moves w; then drop labellings that have not been chosen for long."""
@@ -129,3 +132,4 @@ class CachedPasses(BlockMethod):
         drop_unused(self.state.pool, 0)
         cached_driver(self.problem)(self.problem, self.state.pool, self.state.w, np.empty(self.problem.n))
         with_room(no_distances(1), np.ones(1, np.int64))
+        cached_steps_driver(self.problem)(self.problem, self.state, self.flags(), np.empty(0, np.int64))

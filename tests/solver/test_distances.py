@@ -10,7 +10,7 @@ from tiny import TINY, feature_matrix, local
 
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.distances import no_distances, with_room
-from stages.solver.loop import steps_driver
+from stages.solver.loop import cached_steps_driver
 from stages.solver.objective import dual_value
 from stages.solver.options import Status
 from stages.solver.sampling import PERMUTATION
@@ -81,7 +81,7 @@ def test_rounds__of_one_visit_solve_the_block(name):
     for i in range(problem.n):
         for rounds in (1, 400):
             flags = solver.flags(sampler=PERMUTATION, corner=CACHE_ONLY, rounds=rounds)
-            steps_driver(problem)(problem, S, flags, solver.rng, np.array([i]), 1)
+            cached_steps_driver(problem)(problem, S, flags, np.array([i]))
             theta, length = np.empty(problem.local_ptr[i + 1] - problem.local_ptr[i]), np.diff(problem.label_ptr)[i]
             problem.scores(i, S.w, theta)
             slots = slots_of(S.pool, i)
