@@ -75,7 +75,7 @@ def walk(
         solver.move_to(following.lam, index + 1, rule.warm_start())
 
 
-def worst_hinge(solver: Any) -> float:
+def worst_hinge(solver: Method) -> float:
     """The largest hinge of a block at the last exact pass, in units of the least loss of its wrong labellings."""
     P = solver.problem
     least = np.array([P.least_loss(i) for i in range(P.n)])
