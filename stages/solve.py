@@ -162,7 +162,7 @@ class _Attempt:
                 "breakpoint": at.breakpoint,
                 "passes": solver.passes_here,
                 "gap": solver.known_gap,
-                "tolerance": self.rule.goal().tolerance,
+                "tolerance": self.rule.tolerance().gap,
                 "oracle_calls": solver.oracle_calls,
                 "seconds": at.seconds,
             }

@@ -34,8 +34,6 @@ class BlockCounts(Counts):
     dual: float = math.nan
     """Dual objective at the last exact pass."""
     gap_passes: int = 0
-    next_refresh: int = 0
-    """The number of oracle calls in steps at which the next exact pass is due."""
     last_refresh: int = 0
     """Steps at the last exact pass."""
 

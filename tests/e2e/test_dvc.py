@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from pathlib import Path
 import psutil
 import pytest
 from equality import MEASURED
+from waiting import wait_for
 
 from storage.files import read_json
 from storage.results import read_path
@@ -87,13 +87,6 @@ class Clone:
         run = self.run_of(seed)
         assert run is not None
         return int((run / "lock").read_text().split()[1])
-
-
-def wait_for(what: Callable[[], object], seconds: float = 600.0) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from real_runs import Place, assert_same_results, ended, kill, wait_for
+from real_runs import Place, assert_same_results, ended, kill
+from waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -51,7 +52,7 @@ def whole(folder: Path) -> Whole:
     shutil.rmtree(place.root)
     began = time.monotonic()
     process = place.start()
-    wait_for(process, lambda: place.generation > 0)
+    wait_for(lambda: place.generation > 0, process)
     place.first = time.monotonic() - began
     done = ended(process)
     assert done.code == 0, done.err
@@ -72,7 +73,7 @@ def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Whole) -> N
     reached = []
     for come, longest in moments:
         process = place.start()
-        wait_for(process, come)
+        wait_for(come, process)
         time.sleep(longest * rng.random())
         assert process.poll() is None, "it was done before it could be killed"
         assert kill(process)

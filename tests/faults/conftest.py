@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from faults_table import FAULTS
-from real_runs import Bench, Calm, Place, ended, wait_for
+from real_runs import Bench, Calm, Place, ended
+from waiting import wait_for
 
 _found: dict[str, list[str]] = {}
 
@@ -111,7 +112,7 @@ def halfway(bench: Bench, calm: Calm) -> Place:
     """Stopped by SIGTERM with some breakpoints done, two generations and several segments committed."""
     place = bench.place("halfway")
     process = place.start()
-    wait_for(process, lambda: place.generation >= calm.generation // 2)
+    wait_for(lambda: place.generation >= calm.generation // 2, process)
     process.send_signal(signal.SIGTERM)
     assert ended(process).code == 143
     assert place.generation < calm.generation

@@ -10,7 +10,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, kill, wait_for
+from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, kill
+from waiting import wait_for
 
 from pipeline.stage_graph import flow
 
@@ -91,7 +92,7 @@ def test_signals__commit_and_tell_and_go_on_to_the_same_bits(
     place = copy(halfway)
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         process, before = place.start(), place.generation
-        wait_for(process, lambda before=before: place.generation > before)
+        wait_for(lambda before=before: place.generation > before, process)
         process.send_signal(number)
         done = ended(process)
         assert done.code == code

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, long, wait_for
+from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, long
+from waiting import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +39,7 @@ def test_second_process__is_refused_and_the_first_goes_on(
 ) -> None:
     place = copy(halfway)
     first, before = place.start("run.until=verify"), place.generation
-    wait_for(first, lambda: place.generation > before)
+    wait_for(lambda: place.generation > before, first)
     os.kill(first.pid, signal.SIGSTOP)
     try:
         second = place.issue("run.until=verify")
@@ -127,7 +128,7 @@ def test_worker__that_dies_is_replaced(folder: Path, work: tuple[str, Work, Plac
     name, what, undisturbed = work
     place = Place(folder / f"one worker, {name}", what.command)
     process = place.start()
-    wait_for(process, lambda: what.begins(place))
+    wait_for(lambda: what.begins(place), process)
     assert kill_workers(process, 1) == 1
     done = ended(process)
     assert done.code == 0, done.err
@@ -140,7 +141,7 @@ def test_workers__that_all_die_are_an_error(folder: Path, work: tuple[str, Work,
     name, what, undisturbed = work
     place = Place(folder / f"all workers, {name}", what.command)
     process = place.start()
-    wait_for(process, lambda: what.begins(place))
+    wait_for(lambda: what.begins(place), process)
     before = place.generation
     killed = kill_workers(process, 1000)
     done = ended(process)

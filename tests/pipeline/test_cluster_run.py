@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import zarr
+from waiting import wait_for
 from workers import ROOT, Site, site
 
 pytestmark = pytest.mark.slow
@@ -115,11 +115,3 @@ def test_run__on_slurm_jobs_by_a_stand_in_for_its_commands(tmp_path: Path, monke
     _, said = near.communicate(timeout=600)
     assert near.returncode == 0, said
     assert arrays_of(tmp_path / "far") == arrays_of(tmp_path / "near")
-
-
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < end
-        time.sleep(0.02)

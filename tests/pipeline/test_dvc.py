@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from configs import composed
 from omegaconf import OmegaConf
+from waiting import wait_for
 
 from pipeline.config.settings import read
 from pipeline.rundir import locked
@@ -151,18 +151,12 @@ def test_managed__stops_when_the_program_that_started_it_is_killed(tmp_path: Pat
     starter = f"import subprocess; subprocess.run({child!r})"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     parent = subprocess.Popen([sys.executable, "-c", starter], cwd=tmp_path, env=env)
-    wait_for(tmp_path / "started")
+    wait_for((tmp_path / "started").is_file)
     parent.kill()
     parent.wait()
-    wait_for(tmp_path / "ended")
-    assert int((tmp_path / "ended").read_text()) == told
-
-
-def wait_for(file: Path, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not (file.is_file() and (file.name != "ended" or file.read_text())):
-        assert time.monotonic() < end, f"{file.name} never came"
-        time.sleep(0.02)
+    ended = tmp_path / "ended"
+    wait_for(lambda: ended.is_file() and ended.read_text())
+    assert int(ended.read_text()) == told
 
 
 def test_kernels__of_the_same_source_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,22 +8,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import equality
 import pytest
+from waiting import PATIENCE
 
 from storage.files import read_json
 from storage.results import read_path
 
 ROOT = Path(__file__).resolve().parents[2]
 SABOTAGE = ROOT / "tests" / "faults" / "sabotage"
-PATIENCE = 540.0
-"""Longest wait for anything, in seconds: compiling takes minutes on a busy machine; pytest-timeout ends a test after 600."""
 
 
 @dataclass
@@ -129,15 +126,6 @@ def kill(process: subprocess.Popen[str]) -> bool:
     """Send SIGKILL; returns whether the process was still alive."""
     process.send_signal(signal.SIGKILL)
     return ended(process).code == -signal.SIGKILL
-
-
-def wait_for(process: subprocess.Popen[str], what: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    """Wait until `what` holds; fails if the process ends first."""
-    end = time.monotonic() + seconds
-    while not what():
-        assert process.poll() is None, f"it ended too early: {process.communicate()[1]}"
-        assert time.monotonic() < end, "it never came to that"
-        time.sleep(0.01)
 
 
 def assert_same_path(place: Place, expected: Place) -> None:

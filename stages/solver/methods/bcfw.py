@@ -8,13 +8,14 @@ have been made. The clock decides only which rebase points are committed; everyt
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from stages.solver.batch_step import batch_driver
 from stages.solver.block_method import SPECS, BlockMethod
 from stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
-from stages.solver.counts import NEVER
+from stages.solver.counts import NEVER, BlockCounts
 from stages.solver.gaps import ExactGaps
 from stages.solver.loop import Flags
 from stages.solver.minibatch import Answers, answers_driver, collect_driver
@@ -32,6 +33,14 @@ CACHED_SHARE = 10
 Options = BcfwOptions
 
 
+@dataclass
+class StepCounts(BlockCounts):
+    """The scalars of a method of steps."""
+
+    next_refresh: int = 0
+    """The number of oracle calls in steps at which the next exact pass is due."""
+
+
 class Bcfw(BlockMethod):
     """Steps on one block after another, as the sampler draws them, with exact passes in between."""
 
@@ -40,6 +49,7 @@ class Bcfw(BlockMethod):
         ("average", ("average_feature",), "f8", "running sum of the weighted average (LJ13 3.4); empty without one"),
         ("average_ell", ("one",), "f8", "the same for the mean loss of the dual point"),
     )
+    counts = StepCounts
     options: Options
 
     @staticmethod

@@ -12,7 +12,7 @@ import numpy as np
 
 from stages.solver.objective import Certificate
 from stages.solver.options import PathOptions, Status, check
-from stages.solver.path.rule import Following, Goal, PathStart, Solved
+from stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
 
 @dataclass
@@ -50,9 +50,9 @@ class Descending(ABC):
         """Nothing."""
         return {}, {}
 
-    def goal(self) -> Goal:
+    def tolerance(self) -> Tolerance:
         """The share kappa of eps."""
-        return Goal(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
+        return Tolerance(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
 
     @staticmethod
     @abstractmethod

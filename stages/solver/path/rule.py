@@ -49,10 +49,10 @@ class PathStart:
 
 
 @dataclass(frozen=True)
-class Goal:
+class Tolerance:
     """The tolerance to which a lambda is solved."""
 
-    tolerance: float
+    gap: float
     relative: bool
     exact: bool = True
     """False: stale gaps decide, and nothing is certified."""
@@ -132,7 +132,7 @@ class PathRule(Protocol):
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays of `specs`, and JSON-able attributes."""
 
-    def goal(self) -> Goal:
+    def tolerance(self) -> Tolerance:
         """The tolerance of the next lambda."""
 
     def warm_start(self) -> str:

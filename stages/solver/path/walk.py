@@ -60,8 +60,8 @@ def walk(
     """
     rule = rule or rule_of(path).begin(path, start)
     while True:
-        goal = rule.goal()
-        status, point = solver.solve(goal.tolerance, boundary, relative=goal.relative, exact=goal.exact)
+        asked = rule.tolerance()
+        status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             return status
         index = solver.at.breakpoint

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from stages.solver.options import PathOptions
-from stages.solver.path.rule import Following, Goal, PathStart, Solved
+from stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
 if TYPE_CHECKING:
     from stages.parallel import Spread
@@ -52,9 +52,9 @@ class Given:
         """Nothing."""
         return {}, {}
 
-    def goal(self) -> Goal:
+    def tolerance(self) -> Tolerance:
         """`path.tolerance`."""
-        return Goal(self.path.tolerance, self.path.relative)
+        return Tolerance(self.path.tolerance, self.path.relative)
 
     def warm_start(self) -> str:
         """`path.warm_start`."""

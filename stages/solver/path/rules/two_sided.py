@@ -16,8 +16,7 @@ import numpy as np
 
 from stages.solver.options import PathOptions, Status, check
 from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, solved_point, zero
-from stages.solver.path.rule import Following, PathStart, Solved
-from stages.solver.path.rule import Goal as SolveGoal
+from stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
 if TYPE_CHECKING:
     from stages.parallel import Spread
@@ -84,9 +83,9 @@ class TwoSided:
         everything_above = Cell(-1, start.lam_top, math.inf, (1.0, 0.0), (1.0, 0.0), 0.0, 0.0)
         return cls(path, start.hinge_at_zero, start.lam_top, [point], [start.psi], [everything_above])
 
-    def goal(self) -> SolveGoal:
+    def tolerance(self) -> Tolerance:
         """The share kappa of eps, which may be relative."""
-        return SolveGoal(self.path.kappa * self.path.eps, self.path.relative)
+        return Tolerance(self.path.kappa * self.path.eps, self.path.relative)
 
     def warm_start(self) -> str:
         """alpha stays."""

@@ -1,0 +1,22 @@
+"""Waiting for another process, thread or file."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+PATIENCE = 540.0
+"""Longest wait for anything, in seconds: compiling takes minutes on a busy machine; pytest-timeout ends a test after 600."""
+
+
+def wait_for(
+    what: Callable[[], object], process: subprocess.Popen[Any] | None = None, seconds: float = PATIENCE
+) -> None:
+    """Wait until `what` holds; fails if `process` ends first, or after so many seconds."""
+    end = time.monotonic() + seconds
+    while not what():
+        assert process is None or process.poll() is None, f"it ended too early: {process.communicate()}"
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.01)
