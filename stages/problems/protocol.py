@@ -152,6 +152,15 @@ def dot(a, b):
     return total
 
 
+@njit(**PLAIN)
+def widest_block(local_ptr):
+    """Largest p_i, in compiled code."""
+    widest = 0
+    for i in range(local_ptr.size - 1):
+        widest = max(widest, local_ptr[i + 1] - local_ptr[i])
+    return widest
+
+
 def frozen(array: np.ndarray, dtype: Any = None) -> np.ndarray:
     """A C-contiguous, read-only view or copy of `array`: the form in which problems hold arrays.
 

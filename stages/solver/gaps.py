@@ -9,7 +9,7 @@ from numba import njit
 
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, Problem, frozen, max_label_length
+from stages.problems.protocol import JIT, Problem, frozen, max_label_length, widest_block
 from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, exact_driver
 from stages.solver.step import atoms_of, score_atoms
 from stages.solver.supports import Pool, empty_pool
@@ -69,9 +69,7 @@ def cached_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def cached(P, pool, w, gap):
         fingerprint  # noqa: B018
-        widest = 0
-        for i in range(gap.size):
-            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        widest = widest_block(P.local_ptr)
         theta_all, most = np.empty(widest), pool.counts.max()
         slots_all, places_all, values_all = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for i in range(gap.size):

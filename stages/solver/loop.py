@@ -13,11 +13,11 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
-from stages.problems.protocol import JIT
+from stages.problems.protocol import JIT, PLAIN, widest_block
 from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
 from stages.solver.distances import Distances
 from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
-from stages.solver.step import PART, cached_step, step
+from stages.solver.step import cached_step, step
 from stages.solver.supports import Pool
 
 
@@ -84,7 +84,7 @@ class Flags(NamedTuple):
     """return when steps have made this many oracle calls"""
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def reason_to_return(S, flags):
     """POOL_FULL, CALLS_REACHED or SUM_REACHED if the loop must return before the next step, otherwise DONE."""
     if S.pool.free[1] < 1:
@@ -96,7 +96,7 @@ def reason_to_return(S, flags):
     return DONE
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def draw(S, flags, rng, order, k):
     """The k-th block of this call, drawn by the sampler; -1 if no block has a positive gap."""
     if flags.sampler == PERMUTATION:
@@ -114,9 +114,7 @@ def steps_driver(fingerprint: str) -> Any:
     def run_steps(P, S, flags, rng, order, steps):
         fingerprint  # noqa: B018  a closure cell, so that it enters numba's cache key
         scratch = P.scratch()
-        widest = 0
-        for i in range(S.ell.size):
-            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        widest = widest_block(P.local_ptr)
         theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
         for k in range(steps):
             why = reason_to_return(S, flags)
@@ -144,9 +142,7 @@ def cached_steps_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def run_cached(P, S, flags, order):
         fingerprint  # noqa: B018
-        widest = 0
-        for i in range(S.ell.size):
-            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        widest = widest_block(P.local_ptr)
         theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
         slots, places, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for k in range(order.size):

@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, PLAIN
+from stages.problems.protocol import JIT, PLAIN, widest_block
 from stages.solver.codes import BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
 from stages.solver.loop import draw, reason_to_return
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_set
@@ -94,9 +94,7 @@ def collect_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def collect(P, S, flags, rng, order, steps, block):
         fingerprint  # noqa: B018
-        widest = 0
-        for i in range(S.ell.size):
-            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        widest = widest_block(P.local_ptr)
         theta, delta = np.empty(widest), np.empty(widest)
         aside = 0
         for k in range(steps):
@@ -129,9 +127,7 @@ def answers_driver(fingerprint: str) -> Any:
         fingerprint  # noqa: B018
         count, pool = answers.block.size, S.pool
         slot = np.empty(count, np.int64)
-        widest = 0
-        for k in range(count):
-            widest = max(widest, P.local_ptr[answers.block[k] + 1] - P.local_ptr[answers.block[k]])
+        widest = widest_block(P.local_ptr)
         theta_all, delta_all = np.empty(widest), np.empty(widest)
         for rating in (True, False):
             for k in range(count):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length
+from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from stages.solver.distances import no_distances
 from stages.solver.loop import State
@@ -53,9 +53,7 @@ def derive_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def derive(P, pool, scale, mu, by_mu, ell, u):
         fingerprint  # noqa: B018
-        widest = 0
-        for i in range(ell.size):
-            widest = max(widest, P.local_ptr[i + 1] - P.local_ptr[i])
+        widest = widest_block(P.local_ptr)
         delta_all = np.empty(widest)
         for i in range(ell.size):
             derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all)

@@ -29,9 +29,6 @@ from stages.solver.sampling import MAX_GAP, tree_set, weight_of
 from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.supports import drop_inactive, find, insert
 
-PART = {**PLAIN, "inline": "always"}
-"""Options of the parts of a step: numba inlines them into the step before it compiles."""
-
 
 @njit(**PLAIN)
 def clip_into(u, lower, upper, w):
@@ -82,13 +79,13 @@ def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
     end_step(S, flags, i)
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def reads_mu(S, flags, i):
     """Whether block i reads its stored mu_i; pairwise moves need none, and blocks with few atoms recompute it."""
     return flags.kinds != PAIRWISE and S.by_mu[i] == 1
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
     """(base, best cached slot, its h, worst active slot, its h, active atoms) of block i; a slot is -1 if there is none."""
     pool = S.pool
@@ -110,7 +107,7 @@ def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
     return base, best, h_best, away, h_away, active
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def cache_promises_enough(S, flags, i, best, improvement):
     """Whether the best cached labelling improves by >= max(F g_i, (nu / n) g), with the last known gaps (O16 Alg. 5)."""
     known, n = S.gap[i], S.ell.size
@@ -119,7 +116,7 @@ def cache_promises_enough(S, flags, i, best, improvement):
     return known < np.inf and improvement >= max(flags.F * n * known, flags.nu * flags.exact_total)
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def note_cached_gap(S, flags, i, improvement):
     """Record the gap of block i over its cached labellings; a small one makes cached passes skip the block for a while."""
     S.gap[i] = max(improvement, 0.0) / S.ell.size
@@ -127,7 +124,7 @@ def note_cached_gap(S, flags, i, improvement):
         S.skip[i] = SKIPPED_VISITS
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def note_answer(P, S, flags, i, theta, y, loss, base):
     """Record an oracle's answer y: block gap, sampling weight, slot in the pool. Returns (slot or -1, h(y))."""
     h = loss + P.value(i, theta, y)
@@ -140,7 +137,7 @@ def note_answer(P, S, flags, i, theta, y, loss, base):
     return target, h
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length):
     """(kind, gamma, gamma_max, slope, ||B_i delta||^2) of the move that improves the dual most; gamma = 0 if none does.
 
@@ -179,7 +176,7 @@ def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, 
     return kind, gamma, gamma_max, slope_taken, norm2_taken
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta):
     """||B_i delta||^2 of a move; afterwards `delta` holds its direction, or what `push_move` needs."""
     if kind == PAIRWISE:
@@ -188,7 +185,7 @@ def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta):
     return P.norm2(i, delta)
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, length):
     """Move block i by gamma: alpha, mu, ell, u, w, and the running averages (LJ13 3.4)."""
     pool, n = S.pool, S.ell.size
@@ -218,7 +215,7 @@ def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, 
         S.z_ell[0] += late * gamma * dl / n
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def push_move(P, i, kind, c, y_to, y_from, delta, u):
     """u += c B_i delta of a move that `best_move` has just measured."""
     if kind == PAIRWISE:
@@ -227,7 +224,7 @@ def push_move(P, i, kind, c, y_to, y_from, delta, u):
         P.push(i, c, delta, u)
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def follow(P, S, flags, i, kind, target, away, gamma, theta, delta, length):
     """theta <- B_i^T w after a move of block i."""
     if kind == PAIRWISE and P.lower.size == 0:
@@ -237,7 +234,7 @@ def follow(P, S, flags, i, kind, target, away, gamma, theta, delta, length):
         P.scores(i, S.w, theta)
 
 
-@njit(**PART)
+@njit(**PLAIN)
 def end_step(S, flags, i):
     """Count the step in the average; without a cache, drop labellings that have no weight."""
     S.counters[AVERAGED] += 1

@@ -178,15 +178,18 @@ def _flatten(pool, order):
             s = pool.next[s]
 
 
-@njit(cache=True, **JIT)
-def repack(pool):
+def repack(pool: Pool) -> None:
     """Store the atoms in list order, with the free slots after them, so that a block's atoms share cache lines."""
-    atoms = pool.alpha.size - pool.free[1]
-    order = np.empty(atoms, np.int64)
+    order = np.empty(int(pool.counts.sum()), np.int64)
     _flatten(pool, order)
-    labels, alpha, losses, used = pool.labels[order], pool.alpha[order], pool.losses[order], pool.used[order]
-    pool.labels[:atoms], pool.alpha[:atoms], pool.losses[:atoms], pool.used[:atoms] = labels, alpha, losses, used
-    pool.place[:atoms] = pool.place[order]
+    for column in (pool.labels, pool.alpha, pool.losses, pool.used, pool.place):
+        column[: order.size] = column[order]
+    _relink(pool)
+
+
+@njit(cache=True, **JIT)
+def _relink(pool):
+    """Make the lists those of atoms that lie in list order."""
     k = 0
     for i in range(pool.head.size):
         pool.head[i] = k if pool.counts[i] > 0 else -1
@@ -195,10 +198,10 @@ def repack(pool):
             pool.next[k - 1] = k
         if pool.counts[i] > 0:
             pool.next[k - 1] = -1
-    for k in range(atoms, pool.alpha.size):
-        pool.next[k] = k + 1
-    pool.next[pool.alpha.size - 1] = -1 if atoms < pool.alpha.size else pool.next[pool.alpha.size - 1]
-    pool.free[0] = atoms if atoms < pool.alpha.size else -1
+    slots = pool.next.size
+    for s in range(k, slots):
+        pool.next[s] = s + 1 if s + 1 < slots else -1
+    pool.free[0] = k if k < slots else -1
 
 
 @njit(cache=True, **JIT)
