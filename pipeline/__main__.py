@@ -16,7 +16,7 @@ def main() -> int:
     from pipeline.compute.local import pin_threads
 
     pin_threads()  # before numpy is loaded
-    if "DVC_STAGE" in os.environ:
+    if "DVC_STAGE" in os.environ or os.environ.get("GAPWISE_KERNELS"):
         os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "pipeline.compute.kernel_cache.ByContent")
     from pipeline.command import compose_and_run
 

@@ -7,6 +7,11 @@ import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
+# Compiled code is shared by all copies of the tree that tests make. numba reads the setting when it is imported.
+os.environ.setdefault("GAPWISE_KERNELS", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "kernels"))
+os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "pipeline.compute.kernel_cache.ByContent")
+
+import kernels
 import pytest
 from fakes import CheckedPatch
 from s3_server import serving
@@ -24,6 +29,19 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     """Run in one process if the table of faults is asked for, because it has to see all of them."""
     if config.getoption("--faults-table"):
         config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before all tests are run by several workers, compile everything once."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
+    if whole and config.getoption("numprocesses", None) and not os.environ.get("NUMBA_DISABLE_JIT"):
+        kernels.compile_all()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of slow tests come first, so that no worker is left alone with one of them at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""Cache of compiled code for runs under DVC, keyed by the content of the source, below the project's .dvc/tmp.
+"""Cache of compiled code keyed by the content of the source, for several copies of the tree on one machine.
 
-Each queued experiment works in its own copy of the tree, where numba would compile everything again: half a minute per
-job. With this cache, files with the same content share a folder, whichever copy they are in.
+Each experiment that DVC queues works in its own copy of the tree, where numba would compile everything again: half a
+minute per job. With this cache, files with the same content share a folder, whichever copy they are in. It lies in the
+folder $GAPWISE_KERNELS, under DVC otherwise below the project's .dvc/tmp; without either, numba caches beside each file.
 """
 
 from __future__ import annotations
@@ -15,6 +16,17 @@ from typing import Any
 from numba.core.caching import _CacheLocator
 
 
+
+def asked_for() -> bool:
+    """Whether the environment names a folder."""
+    return bool(os.environ.get("GAPWISE_KERNELS")) or "DVC_ROOT" in os.environ
+
+
+def _folder() -> Path:
+    given = os.environ.get("GAPWISE_KERNELS")
+    return Path(given) if given else Path(os.environ["DVC_ROOT"]) / ".dvc" / "tmp" / "kernels"
+
+
 class ByContent(_CacheLocator):
     """A cache locator for numba, which finds it by its setting CACHE_LOCATOR_CLASSES."""
 
@@ -24,8 +36,7 @@ class ByContent(_CacheLocator):
         self._stamp = hashlib.sha256(Path(py_file).read_bytes()).hexdigest()
 
     def get_cache_path(self) -> str:
-        folder = Path(os.environ["DVC_ROOT"]) / ".dvc" / "tmp" / "kernels"
-        return str(folder / f"{Path(self._py_file).stem}-{self._stamp[:16]}")
+        return str(_folder() / f"{Path(self._py_file).stem}-{self._stamp[:16]}")
 
     def get_source_stamp(self) -> str:
         return self._stamp
@@ -35,7 +46,7 @@ class ByContent(_CacheLocator):
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], py_file: str) -> ByContent | None:
-        if "DVC_ROOT" not in os.environ or not Path(py_file).is_file():
+        if not asked_for() or not Path(py_file).is_file():
             return None
         found = cls(py_func, py_file)
         found.ensure_cache_path()

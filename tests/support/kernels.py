@@ -1,0 +1,59 @@
+"""Compile the kernels of the tiny instances into numba's disk cache: ``python kernels.py NAME...``.
+
+Two processes do this side by side before a whole test session, half of the structures each. Otherwise both workers of the
+session would compile all of them, at about the same time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SHARES = (
+    ("chain", "python_oracle", "multiclass", "multiclass_cone", "chain_sparse", "python_oracle_sparse"),
+    ("segmentation", "segmentation_u8"),
+)
+"""Names in `tiny.TINY`, in shares that take about the same time."""
+
+
+def compile_all() -> None:
+    """Compile everything, in one process a share; returns when all have ended. Who fails is reported by its tests."""
+    running = [
+        subprocess.Popen([sys.executable, __file__, *names], cwd=Path(__file__).resolve().parents[2])
+        for names in SHARES
+    ]
+    for process in running:
+        process.wait()
+
+
+def compile_of(names: list[str]) -> None:
+    """Solve, verify and evaluate the instances of these names with methods that use all compiled functions."""
+    import numpy as np
+    from solved import options_of, path_of
+    from tiny import TINY
+
+    from stages.evaluate import predict
+    from stages.solve import solve
+    from stages.verify import verify
+
+    ways = (
+        (options_of(batch_size=2), path_of(kind="single", lam=0.3, tolerance=0.05)),
+        (options_of(batch_step=True), path_of(kind="single", lam=0.3, tolerance=0.05)),
+        (options_of(method="accelerated"), path_of(rule="two_sided", kappa=0.7, eps=0.2, lambda_min=0.3)),
+        (options_of(), path_of(kind="grid", lambdas=[1.0, 0.3], warm_start="keep_primal", tolerance=0.05)),
+    )
+    for name in names:
+        for options, path in ways:
+            with tempfile.TemporaryDirectory() as folder:
+                problem = TINY[name]()
+                solve(problem, options, path, Path(folder), key="k", seed=0)
+                verify(problem, Path(folder))
+                predict(problem, np.zeros(problem.d))
+
+
+if __name__ == "__main__":
+    root = Path(__file__).resolve().parents[2]
+    sys.path[:0] = [str(root), str(root / "tests" / "support")]
+    compile_of(sys.argv[1:])
