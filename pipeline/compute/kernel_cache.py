@@ -16,7 +16,6 @@ from typing import Any
 from numba.core.caching import _CacheLocator
 
 
-
 def asked_for() -> bool:
     """Whether the environment names a folder."""
     return bool(os.environ.get("GAPWISE_KERNELS")) or "DVC_ROOT" in os.environ

@@ -166,8 +166,9 @@ def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Po
     """Breakpoint b's v (d,), mu (flat local) and ell (n,)."""
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
-    supports = arrays["support_alpha"], arrays["support_label"], arrays["label_offset"]
-    simplex = rebuild_driver(P)(P, arrays["support_offset"][b], *supports, mu, ell, psi)
+    names = ("support_alpha", "support_label", "label_offset")
+    supports = (frozen(arrays["support_offset"][b]), *(frozen(arrays[name]) for name in names))
+    simplex = rebuild_driver(P)(P, *supports, mu, ell, psi)
     return Point(psi / float(arrays["lambda"][b]), mu, ell, simplex)
 
 
@@ -204,5 +205,6 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
     _, hinges, labels = _largest(P, np.zeros(P.d), spread)
-    rebuild_driver(P)(P, np.arange(P.n + 1), np.ones(P.n), labels, P.label_ptr, mu, ell, psi)
+    corners = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
+    rebuild_driver(P)(P, *corners, mu, ell, psi)
     return Zero(math.fsum(hinges) / P.n, float(np.sum(clip(P, psi) ** 2)), psi)

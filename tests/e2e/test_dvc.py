@@ -217,11 +217,11 @@ def test_queue__with_a_killed_job_queued_again(clone: Clone, repro: list[tuple[i
     assert reached > 0
     assert run is not None
     assert not (run / "path.zarr").exists(), "it was done before it could be stopped"
-    wait_for(lambda: set(status(clone).values()) == {"Failed", "Success"})
+    wait_for(lambda: set(status(clone).values()) == {"Failed", "Success"}, every=4.0)  # asking costs seconds of a core
     assert status(clone) == {f"sweep-{seed}": "Failed" if seed == 1 else "Success" for seed in seeds}
     clone.do("dvc", "exp", "run", "--queue", "-n", "again", *overrides(finer, "seed=1"))
     clone.do("dvc", "queue", "start")
-    wait_for(lambda: status(clone)["again"] in ("Failed", "Success"))
+    wait_for(lambda: status(clone)["again"] in ("Failed", "Success"), every=4.0)
     assert status(clone)["again"] == "Success", clone.do("dvc", "queue", "logs", "again")
     assert clone.generation(1) > reached
     assert len(list(clone.path.glob("runs/features/*/meta.json"))) == 1  # shared by all

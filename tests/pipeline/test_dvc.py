@@ -169,9 +169,12 @@ def test_kernels__of_the_same_source_share_a_folder(tmp_path: Path, monkeypatch:
         file.parent.mkdir()
         file.write_text(text)
     monkeypatch.delenv("DVC_ROOT", raising=False)
+    monkeypatch.delenv("GAPWISE_KERNELS", raising=False)
     assert ByContent.from_function(kernel, str(files[0])) is None
     monkeypatch.setenv("DVC_ROOT", str(tmp_path / "project"))
     one, copy, edited = (ByContent.from_function(kernel, str(file)) for file in files)
     assert one.get_cache_path() == copy.get_cache_path() != edited.get_cache_path()
     assert one.get_source_stamp() == copy.get_source_stamp() != edited.get_source_stamp()
     assert Path(one.get_cache_path()).is_relative_to(tmp_path / "project" / ".dvc" / "tmp")
+    monkeypatch.setenv("GAPWISE_KERNELS", str(tmp_path / "kernels"))
+    assert Path(one.get_cache_path()).parent == tmp_path / "kernels"

@@ -9,6 +9,7 @@ from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
 from tiny import TINY, multiclass
 
+from stages.problems.protocol import frozen
 from stages.solver.options import Status
 
 SCHEDULES = ("accelerated", "multiplane_half")
@@ -59,7 +60,7 @@ def test_accelerated__does_not_change_with_the_scale_of_features():
     calls = []
     for s in (1.0, 64.0):
         problem = multiclass()
-        scaled = problem._replace(x=problem.x * s, norms2=problem.norms2 * s * s)
+        scaled = problem._replace(x=frozen(problem.x * s), norms2=frozen(problem.norms2 * s * s))
         solver = accelerated_of(scaled, lam=LAM * s * s)
         solver.solve(1e-5, never)
         calls.append(solver.oracle_calls)

@@ -1,0 +1,96 @@
+"""Two versions of the solver, pass by pass: `python tests/benchmarks/bench_versions.py FEATURES OTHER_CLONE [--turns 6]`.
+
+FEATURES is a feature store that both versions can read, OTHER_CLONE a checkout of the version to compare with. Both make
+the same passes from the same seed, in processes that take turns on one core. Printed is, for each kind of pass, the ratio
+of the sums over passes of the least time that any process took for it: this version's over the other's. Least times
+shut out what else the machine does; single processes may differ by 30 %.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+PASSES = 120
+HERE = Path(__file__).resolve().parents[2]
+
+
+def seconds_by_pass(features: Path) -> dict[str, list[float]]:
+    """Seconds of every pass, by kind of pass."""
+    from stages.featurize import open_problem
+    from stages.solver.codes import CACHE_ONLY
+    from stages.solver.methods import method_options
+    from stages.solver.options import CacheOptions, PathOptions
+    from stages.solver.path.walk import begin
+
+    problem, cache = open_problem(features, "train"), CacheOptions(kind="gap")
+    n, path = problem.n, PathOptions(kind="single", lam=0.01)
+    kinds = {
+        "FW, uniform": {"sampler": "uniform", "step": "fw"},
+        "pairwise, gap sampling": {"sampler": "gap", "step": "pairwise"},
+        "the same, cache": {"sampler": "gap", "step": "pairwise", "cache": cache},
+        "best step, cache": {"sampler": "permutation", "step": "best", "cache": cache},
+    }
+    found = {}
+    for name, choices in kinds.items():
+        solver = begin(problem, method_options(rebase_steps=n, refresh_every=0, **choices), path, None, 0)
+        solver.warm_up()
+        work = timed(lambda solver=solver: solver.run(solver.flags(), np.random.default_rng(0).permutation(n), n))
+        found[name] = work[3:]
+        solver.rebase()
+    found["exact"] = timed(solver.exact_pass)
+    solver = begin(problem, method_options(method="accelerated", cache=cache), path, None, 0)
+    solver.warm_up()
+    solver.visit(rounds=2)
+    solver.make_room(n)
+    found["cached"] = timed(lambda: solver.visit(corner=CACHE_ONLY, rounds=2))[3:]
+    return found
+
+
+def timed(work) -> list[float]:
+    seconds = []
+    for _ in range(PASSES):
+        begun = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+def in_turn(features: Path, clones: list[Path], turns: int) -> list[dict[str, float]]:
+    """For each clone the sum over passes of the least seconds, by kind of pass."""
+    least: list[dict[str, np.ndarray]] = [{} for _ in clones]
+    for _ in range(turns):
+        for k, clone in enumerate(clones):
+            env = {**os.environ, "PYTHONPATH": str(clone)}
+            command = [sys.executable, __file__, str(features)]
+            printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
+            for name, seconds in json.loads(printed).items():
+                least[k][name] = np.minimum(least[k].get(name, np.inf), seconds)
+    return [{name: float(np.sum(seconds)) for name, seconds in found.items()} for found in least]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("features", type=Path)
+    parser.add_argument("other", type=Path, nargs="?")
+    parser.add_argument("--turns", type=int, default=6)
+    arguments = parser.parse_args()
+    if arguments.other is None:
+        print(json.dumps(seconds_by_pass(arguments.features)))
+        return
+    other, this = in_turn(arguments.features.resolve(), [arguments.other.resolve(), HERE], arguments.turns)
+    for name, seconds in this.items():
+        print(f"{name:24} {1e3 * seconds / PASSES:8.2f} ms   this / other {seconds / other[name]:.3f}")
+
+
+if __name__ == "__main__":
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    main()
