@@ -29,16 +29,23 @@ def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
 
 
 def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
-    """result.json of a run that has nothing left to do, otherwise None."""
+    """result.json of a run that has nothing left to do, otherwise None.
+
+    That is so only if what every stage left behind is there and is what it left. `directory` then has its manifest.
+    """
     try:
-        found = read_json(directory.path / "result.json")
-        done = (read_json(directory.path / "manifest.json") or {"stages": {}})["stages"]
+        found = read_json(directory.path / "result.json", seal=True)
+        manifest = read_json(directory.path / "manifest.json", seal=True)
     except DamagedError as error:
-        log.warning("%s", error)
+        log.warning("%s; it is made again", error)
         return None
-    if found is None or found.get("key") != directory.key or found.get("format_version") != FORMAT_VERSION:
+    for part in (found, manifest):
+        if part is None or part.get("key") != directory.key or part.get("format_version") != FORMAT_VERSION:
+            return None
+    if any(stage.has_more(manifest["stages"], settings) for stage in flow().values()):
         return None
-    return None if any(stage.has_more(done, settings) for stage in flow().values()) else dict(found)
+    directory.manifest = manifest
+    return None if directory.damaged() else dict(found)
 
 
 def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:

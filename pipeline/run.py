@@ -25,8 +25,8 @@ from pipeline.interrupt import Interrupted, Stop
 from pipeline.job import Job
 from pipeline.progress import Progress
 from pipeline.result import complete
-from pipeline.rundir import LockedError, RunDir, locked, read_json, write_json
-from pipeline.stage_graph import Stage, before, flow, stages
+from pipeline.rundir import LockedError, RunDir, locked, write_json
+from pipeline.stage_graph import Stage, after, before, flow, stages
 from pipeline.tracking.mlflow import open_tracker
 from storage.backend import Location, location
 
@@ -38,23 +38,20 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
 
     0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted.
     """
-    from stages.datasets import open_dataset
+    from pipeline.data import source_of
 
     try:
         settings = read(cfg, experiment=experiment or experiment_name())
         asked = None if settings.run.stage is None else stages()[settings.run.stage]
         if asked is not None and asked.check is not None:
             asked.check(settings)
-        source = open_dataset(settings.dataset["name"], settings.dataset).source()
+        source = source_of(settings)
     except (ValueError, OSError) as error:
         return refuse_setup(error)
     directory, features, features_key = places(settings, source)
     tracker = open_tracker(settings.tracking, directory)
     try:
         found = complete(directory, settings) if asked is None else None
-        if found and settings.run.export is not None:
-            directory.manifest = read_json(directory.path / "manifest.json")
-            found = None if directory.damaged() else found  # an exported copy of damaged files would look sound
         if found:
             tracker.mend()
             _export(settings, directory, features)
@@ -138,7 +135,7 @@ def _run_stages(job: Job) -> dict[str, Any] | None:
     if found := complete(directory, settings):
         return found
     found = result.build(settings, directory)
-    write_json(directory.path / "result.json", found)
+    write_json(directory.path / "result.json", found, seal=True)
     return found
 
 
@@ -161,9 +158,16 @@ def _run_stage(stage: Stage, job: Job) -> None:
 
 
 def _forget_damaged(job: Job) -> None:
-    """Mark stages whose outputs have changed since, so that they run again from what is committed."""
-    name = job.dir.damaged()
-    if name is not None:
+    """Mark stages whose outputs have changed since, so that they run again from what is committed.
+
+    What was said of a damaged output goes first: result.json, then what later stages made of it.
+    """
+    while (name := job.dir.damaged()) is not None:
+        (job.dir.path / "result.json").unlink(missing_ok=True)
+        for other in reversed(after(name)):
+            for output in stages()[other].outputs:
+                if (job.dir.path / output).is_file():
+                    (job.dir.path / output).unlink()
         stage = stages().get(name)
         if stage is not None and stage.discard is not None:
             stage.discard(job)

@@ -25,7 +25,7 @@ from storage.backend import Location
 from storage.files import DamagedError, aside, deliver, make_directory, publish, rename, tree_checksum, working
 from storage.files import LockedError as LockedError
 from storage.files import locked as locked
-from storage.format import FORMAT_VERSION
+from storage.format import FORMAT_VERSION, MEASURES
 from storage.integrity import sealed, unsealed
 
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
@@ -40,12 +40,15 @@ def write_json(path: Location, value: Any, seal: bool = False) -> None:
     publish(path)
 
 
-def read_json(path: Location) -> Any:
-    """The content of `path`, or None if there is no such file; DamagedError names a file that cannot be read."""
+def read_json(path: Location, seal: bool = False) -> Any:
+    """The content of `path`, or None if there is no such file.
+
+    DamagedError names a file that cannot be read, one that does not match its seal, and, with `seal`, one without a seal.
+    """
     if not path.is_file():
         return None
     found = files.read_json(path)
-    return unsealed(found, path) if isinstance(found, dict) else found
+    return unsealed(found, path) if seal or (isinstance(found, dict) and "seal" in found) else found
 
 
 class RunDir:
@@ -72,7 +75,7 @@ class RunDir:
         make_directory(self.path)
         science = _finite(json.loads(json.dumps(settings.science, default=str)))
         try:
-            found = read_json(self.path / "manifest.json")
+            found = read_json(self.path / "manifest.json", seal=True)
         except DamagedError as error:
             log.warning(
                 "%s; it is kept as damaged-manifest.json, and its stages run again from what they committed", error
@@ -88,6 +91,7 @@ class RunDir:
                 "solver": settings.solver.name,
                 "science": science,
                 "source": dict(source),
+                "where": {k: v for k, v in settings.dataset.items() if k not in settings.science["dataset"]},
                 "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "command": " ".join(sys.orig_argv),
                 "host": socket.gethostname(),
@@ -114,12 +118,12 @@ class RunDir:
     def record(self, stage: str, **facts: Any) -> None:
         """Note that `stage` is done, with its facts and the checksums of its outputs."""
         self.forget(stage)
-        outputs = {name: self._checksum(name) for name in stages()[stage].outputs if (self.path / name).exists()}
+        outputs = {name: found for name in stages()[stage].outputs if (found := self._checksum(name)) is not None}
         self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
 
     def damaged(self) -> str | None:
-        """The first finished stage whose output has changed since; a warning names the file."""
+        """The first finished stage whose output is gone or has changed since; a warning names the file."""
         for stage, facts in self.manifest["stages"].items():
             for name, checksum in facts.get("outputs", {}).items():
                 if self._checksum(name) != checksum:
@@ -128,11 +132,11 @@ class RunDir:
         return None
 
     def _checksum(self, name: str) -> str | None:
-        from storage.layout import MEASURES  # imports zarr, which a complete run does not need
-
-        path = self.path / name
+        """That of an output; None if it is not there. A tree is taken without what evaluate adds to it."""
+        tree, _, patterns = name.partition(":")
+        path = self.path / tree
         if path.is_dir():
-            return tree_checksum(path, without=MEASURES)
+            return tree_checksum(path, only=patterns.split(",")) if patterns else tree_checksum(path, without=MEASURES)
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
     def forget(self, stage: str) -> None:

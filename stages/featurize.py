@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,15 @@ class _DerivingSink:
             self.shared[name] = array
 
 
-def featurize(dataset: Mapping[str, Any], target: Location, *, key: str, map_blocks: MapBlocks, report: Report) -> None:
+def featurize(
+    dataset: Mapping[str, Any],
+    target: Location,
+    *,
+    key: str,
+    map_blocks: MapBlocks,
+    report: Report,
+    unchanged: Callable[[], None] = lambda: None,
+) -> None:
     """Make the feature store `target` unless it exists undamaged.
 
     Parameters
@@ -54,6 +62,8 @@ def featurize(dataset: Mapping[str, Any], target: Location, *, key: str, map_blo
         The resolved `dataset` group of the configuration.
     key : str
         Identifies data and options; stored with the features.
+    unchanged : callable
+        Called when all is read, before anything is kept; raises DataError if the raw data are no longer those of `key`.
 
     Raises
     ------
@@ -71,6 +81,7 @@ def featurize(dataset: Mapping[str, Any], target: Location, *, key: str, map_blo
         facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
         # `derived` has checked every block, so that opening the store need not read all of it again
         writer.meta = {**facts, "checked": True}
+        unchanged()
 
 
 def damaged(target: Location) -> str | None:

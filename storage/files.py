@@ -133,12 +133,18 @@ def parsed(data: bytes, path: Location) -> Any:
         raise DamagedError(f"{path}: not valid JSON ({error}); the file is damaged") from error
 
 
-def tree_checksum(root: Location, without: Sequence[str] = ()) -> str:
-    """sha256 over names and contents of all files below `root`, except in children that match a pattern of `without`."""
+def tree_checksum(root: Location, without: Sequence[str] = (), only: Sequence[str] = ("*",)) -> str:
+    """sha256 over names and contents of all files in the children of `root` that match a pattern of `only`.
+
+    Children that match a pattern of `without` are left out.
+    """
     where, digest = backend(root), hashlib.sha256()
-    names = [
-        name for name in where.files(root) if not any(fnmatchcase(name.split("/")[0], pattern) for pattern in without)
-    ]
+
+    def wanted(name: str) -> bool:
+        child = name.split("/")[0]
+        return any(fnmatchcase(child, like) for like in only) and not any(fnmatchcase(child, like) for like in without)
+
+    names = [name for name in where.files(root) if wanted(name)]
     for name, data in where.read_all(root, names):
         digest.update(name.encode() + b"\0")
         digest.update(hashlib.sha256(data).digest())

@@ -8,6 +8,9 @@ from typing import Any
 FORMAT_VERSION = 3
 """Raise it when the meaning or the form of what a stage writes changes."""
 
+MEASURES = ("train_*", "test_*")
+"""Names of all arrays that evaluate adds to a path.zarr: `layout.LOSSES` and a structure's own."""
+
 
 def check_format(attrs: Mapping[str, Any], where: object) -> None:
     """ValueError unless `attrs`, read from `where`, say the present version."""

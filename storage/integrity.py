@@ -22,11 +22,11 @@ def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unsealed(value: Any, where: Any) -> dict[str, Any]:
-    """`value` without its seal; DamagedError, naming `where` it came from, if the seal is wrong. It may be missing."""
+    """`value` without its seal; DamagedError, naming `where` it came from, if the seal is missing or wrong."""
     if not isinstance(value, dict):
         raise DamagedError(f"{where}: expected an object, got {type(value).__name__}; the file is damaged")
     bare = {name: item for name, item in value.items() if name != "seal"}
-    if "seal" in value and value["seal"] != _seal(bare):
+    if value.get("seal") != _seal(bare):
         raise DamagedError(f"{where}: does not match its own checksum; the file is damaged")
     return bare
 
@@ -35,7 +35,7 @@ def checksums(folder: Path) -> dict[str, dict[str, Any]]:
     """Size in bytes and sha256 of every file below `folder`, by its relative name; large files are read in pieces."""
     found = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        found[file.relative_to(folder).as_posix()] = {"bytes": file.stat().st_size, "sha256": _digest(file)}
+        found[file.relative_to(folder).as_posix()] = {"bytes": file.stat().st_size, "sha256": file_digest(file)}
     return found
 
 
@@ -48,7 +48,7 @@ def changed(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> str | No
         if file.stat().st_size != facts["bytes"]:
             return f"{name} has {file.stat().st_size:,} bytes, was written with {facts['bytes']:,}"
     for name, facts in expected.items():
-        if _digest(folder / name) != facts["sha256"]:
+        if file_digest(folder / name) != facts["sha256"]:
             return f"{name} does not match its checksum"
     return None
 
@@ -59,6 +59,6 @@ def _seal(bare: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _digest(file: Path) -> str:
+def file_digest(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

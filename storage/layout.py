@@ -108,10 +108,6 @@ LOSSES = (
     ArraySpec("test_loss", _BREAKPOINT, "f8", "mean task loss on the test blocks"),
 )
 
-MEASURES = ("train_*", "test_*")
-"""Names of all arrays that evaluate adds to a path.zarr: LOSSES and a structure's own."""
-
-
 EVALUATED = "evaluated_"
 """Prefix of `lambda` and of the measures at all lambdas where a path was evaluated, breakpoints and others; their dimension
 is `evaluated`."""

@@ -28,6 +28,7 @@ from pipeline.config.run_options import (
     TrackingOptions,
     expect,
 )
+from stages import datasets
 from stages.solver.methods import method_options, methods
 from stages.solver.options import MethodOptions, PathOptions, check_one_of
 from storage.backend import backend, location
@@ -73,16 +74,19 @@ class Settings:
 
     @property
     def science(self) -> dict[str, Any]:
-        """Everything that determines the numbers: data set, solver, path, seed; not the preset's name, nor a time limit."""
+        """Everything that determines the numbers besides the contents of files: data set, solver, path, seed.
+
+        Not where the data are, the preset's name, or a time limit.
+        """
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        science = {"dataset": self.dataset, "solver": solver, "path": path, "seed": self.seed}
+        science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
         # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science
 
     def features_key(self, source: Mapping[str, Any]) -> str:
         """Key of the featurize stage: shared by all solvers of one data set."""
-        return fingerprint({"format": FORMAT_VERSION, "dataset": self.dataset, "source": source})
+        return fingerprint({"format": FORMAT_VERSION, "dataset": datasets.science(self.dataset), "source": source})
 
     def run_key(self, source: Mapping[str, Any]) -> str:
         """Key of the run: its science and its data."""

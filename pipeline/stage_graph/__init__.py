@@ -45,7 +45,8 @@ class Stage:
     every_attempt : bool
         Whether it runs in every attempt and finds out itself what is left to do, because runs share its output.
     outputs : tuple of str
-        Files of the run directory that later stages and result.json are made from; the manifest keeps their checksums.
+        Files and trees of the run directory that later stages and result.json are made from; the manifest keeps their
+        checksums. ``tree:pattern,pattern`` are the children of a tree that match.
     check : callable, optional
         Raises ConfigError if the settings do not allow `run.stage=<name>`.
     unfinished : callable, optional

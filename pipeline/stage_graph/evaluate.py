@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pipeline.stage_graph import Stage, figures
+from storage.format import MEASURES
 
 if TYPE_CHECKING:
     from pipeline.config.settings import Settings
@@ -38,4 +39,11 @@ def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
     return {"evaluate": facts_of(directory.path / "metrics.json", EVALUATE_FIELDS)}
 
 
-STAGE = Stage("evaluate", run, needs=("verify",), outputs=("metrics.json",), export=export, result=result)
+STAGE = Stage(
+    "evaluate",
+    run,
+    needs=("verify",),
+    outputs=("metrics.json", f"path.zarr:{','.join(MEASURES)}"),
+    export=export,
+    result=result,
+)

@@ -9,20 +9,31 @@ from pipeline.stage_graph import Stage
 
 if TYPE_CHECKING:
     from pipeline.compute.local import Compute
+    from pipeline.config.settings import Settings
     from pipeline.export import Export
     from pipeline.job import Job
     from storage.backend import Location
 
 
 def run(job: Job) -> dict[str, Any]:
-    make_features(job.settings.dataset, job.features_path, job.features_key, job.compute, job.report)
+    source = job.dir.manifest["source"]
+    make_features(job.settings, source, job.features_path, job.features_key, job.compute, job.report)
     return {"key": job.features_key, "path": str(job.features_path)}
 
 
 def make_features(
-    dataset: Mapping[str, Any], path: Location, key: str, compute: Compute, report: Callable[[int, int, str], None]
+    settings: Settings,
+    source: Mapping[str, Any],
+    path: Location,
+    key: str,
+    compute: Compute,
+    report: Callable[[int, int, str], None],
 ) -> None:
-    """Make the features of a data set at `path` unless they are there; waits while another process makes them."""
+    """Make the features of a data set at `path` unless they are there; waits while another process makes them.
+
+    Nothing is kept if the raw data are no longer `source`, what the key was computed from.
+    """
+    from pipeline.data import refuse_others
     from stages.featurize import featurize
     from storage.files import locked
 
@@ -30,7 +41,14 @@ def make_features(
         report(0, 0, f"waiting for the features that {holder} is making")
 
     with locked(path.with_name(f"{path.name}.lock"), waiting):
-        featurize(dataset, path, key=key, map_blocks=compute.map_blocks, report=report)
+        featurize(
+            settings.dataset,
+            path,
+            key=key,
+            map_blocks=compute.map_blocks,
+            report=report,
+            unchanged=lambda: refuse_others(settings, source),
+        )
 
 
 def usable(job: Job) -> None:

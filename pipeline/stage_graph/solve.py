@@ -70,7 +70,7 @@ def discard(job: Job) -> None:
 def export(to: Export) -> None:
     from pipeline.result import breakpoints
     from pipeline.rundir import read_json
-    from storage.layout import MEASURES
+    from storage.format import MEASURES
 
     found, _ = breakpoints(to.run)
     rows, passes, calls = [], 0.0, 0

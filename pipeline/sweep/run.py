@@ -225,7 +225,7 @@ def _prepare(jobs: Sequence[Planned], stop: Stop) -> None:
 def _features(settings: Settings, source: Mapping[str, Any], stop: Stop) -> None:
     _, path, key = places(settings, source)
     with Compute(settings.compute, stop) as compute:
-        make_features(settings.dataset, path, key, compute, lambda done, total, what: stop.check())
+        make_features(settings, source, path, key, compute, lambda done, total, what: stop.check())
 
 
 def _blocks(settings: Settings, source: Mapping[str, Any]) -> int:
@@ -235,9 +235,9 @@ def _blocks(settings: Settings, source: Mapping[str, Any]) -> int:
 
 
 def _source(settings: Settings) -> Mapping[str, Any]:
-    from stages.datasets import open_dataset
+    from pipeline.data import source_of
 
-    return open_dataset(settings.dataset["name"], settings.dataset).source()
+    return source_of(settings)
 
 
 def _given() -> list[str]:

@@ -1,7 +1,8 @@
 """Readers of raw data: one module per data set, all behind `Reader`. A reader depends on neither solver nor storage.
 
 A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
-``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it.
+``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. It may name in
+``WHERE`` the options that only say where files are: the key of a run has the files' contents instead.
 """
 
 from __future__ import annotations
@@ -48,8 +49,11 @@ class Reader(Protocol):
 
     structure: str
 
+    def files(self) -> Mapping[str, Path]:
+        """Every file that `featurize` reads, by names that do not depend on where it is; the key has their contents."""
+
     def source(self) -> dict[str, Any]:
-        """What the features depend on besides the options (file names, sizes); cheap, JSON-able, part of the key."""
+        """What the features depend on besides files and options, such as versions; cheap, JSON-able, part of the key."""
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits).
@@ -80,6 +84,12 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
         options = {**options, "root": _data_folder(name)}
     reader: Reader = module.open(options)
     return reader
+
+
+def science(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a data set that determine its features: all but those that say where files are."""
+    where = getattr(_module(str(options["name"])), "WHERE", ())
+    return {name: value for name, value in options.items() if name not in where}
 
 
 def _module(name: str) -> ModuleType:

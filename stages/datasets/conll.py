@@ -31,6 +31,7 @@ TEMPLATES = [
     for offsets in windows
 ]
 """The 19 templates."""
+WHERE = ("root",)
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,11 @@ class Conll:
     min_count: int
     structure: str = "chain"
 
+    def files(self) -> dict[str, Path]:
+        return {"train": self.train, "test": self.test}
+
     def source(self) -> dict[str, Any]:
-        return {file.name: file.stat().st_size for file in (self.train, self.test)}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         train, test = read(self.train), read(self.test)

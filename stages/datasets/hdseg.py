@@ -56,6 +56,7 @@ VOC_YEARS = ("2007", "2008", "2009", "2010", "2011")
 PRECISIONS = ("f32", "u8")
 LEVELS = 255
 """The largest code of u8."""
+WHERE = ("root",)
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,26 @@ class HDSeg:
         """The structure of the blocks."""
         return "segmentation"
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of images of each split."""
+        return {"train": self.n_train or SIZES[self.size], "test": self.n_test}
+
+    def files(self) -> dict[str, Path]:
+        """The feature files, the maps of the images asked for and, with pictures, all masks and test photographs."""
+        maps = [f"{MAPS[split]}/{k:06d}.png" for split, count in self.counts.items() for k in range(count)]
+        found = {name: self.root / name for name in (*FILES.values(), *maps)}
+        if self.pictures:
+            shown = [*(self.root / MASKS).rglob("*.png"), *(self.root / IMAGES / "test").glob("*")]
+            found |= {path.relative_to(self.root).as_posix(): path for path in shown}
+        return {name: path for name, path in found.items() if path.is_file()}
+
     def source(self) -> dict[str, Any]:
-        """The two feature files with their sizes in bytes."""
-        files = {name: (self.root / name).stat().st_size for name in FILES.values()}
-        return {"files": files, "features_version": FEATURES_VERSION}
+        return {"features_version": FEATURES_VERSION}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Copy all blocks image by image; DataError names the file and field at fault."""
-        counts = {"train": self.n_train or SIZES[self.size], "test": self.n_test}
+        counts = self.counts
         if self.precision == "u8":
             sink.put("", "unary_scale", np.array([1.0 / LEVELS]))
         tasks = [(self, split, k) for split, count in counts.items() for k in range(count)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from stages.datasets import MapBlocks, Report, Sink
@@ -30,10 +31,12 @@ class HorsesSample:
     features: FeatureOptions = field(default_factory=FeatureOptions)
     structure: str = "segmentation"
 
+    def files(self) -> dict[str, Path]:
+        """The shipped pictures."""
+        return {name: folder() / name for name in FILES if (folder() / name).is_file()}
+
     def source(self) -> dict[str, Any]:
-        """Shipped pictures used, with their sizes in bytes."""
-        sizes = {name: (folder() / name).stat().st_size for name in FILES if (folder() / name).is_file()}
-        return {"files": sizes, "features_version": FEATURES_VERSION}
+        return {"features_version": FEATURES_VERSION}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Write the blocks of both splits; see `featurize_pictures`."""

@@ -26,6 +26,7 @@ from stages.datasets.text.vocabulary import Rows
 PIXELS = 16 * 8
 LETTERS = [chr(ord("a") + k) for k in range(26)]
 FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
+WHERE = ("root",)
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,11 @@ class Ocr:
     fold: int
     structure: str = "chain"
 
+    def files(self) -> dict[str, Path]:
+        return {"letters": self.file}
+
     def source(self) -> dict[str, Any]:
-        return {"file": self.file.name, "bytes": self.file.stat().st_size}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         from stages.problems.chain.features import BIASES

@@ -7,6 +7,7 @@ serve them as a split of their own.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,8 +43,21 @@ class PythonOracleReader:
     def __init__(self, oracle: str, arguments: dict[str, Any]) -> None:
         self.oracle, self.arguments = oracle, arguments
 
+    def files(self) -> dict[str, Path]:
+        """The data files that the oracle declares."""
+        from stages.problems.python_oracle import oracle_class
+
+        try:
+            declared = [Path(file) for file in oracle_class(self.oracle).files(**self.arguments)]
+        except (TypeError, ValueError) as error:
+            raise DataError(f"dataset.oracle: {self.oracle}.files: {error}") from error
+        for file in declared:
+            if not file.is_file():
+                raise DataError(f"dataset.oracle: {self.oracle}.files names {file}, which is no file")
+        return {f"{number} {file.name}": file for number, file in enumerate(declared)}
+
     def source(self) -> dict[str, Any]:
-        """The file that defines the oracle."""
+        """The code of the oracle."""
         try:
             return {"oracle": oracle_source(self.oracle)}
         except ValueError as error:

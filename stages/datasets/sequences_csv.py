@@ -24,6 +24,7 @@ from stages.datasets.text.sequences import line_facts, template_facts, text_enco
 from stages.datasets.text.tables import Table, read_lines, read_table
 from stages.datasets.text.templates import Template, expand
 
+WHERE = ("file", "test_file", "template")
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
 
@@ -38,9 +39,12 @@ class Sequences:
     unseen_labels: str
     structure: str = "chain"
 
+    def files(self) -> dict[str, Path]:
+        files = {"train": self.file, "test": self.test_file, "template": self.template}
+        return {name: file for name, file in files.items() if file is not None}
+
     def source(self) -> dict[str, Any]:
-        files = [file for file in (self.file, self.test_file, self.template) if file is not None]
-        return {str(k): [file.name, file.stat().st_size] for k, file in enumerate(files)}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         form: dict[str, Any] = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}

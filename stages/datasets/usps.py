@@ -22,23 +22,27 @@ PIXELS, DIGITS = 16 * 16, 10
 SPLITS = ("train", "test")
 Images = tuple[np.ndarray, np.ndarray]
 """Grey values float32 (n, 256) in [-1, 1], digits uint8 (n,)."""
+WHERE = ("root",)
 
 
 @dataclass(frozen=True)
 class Usps:
     """Reader of the digits."""
 
-    files: tuple[Path, ...]
+    paths: tuple[Path, ...]
     """usps.npz, or one file per split"""
     structure: str = "multiclass"
 
+    def files(self) -> dict[str, Path]:
+        return dict(zip(SPLITS, self.paths, strict=False))
+
     def source(self) -> dict[str, Any]:
-        return {file.name: file.stat().st_size for file in self.files}
+        return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         counts = {}
         for k, split in enumerate(SPLITS):
-            images, digits = read_npz(self.files[0], split) if len(self.files) == 1 else read_text(self.files[k])
+            images, digits = read_npz(self.paths[0], split) if len(self.paths) == 1 else read_text(self.paths[k])
             sink.put(split, "x", images)
             sink.put(split, "labels", digits)
             counts[f"n_{split}"] = int(digits.size)

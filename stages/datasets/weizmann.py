@@ -38,6 +38,7 @@ TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
 LONGER_SIDE = 160
 ASPECT_TOLERANCE = 0.02
 NPZ, TAR = "weizmann_horses_160.npz", "weizmann_horses_original.tar"
+WHERE = ("root",)
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,15 @@ class Weizmann:
     features: FeatureOptions = field(default_factory=FeatureOptions)
     structure: str = "segmentation"
 
-    def source(self) -> dict[str, Any]:
-        """Files read, with their sizes in bytes."""
+    def files(self) -> dict[str, Path]:
         found = _find(self.root)
-        if found.is_dir():
-            files = sorted(p for folder in ("rgb", "figure_ground", "gray") for p in (found / folder).glob("*.jpg"))
-        else:
-            files = [found]
-        listed = {str(p.relative_to(self.root)): p.stat().st_size for p in files}
-        return {"files": listed, "features_version": FEATURES_VERSION}
+        if not found.is_dir():
+            return {"pictures": found}
+        folders = [found / name for name in ("rgb", "figure_ground", "gray")]
+        return {path.relative_to(found).as_posix(): path for folder in folders for path in sorted(folder.glob("*.jpg"))}
+
+    def source(self) -> dict[str, Any]:
+        return {"features_version": FEATURES_VERSION}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Write the blocks of both splits; see `featurize_pictures`."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,14 @@ class Oracle:
     labels: int = 2
     lower: Any = ()
     upper: Any = ()
+
+    @classmethod
+    def files(cls, **arguments: Any) -> Sequence[str | Path]:
+        """Paths of all data files that both splits read, given the arguments besides the split.
+
+        A run's key has their contents: edit one, and the same command makes a new run. Undeclared files are not seen.
+        """
+        return ()
 
     def __len__(self) -> int:
         """Number of blocks n."""
@@ -227,12 +236,24 @@ def _object(spec: bytes) -> Oracle:
 
 def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle:
     """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
+    make: Any = oracle_class(oracle)
+    try:
+        found: Oracle = make(split, **arguments)
+    except TypeError as error:
+        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+            raise  # from the class's own code
+        raise ValueError(
+            f"{oracle} cannot be made from the split and dataset.arguments={dict(arguments)}: {error}"
+        ) from None
+    return found
+
+
+def oracle_class(oracle: str) -> type[Oracle]:
+    """The class that ``module:Class`` names; ValueError says what is missing."""
     made = getattr(user_module(oracle), oracle.partition(":")[2], None)
     if not (isinstance(made, type) and issubclass(made, Oracle)):
         raise ValueError(f"python_oracle: {oracle} is not a subclass of stages.problems.python_oracle.Oracle")
-    make: Any = made
-    found: Oracle = make(split, **arguments)
-    return found
+    return made
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle:

@@ -2,19 +2,68 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import importlib
 import inspect
+import sysconfig
 from pathlib import Path
 from types import ModuleType
+
+OURS = ("pipeline", "stages", "storage")
+"""Packages that a key covers by versions, not by contents."""
 
 
 @functools.cache
 def oracle_source(oracle: str) -> str:
-    """Hash of the file that defines ``module:Class``; part of the features' key, because results depend on the oracle."""
-    file = inspect.getsourcefile(user_module(oracle))
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12] if file else ""
+    """Hash of the code behind ``module:Class``; part of the features' key, because results depend on the oracle.
+
+    It covers the module's file, or all Python files of its package, and whatever they import, directly or not, from the same
+    folder. It does not cover installed packages, files loaded in other ways, or data: `Oracle.files` declares those.
+    """
+    digest = hashlib.sha256()
+    for name, file in sorted(own_files(user_module(oracle)).items()):
+        digest.update(name.encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def own_files(module: ModuleType) -> dict[str, Path]:
+    """The Python files that a user's module consists of, by their names relative to the folder it is imported from."""
+    source = inspect.getsourcefile(module)
+    if source is None:
+        return {}
+    root = Path(source).resolve().parents[module.__name__.count(".") + (Path(source).name == "__init__.py")]
+    installed = root in {Path(folder).resolve() for folder in sysconfig.get_paths().values()}
+    found: dict[str, Path] = {}
+    to_see = [module.__name__.partition(".")[0]]
+    while to_see:
+        name = to_see.pop()
+        for file in _files_of(root, name):
+            relative = file.relative_to(root).as_posix()
+            if relative not in found:
+                found[relative] = file
+                to_see += [] if installed else [other for other in _imports(file) if other not in OURS]
+    return found
+
+
+def _files_of(root: Path, name: str) -> list[Path]:
+    """The files of the top-level module or package `name` in the folder `root`; none if it is not there."""
+    alone = root / f"{name}.py"
+    if (root / name).is_dir():
+        return sorted((root / name).rglob("*.py"))
+    return [alone] if alone.is_file() else []
+
+
+def _imports(file: Path) -> set[str]:
+    """First names of all absolute imports in a file."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.partition(".")[0])
+    return names
 
 
 def user_module(oracle: str) -> ModuleType:

@@ -30,7 +30,7 @@ def test_source__of_a_reader_loads_no_heavy_library(tmp_path: Path, name: str) -
     code = f"""
 import sys
 from stages.datasets import open_dataset
-assert open_dataset({name!r}, {files(tmp_path)[name]!r}).source()
+assert open_dataset({name!r}, {files(tmp_path)[name]!r}).files()
 print(*sorted({{module.split(".")[0] for module in sys.modules}}))
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)

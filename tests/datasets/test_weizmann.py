@@ -55,7 +55,7 @@ def test_split__has_147_and_181_images_and_keeps_twins_together():
 
 def test_weizmann__reads_the_real_photographs(horses):
     reader = open_dataset("weizmann", {**TINY, "root": horses, "superpixels": 147})
-    assert reader.source()["files"] == {"weizmann_horses_160.npz": 16850331}
+    assert reader.files() == {"pictures": horses / "weizmann_horses_160.npz"}
     train, test, sink, meta = problems(reader)
     assert (train.n, test.n) == (2, 1)
     assert meta["images"]["train"] == FIRST[:2]

@@ -288,6 +288,43 @@ def test_verification__damaged_is_made_again(calm: Calm, copy: Callable[[Place],
     assert_same_results(place, calm)
 
 
+def digit(file: Path) -> None:
+    """The last digit of a JSON file is another one: still JSON, and plausible."""
+    text = file.read_text()
+    at = max(k for k, character in enumerate(text) if character in "123456789" and text[k - 1] in "0123456789.")
+    file.write_text(text[:at] + str(10 - int(text[at])) + text[at + 1 :])
+
+
+COMPLETE = {
+    "path": ("path.zarr/weights", lambda file: flip(largest(file)), "stage solve wrote it"),
+    "losses": ("path.zarr/test_loss", lambda file: flip(largest(file)), "stage evaluate wrote it"),
+    "metrics": ("metrics.json", digit, "stage evaluate wrote it"),
+    "verification": ("verify.json", digit, "stage verify wrote it"),
+    "path gone": ("path.zarr", shutil.rmtree, "stage solve wrote it"),
+    "answer": ("result.json", digit, "does not match its own checksum"),
+}
+
+
+@pytest.mark.fault("result")
+@pytest.mark.parametrize("what", ["path", "losses", "answer", *map(long, ("metrics", "verification", "path gone"))])
+def test_complete_run__of_which_something_is_damaged_is_not_complete(
+    calm: Calm, copy: Callable[[Place], Place], what: str
+) -> None:
+    place = copy(calm)
+    name, harm, says = COMPLETE[what]
+    harm(place.run / name)
+    if what == "path":
+        done = place.issue("run.stage=verify")
+        assert done.code == 1
+        assert says in done.err
+        assert not (place.run / "result.json").exists()
+        assert not (place.run / "verify.json").exists()
+        place.finish()
+    else:
+        assert says in place.finish().err
+    assert_same_results(place, calm)
+
+
 @pytest.mark.fault("manifest")
 @pytest.mark.parametrize("harm", ["flipped", long("garbage"), long("gone")])
 def test_manifest__damaged_is_made_again(solved: Place, calm: Calm, copy: Callable[[Place], Place], harm: str) -> None:

@@ -78,6 +78,8 @@ class Clouds:
     structure = "sign"
     def __init__(self, n, shift):
         self.n, self.shift = n, shift
+    def files(self):
+        return {}
     def source(self):
         return {}
     def featurize(self, sink, map_blocks, report):

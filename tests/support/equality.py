@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 
 from storage.backend import Location
-from storage.layout import MEASURES
+from storage.format import MEASURES
 from storage.results import read_path, read_trace
 
 MEASURED = {"seconds", "timestamp_ms"}

@@ -34,6 +34,9 @@ class Features:
 class FakeReader:
     structure = "multiclass"
 
+    def files(self) -> dict[str, Path]:
+        return {}
+
     def source(self) -> dict[str, Any]:
         return {"files": "fake"}
 

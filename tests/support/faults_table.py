@@ -19,7 +19,10 @@ FAULTS: dict[str, tuple[str, str]] = {
     "segment": ("a finished breakpoint of state/ damaged", f"exit 1; with state/ deleted {SAME}"),
     "anywhere": ("one bit flipped in any file", f"{SAME}, or exit 1 and a message that says what to do"),
     "features": ("a file of the features corrupt, truncated or missing", f"warning, made again; {SAME}"),
-    "result": ("path.zarr, verify.json, result.json damaged", f"warning, made again; {SAME}"),
+    "result": (
+        "path.zarr, its losses, verify.json, metrics.json or result.json damaged or missing, also when all was done",
+        f"warning, made again; {SAME}",
+    ),
     "manifest": ("manifest.json corrupt, garbage or missing", f"warning, made again; {SAME}"),
     "two processes": ("two processes on one run", f"the second exits with 1 and names the first; the first: {SAME}"),
     "features of two": ("two runs make the same features at once", f"made once, the other waits; {SAME}"),

@@ -1,0 +1,34 @@
+"""What a run computes from: the contents of its raw data and the versions of what reads them, never where they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.settings import Settings, on_this_machine
+from stages.datasets import DataError, open_dataset
+from storage.contents import contents
+
+
+def source_of(settings: Settings) -> dict[str, Any]:
+    """The part of a key that the raw data make up: digests of all files that featurize reads, and the reader's versions.
+
+    Raises
+    ------
+    ValueError
+        If the reader or an option is unknown or wrong.
+    OSError
+        If a file cannot be read.
+    """
+    reader = open_dataset(settings.dataset["name"], settings.dataset)
+    known = Path(on_this_machine(settings.run.root)) / "features"
+    return {**reader.source(), "contents": contents(reader.files(), known)}
+
+
+def refuse_others(settings: Settings, source: Mapping[str, Any]) -> None:
+    """Raise DataError if the raw data are no longer `source`."""
+    now = source_of(settings)
+    if json.loads(json.dumps(now)) != json.loads(json.dumps(dict(source))):
+        raise DataError("the raw data were changed while they were read; nothing is kept, give the command again")

@@ -1,0 +1,125 @@
+"""A run's key belongs to its data: to every byte of them, and to no place."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from configs import composed
+
+from pipeline.config.settings import Settings, read
+from pipeline.data import refuse_others, source_of
+from stages.datasets import DataError
+from stages.problems.user_code import oracle_source
+
+TEXT = "a x P\nb x Q\n\na y P\n"
+
+
+def sequences(folder: Path, *words: str) -> Settings:
+    """Settings of a run over text columns in `folder`."""
+    files = [f"dataset.{name}={folder}/{file}" for name, file in (("file", "train"), ("test_file", "test"))]
+    return read(composed("dataset=sequences_csv", *files, f"dataset.template={folder}/template", *words))
+
+
+def keys(settings: Settings) -> tuple[str, str]:
+    source = source_of(settings)
+    return settings.run_key(source), settings.features_key(source)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, text in (("train", TEXT), ("test", TEXT), ("template", "U0:%x[0,0]\n")):
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("name", ["train", "test", "template"])
+def test_key__changes_with_an_edit_that_keeps_the_size(folder: Path, name: str) -> None:
+    before, times = keys(sequences(folder)), (folder / name).stat()
+    (folder / name).write_text((folder / name).read_text().replace("0", "1").replace("a x", "a y"))
+    os.utime(folder / name, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert (folder / name).stat().st_size == times.st_size
+    after = keys(sequences(folder))
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+def test_key__does_not_change_with_the_place(folder: Path) -> None:
+    before = keys(sequences(folder))
+    shutil.move(folder, folder.parent / "elsewhere")
+    assert keys(sequences(folder.parent / "elsewhere")) == before
+
+
+def test_key__is_that_of_the_data_folder_however_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = tmp_path / "conll2000"
+    there.mkdir()
+    for name in ("train.txt", "test.txt"):
+        (there / name).write_text(TEXT)
+    monkeypatch.setenv("GAPWISE_DATA", str(tmp_path))
+    found = keys(read(composed("dataset=conll")))
+    assert keys(read(composed("dataset=conll", f"dataset.root={there}"))) == found
+    assert keys(read(composed("dataset=conll", f"dataset.root={there}", "dataset.min_count=1"))) != found
+
+
+def test_data__edited_while_they_are_read_are_refused(folder: Path) -> None:
+    settings = sequences(folder)
+    source = source_of(settings)
+    refuse_others(settings, source)
+    (folder / "train").write_text(TEXT.replace("b x", "b y"))
+    with pytest.raises(DataError, match="changed while they were read"):
+        refuse_others(settings, source)
+
+
+ORACLE = """
+from pathlib import Path
+from stages.problems.python_oracle import Oracle
+import {helper}
+
+class Mine(Oracle):
+    d = 1
+    def __init__(self, split, data):
+        self.data = Path(data).read_text()
+    @classmethod
+    def files(cls, data):
+        return [data]
+"""
+
+
+def test_key__covers_an_oracles_own_modules_and_the_files_it_declares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "keyed_oracle.py").write_text(ORACLE.format(helper="keyed_helper"))
+    (tmp_path / "keyed_helper.py").write_text("from keyed_package import part\n")
+    (tmp_path / "keyed_package").mkdir()
+    (tmp_path / "keyed_package" / "part.py").write_text("x = 1\n")
+    (tmp_path / "beside.py").write_text("x = 1\n")
+    (tmp_path / "data").write_text("abc")
+
+    def key() -> str:
+        oracle_source.cache_clear()
+        words = [
+            "dataset=python_oracle",
+            "dataset.oracle=keyed_oracle:Mine",
+            f"+dataset.arguments.data={tmp_path}/data",
+        ]
+        return keys(read(composed(*words)))[0]
+
+    found = [key()]
+    (tmp_path / "beside.py").write_text("x = 2\n")
+    assert key() == found[0]
+    edits = {"keyed_package/part.py": "x = 2\n", "keyed_helper.py": "import keyed_package.part\n", "data": "abd"}
+    for name, text in edits.items():
+        (tmp_path / name).write_text(text)
+        found.append(key())
+    assert len(set(found)) == 4
+    (tmp_path / "data").unlink()
+    with pytest.raises(DataError, match="which is no file"):
+        key()
+    for name in [name for name in sys.modules if name.startswith("keyed_")]:
+        del sys.modules[name]
