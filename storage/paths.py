@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -41,18 +42,23 @@ class SolvedPath(xr.Dataset):
         """
         lams = np.asarray(lam, dtype=float)
         mixture = self._mixture()
-        rows = [self._mixed(mixture(value)) for value in lams.ravel().tolist()]
+
+        @functools.lru_cache(maxsize=4)  # lambdas in order share breakpoints
+        def solved(b: int) -> np.ndarray:
+            return np.asarray(self["weights"].isel(breakpoint=b).values)
+
+        rows = [self._mixed(mixture(value), solved) for value in lams.ravel().tolist()]
         if lams.ndim == 0:
             return xr.DataArray(rows[0], dims="feature", coords={"lambda": float(lams)}, name="weights")
         weights = np.array(rows).reshape(-1, self.sizes["feature"])
         return xr.DataArray(weights, dims=("lambda", "feature"), coords={"lambda": lams.ravel()}, name="weights")
 
-    def _mixed(self, parts: dict[int, float]) -> np.ndarray:
+    def _mixed(self, parts: dict[int, float], solved: Callable[[int], np.ndarray]) -> np.ndarray:
         """Sum of breakpoints' weights, (d,); breakpoints outside the path are w = 0."""
         total = np.zeros(self.sizes["feature"])
         for b, share in parts.items():
             if share != 0.0 and 0 <= b < self.sizes["breakpoint"]:
-                total += share * self["weights"].isel(breakpoint=b).values
+                total += share * solved(b)
         return total
 
     def _mixture(self) -> Callable[[float], dict[int, float]]:
@@ -83,7 +89,7 @@ class SolvedPath(xr.Dataset):
 
 
 def open_path(run: str | Location) -> SolvedPath:
-    """The path of a run, given as a directory or URL; read lazily.
+    """The path of a run, given as a directory or URL; arrays over features, blocks and atoms are read lazily.
 
     Raises
     ------
@@ -98,4 +104,6 @@ def open_path(run: str | Location) -> SolvedPath:
     store = backend(folder).zarr_store(folder, read_only=True)
     stored = xr.open_zarr(store, consolidated=False).set_coords("lambda")
     check_format(stored.attrs, folder)
+    for name in ("lambda", *(name for name in stored.data_vars if str(name).startswith("cell_"))):
+        stored[name].load()
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)

@@ -104,6 +104,7 @@ def test_conll__empty_lines_at_the_end_are_allowed(tmp_path):
     np.testing.assert_array_equal(read_table(tmp_path / "x.txt").start, [0, 1])
 
 
+@pytest.mark.slow
 def test_conll__real_data_has_the_sizes_of_the_papers(shared_data):
     train, test, sink, meta = problems(open_dataset("conll", {"root": shared_data / "conll2000"}))
     assert (train.n, test.n, train.d) == (8936, 2012, 1_643_026)

@@ -82,6 +82,7 @@ def done(process: subprocess.Popen[str]) -> str:
     return out
 
 
+@pytest.mark.slow
 def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
     results = tmp_path / "results"
     there: set[str] = set()
@@ -97,6 +98,7 @@ def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
     assert json.loads((results / "solve.json").read_text())["oracle_calls"] == 10 + 15 + 20
 
 
+@pytest.mark.slow
 def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
     done(run(tmp_path, "+experiment=regpath_horseseg"))
     (place,) = tmp_path.glob("runs/horses_sample-*")
@@ -107,6 +109,7 @@ def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
     assert len(list((tmp_path / "results").iterdir())) == 9
 
 
+@pytest.mark.slow
 def test_export__of_a_damaged_run_makes_it_again_first(tmp_path: Path) -> None:
     export = f"run.export={tmp_path / 'results'}"
     done(run(tmp_path, export))
@@ -117,6 +120,7 @@ def test_export__of_a_damaged_run_makes_it_again_first(tmp_path: Path) -> None:
     assert (tmp_path / "results" / "verify.json").read_text() == before
 
 
+@pytest.mark.slow
 def test_managed__waits_for_its_run(tmp_path: Path) -> None:
     done(run(tmp_path, "run.until=featurize"))
     (place,) = tmp_path.glob("runs/horses_sample-*")
@@ -145,6 +149,7 @@ with Stop(with_parent=sys.argv[1] == "managed", every=0.02) as stop:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "told"), [("managed", signal.SIGTERM), ("alone", 0)])
 def test_managed__stops_when_the_program_that_started_it_is_killed(tmp_path: Path, how: str, told: int) -> None:
     child = [sys.executable, "-c", ORPHAN, how]

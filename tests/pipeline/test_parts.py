@@ -35,6 +35,8 @@ from stages.solver.objective import squared_norm
 from stages.solver.options import MethodOptions, Status, check
 from stages.solver.oracles import corners_at
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Options(MethodOptions):

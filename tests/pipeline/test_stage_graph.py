@@ -78,6 +78,7 @@ def test_stages__know_themselves_without_heavy_imports() -> None:
     assert not {"numpy", "zarr", "numba", "hydra", "dask", "mlflow"} & set(done.stdout.split())
 
 
+@pytest.mark.slow
 def test_stage__of_a_folder_on_pythonpath_runs_in_the_pipeline(tmp_path: Path, parts: Path) -> None:
     assert command(tmp_path).returncode == 0  # complete before the stage is there: only that is then missing
     before = (tmp_path / "runs" / "calls.txt").read_text()

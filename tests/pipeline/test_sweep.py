@@ -53,6 +53,7 @@ def attempts(folder: Path) -> dict[str, int]:
     return {path.name: len(list((path / "attempts").iterdir())) for path in folder.glob("runs/sequences_csv-*")}
 
 
+@pytest.mark.slow
 def test_sweep__ends_in_a_table_and_figures_and_skips_what_is_complete(tmp_path: Path) -> None:
     done = sweep(tmp_path, "sweep.seeds=[0,1]")
     assert done.returncode == 0, done.stderr
@@ -79,6 +80,7 @@ def test_sweep__ends_in_a_table_and_figures_and_skips_what_is_complete(tmp_path:
     assert attempts(tmp_path) == {name: 1 + (name == gone.name) for name in attempts(tmp_path)}
 
 
+@pytest.mark.slow
 def test_sweep__goes_on_past_a_failed_run_and_says_so(tmp_path: Path) -> None:
     done = sweep(tmp_path, "sweep.seeds=[0]")
     assert done.returncode == 0, done.stderr
@@ -100,6 +102,7 @@ def test_sweep__goes_on_past_a_failed_run_and_says_so(tmp_path: Path) -> None:
     assert found["figures"] == ["gaps.png"]
 
 
+@pytest.mark.slow
 def test_sweep__killed_goes_on_where_it_was(tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
     words = command(tmp_path, "sweep.seeds=[0,1,2]")
@@ -122,6 +125,7 @@ def test_sweep__killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert {job["status"] for job in jobs} == {"complete", "done"}
 
 
+@pytest.mark.slow
 def test_sweep__refuses_what_it_does_not_know(tmp_path: Path) -> None:
     for words, message in (
         (("sweep.only=[none]",), "sweep.only: no variant 'none'; there are: bcfw, "),
@@ -252,6 +256,7 @@ def make(runs, folder):
 """
 
 
+@pytest.mark.slow
 def test_sweep__draws_figures_of_a_folder_on_the_path(tmp_path: Path) -> None:
     reports = tmp_path / "mine" / "stages" / "reports"
     for folder, text in (("run_figures", TOY_RUN_FIGURE), ("sweep_figures", TOY_SWEEP_FIGURE)):

@@ -46,6 +46,7 @@ def metrics_stored(database: Path) -> list[tuple[Any, ...]]:
         return sorted(connection.execute("select run_uuid, key, step, timestamp, value from metrics"))
 
 
+@pytest.mark.slow
 def test_projection__shows_the_path_once_and_mends_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -178,6 +179,7 @@ def swept(root: Path, count: int) -> tuple[Path, list[Path], dict[str, Any]]:
     return root, places, found
 
 
+@pytest.mark.slow
 def test_sweep__is_the_one_parent_of_its_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -215,6 +217,7 @@ def test_sweep__is_the_one_parent_of_its_runs(
     assert caplog.records == []
 
 
+@pytest.mark.slow
 def test_sweep__with_a_locked_database_warns_once_and_is_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -250,6 +253,7 @@ MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
 """
 
 
+@pytest.mark.slow
 def test_writers__take_turns_even_in_making_the_database(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     _, places, _ = swept(tmp_path, 3)

@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from stages.problems.protocol import dot, frozen
 
+pytestmark = pytest.mark.slow
+
 class Sign(NamedTuple):
     n: int
     d: int

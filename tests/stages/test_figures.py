@@ -49,6 +49,7 @@ def write_features(target: Path, pictures: int) -> None:
             writer.append("test", **blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "kind"), [(1, "single"), (4, "grid"), (17, "regpath"), (300, "heuristic")])
 def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None:
     write_run(tmp_path, count, kind)

@@ -82,6 +82,7 @@ def count_calls(monkeypatch, act, kill_at: tuple[str, int] | None = None, after:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_commit__killed_at_any_durable_operation_loses_nothing(tmp_path: Path, monkeypatch, after: bool) -> None:
     """A third commit dies before or after every array file, fsync, rename, replace and removal of it."""

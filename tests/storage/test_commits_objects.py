@@ -15,6 +15,8 @@ from storage.commits import StateError
 from storage.files import read_json, write_json
 from storage.integrity import sealed, unsealed
 
+pytestmark = pytest.mark.slow
+
 
 class Killed(BaseException):
     """Stands for the end of the process."""
