@@ -21,6 +21,15 @@ def run(job: Job) -> dict[str, Any]:
     return figures.run(job)
 
 
+def discard(job: Job) -> None:
+    """Remove the losses: with damaged metadata they could not be written again."""
+    from storage.files import listed, remove
+
+    for pattern in MEASURES:
+        for array in listed(job.dir.path / "path.zarr", pattern):
+            remove(array)
+
+
 def export(to: Export) -> None:
     from pipeline.rundir import read_json
     from storage.layout import open_group
@@ -44,6 +53,7 @@ STAGE = Stage(
     run,
     needs=("verify",),
     outputs=("metrics.json", f"path.zarr:{','.join(MEASURES)}"),
+    discard=discard,
     export=export,
     result=result,
 )

@@ -292,7 +292,7 @@ def digit(file: Path) -> None:
     """The last digit of a JSON file is another one: still JSON, and plausible."""
     text = file.read_text()
     at = max(k for k, character in enumerate(text) if character in "123456789" and text[k - 1] in "0123456789.")
-    file.write_text(text[:at] + str(10 - int(text[at])) + text[at + 1 :])
+    file.write_text(text[:at] + str(int(text[at]) % 9 + 1) + text[at + 1 :])
 
 
 COMPLETE = {
