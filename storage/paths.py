@@ -25,6 +25,8 @@ class SolvedPath(xr.Dataset):
     def weights_at(self, lam: Any) -> xr.DataArray:
         """w(lambda): the weights that the path certifies, at any lambda and not only at breakpoints.
 
+        At a lambda that was solved to its tolerance these are the weights stored there.
+
         Parameters
         ----------
         lam : float or array-like
@@ -76,12 +78,23 @@ class SolvedPath(xr.Dataset):
 
     def _of_cells(self, lam: float) -> dict[int, float]:
         """min(1, scale / lambda) (t_0 w_above + t_1 w_below) of the cell that lambda is in."""
+        if (b := self._solved_at(lam)) is not None:
+            return {b: 1.0}
         low = self["cell_low"].values
         self._check(lam, float(low[-1]))
         c = int(np.argmax(low <= lam))
         k, t = int(self["cell_interval"][c]), self["cell_primal"].values[c]
         size = min(1.0, float(self["cell_scale"][c]) / lam)
         return {k - 1: size * float(t[0]), k: size * float(t[1])}
+
+    def _solved_at(self, lam: float) -> int | None:
+        """The breakpoint at exactly this lambda, if its own gap is certified."""
+        (here,) = np.nonzero(self["lambda"].values == lam)
+        for b in here.tolist():
+            allowed = self.attrs["eps"] * (float(self["dual"][b]) if self.attrs["relative"] else 1.0)
+            if float(self["gap"][b]) <= allowed:
+                return int(b)
+        return None
 
     def _check(self, lam: float, low: float) -> None:
         if not lam > 0.0 or lam < low:
@@ -104,6 +117,6 @@ def open_path(run: str | Location) -> SolvedPath:
     store = backend(folder).zarr_store(folder, read_only=True)
     stored = xr.open_zarr(store, consolidated=False).set_coords("lambda")
     check_format(stored.attrs, folder)
-    for name in ("lambda", *(name for name in stored.data_vars if str(name).startswith("cell_"))):
+    for name in ("lambda", "gap", "dual", *(name for name in stored.data_vars if str(name).startswith("cell_"))):
         stored[name].load()
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)

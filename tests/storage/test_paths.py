@@ -42,7 +42,7 @@ def written(folder: Location, cells: dict[str, np.ndarray] | None) -> list[np.nd
     records = [breakpoint_record(k) | {"lambda": lam, "lambda_low": lam / 2} for k, lam in enumerate(LAMS)]
     if cells is None:
         records.sort(key=lambda r: -r["lambda"])
-    write_path(folder / "path.zarr", [], stack(records), {}, cells)
+    write_path(folder / "path.zarr", [], stack(records), {"eps": 10.0, "relative": False}, cells)
     return [r["weights"] for r in sorted(records, key=lambda r: -r["lambda"])]
 
 
@@ -62,6 +62,11 @@ def test_weights_at__mixes_the_weights_of_both_ends(tmp_path: Path) -> None:
         assert found.dims == ("feature",)
         np.testing.assert_allclose(found.values, expected, atol=1e-15)
     assert {spec.name for spec in (*CELLS, *CELL_CERTIFICATES)} <= set(path.data_vars)
+
+
+def test_weights_at__of_a_solved_lambda_are_those_stored_there(tmp_path: Path) -> None:
+    _, second, _ = written(tmp_path, MIXED)
+    np.testing.assert_array_equal(open_path(tmp_path).weights_at(0.4).values, second)
 
 
 def test_open_path__takes_a_url() -> None:
