@@ -141,7 +141,7 @@ def test_sweep__refuses_what_it_does_not_know(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", SWEEPS)
 def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
-    given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1"]
+    given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1", "sweep.seeds=[0,1]"]
     options = sweep_options(composed(*given))
     jobs = plan(options, given, lambda words: composed(*words), 626, {}, experiment)
     each = max(len(options.lambdas), 1) * max(len(options.tolerances), 1) * len(options.seeds)
