@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,8 @@ class Job:
     progress: Progress
     stop: Stop
     tracker: Tracker
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Of each stage that ran in this attempt, and `compiling` in all of them."""
     start: PathStart | None = None
     """The result of init_path if it ran in this process, so that solve need not compute it again."""
 

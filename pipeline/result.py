@@ -70,8 +70,13 @@ def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]
     return records, dict(group.attrs)
 
 
-def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> str:
-    """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look."""
+def summary(
+    found: Mapping[str, Any], run_dir: Location, width: int = 100, took: Mapping[str, float] | None = None
+) -> str:
+    """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look.
+
+    `took`: seconds of this command by stage, and of compiling, which they contain.
+    """
     path, verify, best = found["path"], found["verify"], found["evaluate"]
     problem, last = found["problem"], path[-1]
     lines = [("problem", f"{problem['name']}: {problem['n']:,} blocks, {problem['d']:,} features")]
@@ -81,6 +86,12 @@ def summary(found: Mapping[str, Any], run_dir: Location, width: int = 100) -> st
         sum(record[name] for record in path) for name in ("effective_passes", "oracle_calls", "seconds")
     )
     lines.append(("work", f"{passes:.1f} effective passes · {calls:,.0f} oracle calls · {seconds:.1f} s solving"))
+    if took:
+        stages = {name: spent for name, spent in took.items() if name != "compiling" and spent >= 0.5}
+        spent = " · ".join(f"{name} {seconds:.0f}" for name, seconds in stages.items())
+        compiling = f" (compiling {took['compiling']:.0f} of it)" if took.get("compiling", 0.0) >= 0.5 else ""
+        total = sum(seconds for name, seconds in took.items() if name != "compiling")
+        lines.append(("time", f"{total:.0f} s{compiling}" + (f": {spent}" if spent else "")))
     if verify["certified"]:
         word = "every certificate holds" + _reach(found)
     elif not verify.get("dual_point", True):

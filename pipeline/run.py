@@ -5,6 +5,7 @@ Nothing is written before the configuration is known to be good; result.json is 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import shutil
@@ -18,6 +19,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import result
+from pipeline.compiling import Compiling
 from pipeline.compute.local import Compute
 from pipeline.config.settings import Settings, read
 from pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
@@ -113,7 +115,7 @@ def _guarded(job: Job) -> int:
     if found is None:
         return _print_directory(job.dir)
     job.tracker.finish("FINISHED")
-    return _print_summary(found, job.dir)
+    return _print_summary(found, job.dir, job.seconds)
 
 
 def _run_stages(job: Job) -> dict[str, Any] | None:
@@ -127,9 +129,13 @@ def _run_stages(job: Job) -> dict[str, Any] | None:
         wanted = [stages()[name] for name in (*before(settings.run.until), settings.run.until)]
     else:
         wanted = list(flow().values())
-    for stage in wanted:
-        if not stage.in_flow or stage.every_attempt or stage.has_more(directory.manifest["stages"], settings):
-            _run_stage(stage, job)
+    compiles = any(stage.in_flow and stage.has_more(directory.manifest["stages"], settings) for stage in wanted)
+    with Compiling(job.progress) if compiles else contextlib.nullcontext() as compiling:
+        for stage in wanted:
+            if not stage.in_flow or stage.every_attempt or stage.has_more(directory.manifest["stages"], settings):
+                _run_stage(stage, job)
+    if compiling is not None:
+        job.seconds["compiling"] = compiling.seconds
     if not all(stage.in_flow for stage in wanted) or set(flow()) - set(directory.manifest["stages"]):
         return None
     if found := complete(directory, settings):
@@ -152,8 +158,9 @@ def _run_stage(stage: Stage, job: Job) -> None:
         if known and not stage.every_attempt:
             directory.forget(stage.name)
         facts = stage.run(job)
+        job.seconds[stage.name] = time.monotonic() - start
         if not (known and stage.every_attempt):
-            directory.record(stage.name, **{"seconds": round(time.monotonic() - start, 3), **facts})
+            directory.record(stage.name, **{"seconds": round(job.seconds[stage.name], 3), **facts})
     job.stop.check()
 
 
@@ -203,8 +210,9 @@ def _wait(holder: str) -> None:
     print(f"waiting for this run, which {holder} works on", file=sys.stderr, flush=True)
 
 
-def _print_summary(found: Mapping[str, Any], directory: RunDir) -> int:
-    print(result.summary(found, directory.path, width=min(shutil.get_terminal_size().columns, 120)))
+def _print_summary(found: Mapping[str, Any], directory: RunDir, seconds: Mapping[str, float] | None = None) -> int:
+    width = min(shutil.get_terminal_size().columns, 120)
+    print(result.summary(found, directory.path, width, seconds or {}))
     return _print_directory(directory)
 
 

@@ -1,0 +1,48 @@
+"""Compiling is said while it lasts, and its seconds are counted."""
+
+from __future__ import annotations
+
+import time
+
+from numba.core import event
+
+from pipeline.compiling import WHAT, Compiling
+from pipeline.result import summary
+
+
+class Said:
+    def __init__(self) -> None:
+        self.what: list[str] = []
+
+    def report(self, done: int, total: int, what: str) -> None:
+        self.what.append(what)
+
+
+def test_compiling__is_said_while_it_lasts_and_counted_once() -> None:
+    said, began = Said(), time.monotonic()
+    with Compiling(said) as compiling:  # type: ignore[arg-type]
+        time.sleep(1.2)
+        assert said.what == []
+        with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+            time.sleep(3.3)
+        told = len(said.what)
+        assert set(said.what) == {WHAT}
+        time.sleep(1.2)
+    assert len(said.what) == told
+    assert 3.3 <= compiling.seconds < time.monotonic() - began - 2.4  # not twice, and not what was before and after
+
+
+def test_summary__says_where_the_time_went() -> None:
+    from pathlib import Path
+
+    record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 1.0}
+    found = {
+        "path": [record],
+        "verify": {"certified": False, "epsilon": 0.1, "max_gap": 0.2, "max_rebuild_error": 0.0},
+        "evaluate": {"best_lambda": 1.0, "test_loss": 0.5, "train_loss": 0.5},
+        "problem": {"name": "x", "n": 5, "d": 3},
+        "status": "PASS_LIMIT",
+    }
+    took = {"featurize": 0.1, "solve": 61.4, "verify": 8.6, "compiling": 50.2}
+    assert "time  70 s (compiling 50 of it): solve 61 · verify 9" in summary(found, Path("x"), took=took)
+    assert "time  " not in summary(found, Path("x"))
