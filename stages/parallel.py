@@ -74,7 +74,10 @@ class Spread:
         """fn(problem, w, part) of parts that cover `blocks`, in their order.
 
         `w` (d,) reaches `fn` read-only, here as elsewhere, so that the same compiled code runs and gives the same bits.
+        ValueError if it has another size: compiled code would read past its end.
         """
+        if w.shape != (problem.d,):
+            raise ValueError(f"weights: have shape {w.shape}, expected ({problem.d},) for this problem")
         if self.elsewhere is not None:
             return self.elsewhere(fn, split, w, [blocks[start:stop] for start, stop in task_ranges(len(blocks))])
         w, every = frozen(w), np.array(blocks, np.int64)

@@ -28,7 +28,7 @@ from stages.solver.path.rules import GIVEN
 from stages.solver.path.walk import begin, check_choices, walk
 from stages.solver.snapshots import Snapshots
 from storage.backend import Location
-from storage.commits import Commit, CommitStore
+from storage.commits import Commit, CommitStore, StateError
 from storage.files import make_directory, remove_leftovers
 from storage.format import FORMAT_VERSION
 from storage.layout import ArraySpec, read_group
@@ -105,7 +105,7 @@ def solve(
         start = start or init_path(problem, path, spread)
         solver, rule = begin(problem, options, path, start, seed, spread), rule_of(path).begin(path, start)
     else:
-        solver, rule, start = _restored(problem, options, path, committed, seed, spread)
+        solver, rule, start = _restored(problem, options, path, committed, seed, spread, store.folder)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
     attempt = _Attempt(rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe)
     solver.warm_up()
@@ -207,7 +207,13 @@ class _Attempt:
 
 
 def _restored(
-    problem: Problem, options: MethodOptions, path: PathOptions, commit: Commit, seed: int, spread: Spread
+    problem: Problem,
+    options: MethodOptions,
+    path: PathOptions,
+    commit: Commit,
+    seed: int,
+    spread: Spread,
+    folder: Location,
 ) -> tuple[Any, PathRule, PathStart | None]:
     """The method, the rule and the start of a commit."""
     nothing, attrs = np.empty(0), dict(commit.attrs["method"])
@@ -215,8 +221,14 @@ def _restored(
     start = None if start is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **start)
     found = method(attrs.pop("name"))
     own_primal = not path.is_path
-    solver = found.restored(problem, options, seed, commit.arrays, attrs, own_primal=own_primal, spread=spread)
-    return solver, rule_of(path).restored(path, start, commit.arrays, commit.attrs["rule"]), start
+    try:
+        solver = found.restored(problem, options, seed, commit.arrays, attrs, own_primal=own_primal, spread=spread)
+        return solver, rule_of(path).restored(path, start, commit.arrays, commit.attrs["rule"]), start
+    except ValueError as error:
+        raise StateError(
+            f"{folder}: the committed state does not fit this problem ({error}). Restore the directory from a copy, or "
+            "delete it to solve again from the beginning."
+        ) from error
 
 
 def _attributes(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.certify.audit import Audit, CertificateError, Report
+from stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from storage.backend import Location
@@ -39,17 +39,38 @@ def verify(
     ------
     CertificateError
         If a certificate does not hold; names the first such lambda. A heuristic path and a method without a dual point make
-        no claims, so they never raise, nor does a path that ended at a limit claim the lambda it did not finish.
+        no claims, so no number of theirs raises, nor does a path that ended at a limit claim the lambda it did not finish.
+        Raised for any path whose arrays do not fit the problem, or where a labelling is worth more than the max-oracle's.
     """
     arrays, attrs = without_weights(run_dir / "path.zarr")
-    audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))
-    rebuilt = audit.breakpoints()
+    try:
+        audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))
+        result = _recomputed(audit, samples, seed)
+    except BaselessError as error:
+        result = {
+            "dual_point": bool(attrs["dual_point"]),
+            "certified": False,
+            "epsilon": float(attrs["eps"]),
+            "broken": error.broken,
+        }
+    broken = result["broken"]
+    write_json(run_dir / "verify.json", result)
+    if broken and (attrs["certified"] or not attrs["dual_point"] or "max_gap" not in result):
+        raise CertificateError(
+            f"{run_dir}: {len(broken)} certificate(s) do not hold; the first: {broken[0]}. See verify.json."
+        )
+    return result
+
+
+def _recomputed(audit: Audit, samples: int, seed: int) -> dict[str, Any]:
+    """The `verify` part of ``result.json``; BaselessError where nothing can be recomputed."""
+    attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.twin.intervals()
     sampled = audit.sampled(samples, seed) if intervals else []
     closed, relative = audit.twin.closed(), bool(intervals and attrs["relative"])
-    gaps = [b.gap / (b.primal if relative else 1.0) for b in rebuilt] + intervals + [s["gap"] for s in sampled]
+    gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     claimed = bool(attrs["certified"] and attrs["dual_point"])
-    result = {
+    return {
         "dual_point": bool(attrs["dual_point"]),
         "certified": claimed and not audit.broken and all(map(audit.twin.claims, range(len(rebuilt)))),
         "epsilon": float(attrs["eps"]),
@@ -60,9 +81,8 @@ def verify(
         "samples": sampled,
         "broken": audit.broken,
     }
-    write_json(run_dir / "verify.json", result)
-    if audit.broken and (attrs["certified"] or not attrs["dual_point"]):
-        raise CertificateError(
-            f"{run_dir}: {len(audit.broken)} certificate(s) do not hold; the first: {audit.broken[0]}. See verify.json."
-        )
-    return result
+
+
+def share(gap: float, primal: float) -> float:
+    """gap / primal; the gap itself where the primal value is 0, as where no labelling has a loss."""
+    return gap / primal if primal > 0.0 else gap

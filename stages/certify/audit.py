@@ -8,9 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from stages.certify.oracle import OracleError
 from stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
+from stages.problems.stored import check_array, check_supports
 
 TOLERANCE = 1e-7
 """Relative difference allowed between stored and recomputed numbers: rounding of sums in another order."""
@@ -20,6 +22,17 @@ Report = Callable[[int, int, str], None]
 
 class CertificateError(RuntimeError):
     """A certificate that does not hold; says which lambda and which number."""
+
+
+class BaselessError(CertificateError):
+    """Certificates with nothing to recompute them from: arrays that do not fit the problem, or a wrong max-oracle.
+
+    `broken` has one line for each lambda concerned.
+    """
+
+    def __init__(self, broken: list[str]) -> None:
+        super().__init__(broken[0])
+        self.broken = broken
 
 
 class Twin(Protocol):
@@ -66,6 +79,11 @@ class Audit:
         Those of path.zarr, without the weights.
     weights : callable
         weights(b): the stored weights (d,) of breakpoint b.
+
+    Raises
+    ------
+    BaselessError
+        If an array does not fit the problem, so that compiled code must not read it.
     """
 
     def __init__(
@@ -83,28 +101,65 @@ class Audit:
         self.rebuilt: list[Rebuilt] = []
         self.zero = Zero(0.0, 0.0, np.empty(0))
         kind = twin(str(attrs["rule"]))
+        self._check_stored()
         self.claimed = arrays["lambda"].size
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT")
         if kind.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
             self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
         self.twin = kind(self)
 
+    def _check_stored(self) -> None:
+        """BaselessError if an array has another size than the problem asks for, or refers to what is not there."""
+        A, total = self.arrays, self.arrays["lambda"].size
+        columns = ("lambda", "lambda_low", "gap", "primal", "dual", "hinge", "loss_dual", "norm2", "status")
+        try:
+            check_array("lambda", A["lambda"], (total or 1,), np.float64)
+            for name in columns[1:]:
+                check_array(name, A[name], (total,), A[name].dtype)
+            check_array("support_offset", A["support_offset"], (total, self.problem.n + 1), np.int64)
+        except (KeyError, ValueError) as error:
+            raise BaselessError([f"lambda of every breakpoint: {error}"]) from error
+        broken = []
+        names = ("support_alpha", "support_loss", "support_label", "label_offset")
+        for b in range(total if self.attrs["dual_point"] else 0):
+            try:
+                check_supports(self.problem, A["support_offset"][b], *(A[name] for name in names))
+            except (KeyError, ValueError) as error:
+                broken.append(f"{self.where(b)}: {error}")
+        if broken:
+            raise BaselessError(broken)
+
+    def where(self, b: int) -> str:
+        """Breakpoint b, in words."""
+        return f"lambda {float(self.arrays['lambda'][b]):.9g} (breakpoint {b})"
+
     def allowed(self, b: int) -> float:
         """The gap that breakpoint b claims to stay below."""
         return float(self.attrs["eps"]) * (float(self.arrays["dual"][b]) if self.attrs["relative"] else 1.0)
 
     def breakpoints(self) -> list[Rebuilt]:
-        """All breakpoints recomputed and compared with what is stored."""
+        """All breakpoints recomputed and compared with what is stored; BaselessError if the max-oracle is wrong."""
         total = self.arrays["lambda"].size
         results: list[Rebuilt | None] = [None] * total
+        baseless: dict[int, Exception] = {}
         own = bool(self.attrs["own_primal"]) and self.attrs["rule"] == "given"
         dual = bool(self.attrs["dual_point"])
 
         def recompute(b: int, inner: Spread) -> None:
-            results[b] = rebuild(self.problem, self.arrays, b, self.weights(b), own, inner, dual=dual)
+            try:
+                weights = check_array("weights", self.weights(b), (self.problem.d,), np.float64)
+            except (IndexError, ValueError) as error:
+                baseless[b] = error
+                return
+            try:
+                results[b] = rebuild(self.problem, self.arrays, b, weights, own, inner, dual=dual)
+            except OracleError as error:
+                baseless[b] = error
             self.report(b + 1, total, "verify")
 
         self.spread.points(recompute, total)
+        if baseless:
+            raise BaselessError([f"{self.where(b)}: {baseless[b]}" for b in sorted(baseless)])
         self.rebuilt = [r for r in results if r is not None]
         for b, r in enumerate(self.rebuilt):
             self._compare(b, r, dual)
@@ -112,9 +167,8 @@ class Audit:
 
     def _compare(self, b: int, r: Rebuilt, dual: bool) -> None:
         A = self.arrays
-        lam = float(A["lambda"][b])
         size = 1.0 + abs(r.primal)
-        where = f"lambda {lam:.9g} (breakpoint {b})"
+        where = self.where(b)
         found = {
             "gap": r.gap,
             "hinge": r.hinge,
@@ -148,8 +202,11 @@ class Audit:
 
     def top(self) -> None:
         """The dual point of w = 0, on which all lambdas above the first breakpoint rest."""
-        self.zero = rebuild_zero(self.problem, self.spread)
         top = float(self.attrs["lam_top"])
+        try:
+            self.zero = rebuild_zero(self.problem, self.spread)
+        except OracleError as error:
+            raise BaselessError([f"lambda {top:.9g} and above: {error}"]) from error
         for name, value in (("hinge_at_zero", self.zero.hinge), ("psi_norm2", self.zero.psi_norm2)):
             stored = float(self.attrs[name])
             if not abs(stored - value) <= TOLERANCE * (1.0 + abs(value)):
@@ -161,12 +218,17 @@ class Audit:
         bottom = max(float(self.twin.closed()[-1]), 0.1 * float(lams[-1]))
         top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
         draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
-        gaps = np.empty(samples)
+        gaps, beaten = np.empty(samples), dict[int, OracleError]()
 
         def sample(k: int, inner: Spread) -> None:
-            gaps[k] = self.twin.gap_at(float(draws[k]), inner)
+            try:
+                gaps[k] = self.twin.gap_at(float(draws[k]), inner)
+            except OracleError as error:
+                beaten[k] = error
 
         self.spread.points(sample, samples)
+        if beaten:
+            raise BaselessError([f"lambda {draws[k]:.9g} (sampled): {beaten[k]}" for k in sorted(beaten)])
         for lam, gap in zip(draws, gaps, strict=True):
             if not gap <= eps * (1.0 + TOLERANCE):
                 self.broken.append(f"lambda {lam:.9g} (sampled): an exact pass finds a gap of {gap:.9g} > {eps:g}")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.certify.oracle import compare_stored, exact_pass
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
@@ -74,29 +75,6 @@ def rebuild_driver(fingerprint: str) -> Any:
 
 
 @driver
-def largest_driver(fingerprint: str) -> Any:
-    """`largest(P, w, blocks, labels, most, hinges)`: one oracle call per block; deliberately not the solver's code."""
-
-    @njit(cache=True, **JIT)
-    def largest(P, w, blocks, labels, most, hinges):
-        fingerprint  # noqa: B018
-        scratch = P.scratch()
-        end = 0
-        for k in range(blocks.size):
-            i = blocks[k]
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-            P.scores(i, w, theta)
-            first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            start, end = end, end + last - first
-            y = labels[start:end]
-            P.max_oracle(i, theta, y, scratch)
-            most[k] = P.loss(i, y) + P.value(i, theta, y)
-            hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
-
-    return largest
-
-
-@driver
 def inside_driver(fingerprint: str) -> Any:
     """`inside(P, w, mu, out)`: out_i <- <theta_i, mu_i>."""
 
@@ -113,32 +91,25 @@ def inside_driver(fingerprint: str) -> Any:
     return inside
 
 
-def largest(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(max_y L_i(y) + <theta_i, m_i(y)>, hinges, flat labels) of `blocks` at w (d,): one oracle call each."""
-    most, hinges = np.empty(blocks.size), np.empty(blocks.size)
-    labels = np.empty(int(np.sum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])), problem.truth.dtype)
-    largest_driver(problem)(problem, frozen(w), blocks, labels, most, hinges)
-    return most, hinges, labels
-
-
 def exact(
-    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, spread: Spread = HERE
+    problem: Problem,
+    w: np.ndarray,
+    point: Point,
+    supports: tuple[np.ndarray, ...],
+    spread: Spread = HERE,
 ) -> tuple[float, float]:
-    """(sum of block gaps, mean hinge) at w (d,) with block states mu (flat) and ell (n,)."""
-    most, hinges, _ = _largest(problem, w, spread)
+    """(sum of block gaps, mean hinge) at w (d,) with the dual point of `supports`; OracleError if an answer is beaten."""
+    found = exact_pass(problem, w, spread, decode=True)
+    offset, _, label, label_offset = supports
+    compare_stored(problem, w, found, offset, label, label_offset)
     inside = np.empty(problem.n)
-    inside_driver(problem)(problem, frozen(w), mu, inside)
-    return math.fsum((most - ell - inside) / problem.n), math.fsum(hinges) / problem.n
-
-
-def _largest(problem: Problem, w: np.ndarray, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    most, hinges, labels = zip(*spread.blocks(largest, problem, w, range(problem.n)), strict=True)
-    return np.concatenate(most), np.concatenate(hinges), np.concatenate(labels)
+    inside_driver(problem)(problem, frozen(w), point.mu, inside)
+    return math.fsum((found.most - point.ell - inside) / problem.n), math.fsum(found.hinges) / problem.n
 
 
 def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE) -> float:
-    """P_lambda(w) by an exact pass."""
-    _, hinges, _ = _largest(problem, w, spread)
+    """P_lambda(w) by an exact pass; OracleError if an answer of the max-oracle is beaten."""
+    hinges = exact_pass(problem, w, spread, decode=False).hinges
     return 0.5 * lam * float(np.sum(w**2)) + math.fsum(hinges) / problem.n
 
 
@@ -162,13 +133,17 @@ class Point(NamedTuple):
     simplex_error: float
 
 
+def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, ...]:
+    """Breakpoint b's support_offset (n + 1,), and the support_alpha, support_label and label_offset that it refers to."""
+    names = ("support_alpha", "support_label", "label_offset")
+    return frozen(arrays["support_offset"][b]), *(frozen(arrays[name]) for name in names)
+
+
 def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Point:
     """Breakpoint b's v (d,), mu (flat local) and ell (n,)."""
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
-    names = ("support_alpha", "support_label", "label_offset")
-    supports = (frozen(arrays["support_offset"][b]), *(frozen(arrays[name]) for name in names))
-    simplex = rebuild_driver(P)(P, *supports, mu, ell, psi)
+    simplex = rebuild_driver(P)(P, *supports_of(arrays, b), mu, ell, psi)
     return Point(psi / float(arrays["lambda"][b]), mu, ell, simplex)
 
 
@@ -192,7 +167,7 @@ def rebuild(
         return Rebuilt(norm2, math.nan, primal - 0.5 * at * norm2, math.nan, 0.0, 0.0, primal, math.nan)
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
     w = stored if own else clip(problem, point.v)
-    gap, hinge = exact(problem, w, point.mu, point.ell, spread)
+    gap, hinge = exact(problem, w, point, supports_of(arrays, b), spread)
     mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
     primal = 0.5 * lam * norm2 + hinge
     value = dual_at(problem, mean_ell, point.v, lam)
@@ -204,7 +179,9 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     """The dual point of w = 0 from an exact pass."""
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
-    _, hinges, labels = _largest(P, np.zeros(P.d), spread)
+    found = exact_pass(P, np.zeros(P.d), spread, decode=True)
+    hinge = math.fsum(found.hinges) / P.n
+    labels = found.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
     corners = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
     rebuild_driver(P)(P, *corners, mu, ell, psi)
-    return Zero(math.fsum(hinges) / P.n, float(np.sum(clip(P, psi) ** 2)), psi)
+    return Zero(hinge, float(np.sum(clip(P, psi) ** 2)), psi)

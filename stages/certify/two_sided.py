@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from stages.certify.audit import TOLERANCE, Audit
+from stages.certify.audit import TOLERANCE, Audit, BaselessError
+from stages.certify.oracle import OracleError
 from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
 from stages.parallel import HERE, Spread
 
@@ -154,7 +155,10 @@ class TwoSided:
         hinge, ell, norm2, dual_norm2 = self._numbers(b)
         if scale > 1.0:
             w = scale * self._vectors(b)[0]
-            hinge = primal_at(self.problem, w, 0.0, self.spread)
+            try:
+                hinge = primal_at(self.problem, w, 0.0, self.spread)
+            except OracleError as error:
+                raise BaselessError([f"{self._where(c)}: {error}"]) from error
             if not hinge <= ROUNDING:
                 self.broken.append(f"{self._where(c)}: the scaled weights have a mean hinge of {hinge:.9g}, not 0")
             hinge = 0.0

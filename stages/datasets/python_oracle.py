@@ -49,8 +49,10 @@ class PythonOracleReader:
 
         try:
             declared = [Path(file) for file in oracle_class(self.oracle).files(**self.arguments)]
-        except (TypeError, ValueError) as error:
-            raise DataError(f"dataset.oracle: {self.oracle}.files: {error}") from error
+        except (TypeError, ValueError, SystemExit) as error:
+            from stages.problems.answers import describe
+
+            raise DataError(f"dataset.oracle: {self.oracle}.files: {describe(error)}") from error
         for file in declared:
             if not file.is_file():
                 raise DataError(f"dataset.oracle: {self.oracle}.files names {file}, which is no file")
@@ -64,43 +66,70 @@ class PythonOracleReader:
             raise DataError(f"dataset.oracle: {error}") from error
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Write both splits; checks what the solver relies on once, on every block."""
+        """Write both splits; checks once what the solver relies on: every block's truth, the max-oracle on a few blocks."""
+        try:
+            return self._featurize(sink, report)
+        except ValueError as error:
+            raise DataError(f"dataset.oracle: {error}") from error
+
+    def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
+        from stages.problems.answers import ask, labels_of
+        from stages.problems.oracle_check import try_oracle
         from stages.problems.python_oracle import load_oracle
 
         d = 0
         for split in ("train", "test"):
-            try:
-                oracle = load_oracle(self.oracle, split, self.arguments)
-            except ValueError as error:
-                raise DataError(f"dataset.oracle: {error}") from error
-            if len(oracle) < 1:
-                raise DataError(f"{self.oracle}: the {split} split has no blocks")
-            d = int(oracle.d)
+            oracle = load_oracle(self.oracle, split, self.arguments)
+            n = ask(f"{self.oracle}.__len__: {split}", len, oracle)
+            if n < 1:
+                raise ValueError(f"{self.oracle}: the {split} split has no blocks")
+            d, _ = weights_of(oracle), labels_of(oracle)
             sink.put(split, "split", np.frombuffer(split.encode(), np.uint8))
-            for i in range(len(oracle)):
-                sink.append(split, **_block(oracle, split, i))
+            truths = []
+            for i in range(n):
+                block = _block(oracle, split, i)
+                truths.append(block["labels"])
+                sink.append(split, **block)
                 if (i + 1) % EVERY == 0:
-                    report(i + 1, len(oracle), f"python_oracle {split}")
+                    report(i + 1, n, f"python_oracle {split}")
+            if split == "train":
+                try_oracle(oracle, truths, split)
         facts = {"oracle": self.oracle, "arguments": self.arguments, "source": oracle_source(self.oracle)}
         return {**facts, "d": d}
 
 
+def weights_of(oracle: Oracle) -> int:
+    """The d of an oracle; ValueError if it, or the bounds, cannot be used."""
+    name, d = type(oracle).__name__, getattr(oracle, "d", None)
+    if isinstance(d, bool) or not isinstance(d, int | np.integer) or d < 1:
+        raise ValueError(f"{name}.d: must be the number of weights, an integer >= 1, is {d!r}")
+    for bound in ("lower", "upper"):
+        values = np.asarray(getattr(oracle, bound))
+        if values.shape not in ((0,), (d,)) or values.dtype.kind not in "fiub" or np.isnan(values).any():
+            raise ValueError(f"{name}.{bound}: must be empty or hold {d} numbers, has shape {values.shape}")
+    if len(oracle.lower) != len(oracle.upper):
+        raise ValueError(f"{name}.lower, upper: give both or none, with -inf and inf where there is no bound")
+    return int(d)
+
+
 def _block(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
-    """Truth and coordinates of a block; DataError if they cannot be used."""
-    where = f"{type(oracle).__name__}: {split} block {i}"
-    truth, ids = np.asarray(oracle.truth(i)), oracle.coordinates(i)
-    if truth.ndim != 1 or not truth.size or truth.min() < 0 or truth.max() >= oracle.labels:
-        raise DataError(f"{where}: truth must be a row of 0, ..., {oracle.labels - 1}, got {truth}")
-    size = oracle.d if ids is None else len(ids)
-    features = np.asarray(oracle.features(i, truth), float)
-    if features.shape != (size,) or not np.isfinite(features).all():
-        raise DataError(f"{where}: features of the truth must be {size} finite numbers, got shape {features.shape}")
-    if oracle.loss(i, truth) != 0.0:
-        raise DataError(f"{where}: the loss of the truth must be 0, is {oracle.loss(i, truth)}")
-    found = {"labels": truth.astype(np.int64)}
-    if ids is None:
-        return found
-    ids = np.asarray(ids, np.int64)
-    if ids.size and (ids.min() < 0 or ids.max() >= oracle.d or np.unique(ids).size != ids.size):
-        raise DataError(f"{where}: coordinates must be different numbers in 0, ..., {oracle.d - 1}")
-    return {**found, "ids": ids}
+    """Truth and coordinates of a block; ValueError if they cannot be used."""
+    from stages.problems.answers import ask, labelling, labels_of, numbers, task_loss
+
+    def where(method: str) -> str:
+        return f"{type(oracle).__name__}.{method}: {split} block {i}"
+
+    truth = ask(where("truth"), lambda: labelling(oracle.truth(i), labels_of(oracle)).astype(np.int64))
+    ids = ask(where("coordinates"), oracle.coordinates, i)
+    if ids is not None:
+        ids = np.asarray(ids)
+        if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+            raise ValueError(f"{where('coordinates')}: must be a row of integers, got {ids.dtype} of shape {ids.shape}")
+        if ids.size and (ids.min() < 0 or ids.max() >= oracle.d or np.unique(ids).size != ids.size):
+            raise ValueError(f"{where('coordinates')}: must be different numbers in 0, ..., {oracle.d - 1}")
+    shape = (int(oracle.d),) if ids is None else ids.shape
+    ask(where("features"), lambda: numbers(oracle.features(i, truth.copy()), shape))
+    loss = ask(where("loss"), lambda: task_loss(oracle.loss(i, truth.copy())))
+    if loss != 0.0:
+        raise ValueError(f"{where('loss')}: the loss of the truth must be 0, is {loss:g}")
+    return {"labels": truth} | ({} if ids is None else {"ids": ids.astype(np.int64)})

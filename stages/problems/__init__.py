@@ -48,6 +48,11 @@ def calls_python(name: str) -> bool:
 
 
 def build(name: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Problem:
-    """The problem of structure `name` over the arrays of one split."""
+    """The problem of structure `name` over the arrays of one split; ValueError if its bounds do not fit its weights."""
     problem: Problem = structure(name).build(arrays, meta)
+    if problem.lower.shape != problem.upper.shape or problem.lower.shape not in ((0,), (problem.d,)):
+        raise ValueError(
+            f"{name}: lower has shape {problem.lower.shape} and upper {problem.upper.shape}; expected ({problem.d},) for "
+            "both, infinite where there is no bound, or (0,) for both"
+        )
     return problem

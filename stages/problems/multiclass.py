@@ -40,6 +40,16 @@ class Multiclass(NamedTuple):
     cost: np.ndarray
     """float64, (K, K): cost[truth, prediction]"""
 
+    @property
+    def labels(self) -> int:
+        """K."""
+        return len(self.cost)
+
+    @property
+    def unconstrained(self) -> bool:
+        """Every class may be predicted for every example."""
+        return True
+
     def scores(self, i, w, theta):
         x = self.x[i]
         for k in range(theta.size):

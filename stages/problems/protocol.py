@@ -40,6 +40,11 @@ class Problem(Protocol):
         The true labellings, flat. Every labelling has this dtype.
     lower, upper : float64 array, shape (d,) or (0,)
         Box constraints on w; length 0 means none.
+    labels : int
+        Entries of a labelling are 0, ..., labels - 1. Not read by compiled code.
+    unconstrained : bool
+        Whether every row of such entries is a labelling of a block of its length. If so, verify also compares the
+        max-oracle's answers with labellings of other blocks. Not read by compiled code.
     """
 
     @property
@@ -56,6 +61,10 @@ class Problem(Protocol):
     def lower(self) -> np.ndarray: ...
     @property
     def upper(self) -> np.ndarray: ...
+    @property
+    def labels(self) -> int: ...
+    @property
+    def unconstrained(self) -> bool: ...
 
     def scores(self, i: int, w: np.ndarray, theta: np.ndarray) -> None:
         """theta <- B_i^T w; w (d,), theta (p_i,), both float64."""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, objmode
 
+from stages.problems.answers import ask, describe, labelling, labels_of, numbers, task_loss
 from stages.problems.protocol import JIT, dot, frozen
 from stages.problems.user_code import oracle_source, user_module
 
@@ -26,14 +27,15 @@ class Oracle:
 
     Each process creates its own object as ``Class(split, **arguments)``, with split "train" or "test"; the object reads its
     data itself. Several threads may call its methods at once. Methods must not keep `theta`, and must always return the
-    same result for the same arguments: certificates and resuming rely on that.
+    same result for the same arguments: certificates and resuming rely on that. `features` or `loss` must raise an error
+    for a row of integers that is no labelling of the block.
 
     Attributes
     ----------
     d : int
         Number of weights.
     labels : int
-        Entries of a labelling are 0, ..., labels - 1.
+        Entries of a labelling are 0, ..., labels - 1; at most 32768.
     lower, upper : sequence of float
         Bounds on w, of length d; empty: none.
     """
@@ -76,7 +78,10 @@ class Oracle:
         raise NotImplementedError
 
     def least_loss(self, i: int) -> float:
-        """A lower bound on L_i over all labellings but the truth. If 0 (none known), `path.relative` ends above lambda 0."""
+        """A lower bound on L_i over all labellings but the truth; infinite if there are none.
+
+        If 0 (no bound is known), `path.relative` ends above lambda 0.
+        """
         return 0.0
 
     def coordinates(self, i: int) -> Any:
@@ -100,6 +105,11 @@ class PythonOracle(NamedTuple):
     """int64, flat like local vectors: the weight of each local coordinate; (0,) where p_i = d, B_i = I"""
     spec: np.ndarray
     """uint8: JSON that names the object to call; a process that does not have it creates it"""
+
+    @property
+    def unconstrained(self) -> bool:
+        """Which rows of labels are labellings, only the user knows."""
+        return False
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:
@@ -138,7 +148,12 @@ class PythonOracle(NamedTuple):
         return _loss(self.spec, i, y)
 
     def least_loss(self, i):
-        return float(_object(self.spec.tobytes()).least_loss(i))
+        oracle = _object(self.spec.tobytes())
+        where = f"{type(oracle).__name__}.least_loss: block {i}"
+        found = float(ask(where, oracle.least_loss, i))
+        if not found >= 0.0:
+            raise ValueError(f"{where}: must be >= 0, is {found:g}")
+        return found
 
     def scratch(self):
         return (np.empty(0),)
@@ -192,31 +207,23 @@ def _loss(spec, i, y):
 
 
 def call(spec: np.ndarray, i: int, what: str, vector: Any, y: np.ndarray) -> float:
-    """Call method `what` of a user's object; an error names the block, as does an answer of the wrong shape.
+    """Call method `what` of a user's object; an error names the block, as does an answer that cannot be used.
 
     `vector` is theta, or receives the features; y is read, or receives the answer of the two oracles. Returns the loss.
     """
     oracle = _object(spec.tobytes())
     try:
         if what == "features":
-            vector[:] = _shaped(oracle.features(i, y.copy()), vector.shape)
+            vector[:] = numbers(oracle.features(i, y.copy()), vector.shape)
             return 0.0
-        if what == "loss":
-            return float(oracle.loss(i, y.copy()))
-        answer = np.asarray(getattr(oracle, what)(i, vector.copy()))
-        if answer.min(initial=0) < 0 or answer.max(initial=0) >= oracle.labels:
-            raise ValueError(f"its entries must be 0, ..., {oracle.labels - 1}, got {answer}")
-        y[:] = _shaped(answer, y.shape)
-        return float(oracle.loss(i, y.copy())) if what == "max_oracle" else 0.0
-    except Exception as error:
-        raise ValueError(f"{type(oracle).__name__}.{what}: block {i}: {type(error).__name__}: {error}") from error
-
-
-def _shaped(answer: Any, shape: tuple[int, ...]) -> np.ndarray:
-    answer = np.asarray(answer)
-    if answer.shape != shape:
-        raise ValueError(f"the answer must have shape {shape}, got {answer.shape}")
-    return answer
+        if what in ("max_oracle", "decode"):
+            y[:] = labelling(getattr(oracle, what)(i, vector.copy()), oracle.labels, y.size)
+            if what == "decode":
+                return 0.0
+            what = "loss"
+        return task_loss(oracle.loss(i, y.copy()))
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{type(oracle).__name__}.{what}: block {i}: {describe(error)}") from error
 
 
 _objects: dict[bytes, Oracle] = {}
@@ -239,6 +246,8 @@ def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle
     make: Any = oracle_class(oracle)
     try:
         found: Oracle = make(split, **arguments)
+    except SystemExit as error:
+        raise ValueError(f"{oracle}: {describe(error)}") from error
     except TypeError as error:
         if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
             raise  # from the class's own code
@@ -281,16 +290,17 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
             f"python_oracle: {meta['oracle']} has {len(oracle)} blocks and d = {oracle.d} here, {n} and {d} in the "
             "features; its data have changed, or differ on this machine"
         )
+    labels = labels_of(oracle)
     local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
     return PythonOracle(
         n=n,
         d=d,
         local_ptr=frozen(local, np.int64),
         label_ptr=frozen(arrays["labels_ptr"], np.int64),
-        truth=frozen(arrays["labels"], np.uint8 if oracle.labels <= 256 else np.int16),
+        truth=frozen(arrays["labels"], np.uint8 if labels <= 256 else np.int16),
         lower=frozen(np.asarray(oracle.lower), np.float64),
         upper=frozen(np.asarray(oracle.upper), np.float64),
-        labels=int(oracle.labels),
+        labels=labels,
         ids=frozen(arrays.get("ids", np.empty(0)), np.int64),
         spec=frozen(packed),
     )

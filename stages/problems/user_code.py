@@ -71,6 +71,8 @@ def user_module(oracle: str) -> ModuleType:
     name = oracle.partition(":")[0]
     try:
         return importlib.import_module(name)
+    except SystemExit as error:
+        raise ValueError(f"python_oracle: importing {name!r} of {oracle!r} calls sys.exit({error.code!r})") from error
     except (ImportError, ValueError) as error:
         raise ValueError(
             f"python_oracle: cannot import {name!r} of {oracle!r} ({error}); expected module:Class, importable on every "

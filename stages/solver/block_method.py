@@ -18,7 +18,8 @@ import numpy as np
 
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
-from stages.solver.codes import AVERAGED, CACHE_FIRST, ORACLE_CALLS, POOL_FULL
+from stages.problems.stored import check_array, check_supports
+from stages.solver.codes import AVERAGED, CACHE_FIRST, N_COUNTERS, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, TRACE, BlockCounts
 from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
@@ -408,9 +409,10 @@ class BlockMethod(ABC):
         own_primal: bool = True,
         spread: Spread = HERE,
     ) -> Self:
-        """The method at a committed rebase point."""
+        """The method at a committed rebase point; ValueError, naming the array, if one does not fit the problem."""
         names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
         supports = Supports(*(arrays[name] for name in names))
+        check_state(problem, supports, arrays)
         state = restored_state(problem, supports, average=cls.averages(options))
         state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
         rng = np.random.default_rng(0)
@@ -419,6 +421,26 @@ class BlockMethod(ABC):
         found = cls(problem, options, state, rng, seed, at, trace, spread, fresh=True, own_primal=own_primal)
         found.restore_own(arrays)
         return found
+
+
+def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError, naming array and block, unless the arrays of `SPECS` are a state of `problem`."""
+    s, n = supports, problem.n
+    check_supports(problem, s.offset, s.alpha, s.losses, s.label, s.label_offset)
+    check_array("support_used", s.used, (s.alpha.size,), np.int64)
+    if (int(s.offset[0]), int(s.offset[-1])) != (0, s.alpha.size):
+        raise ValueError(f"support_offset: spans {s.offset[0]} to {s.offset[-1]}, expected 0 to {s.alpha.size}")
+    block = np.repeat(np.arange(n), np.diff(s.offset))
+    total = np.bincount(block, s.alpha, minlength=n)
+    off = ~(np.abs(total - 1.0) <= 1e-6) | (np.bincount(block, s.alpha < 0.0, minlength=n) > 0)
+    if off.any():
+        i = int(np.argmax(off))
+        raise ValueError(f"support_alpha: block {i}: expected weights >= 0 with sum 1, the sum is {total[i]:.9g}")
+    gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
+    if np.isnan(gap).any():
+        raise ValueError(f"block_gap: block {int(np.argmax(np.isnan(gap)))}: holds nan, expected a number or inf")
+    check_array("counters", arrays["counters"], (N_COUNTERS,), np.int64)
+    check_array("trace", arrays["trace"], (None, len(TRACE)), np.float64)
 
 
 def json_safe(rng: Mapping[str, Any]) -> dict[str, Any]:

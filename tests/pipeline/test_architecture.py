@@ -10,7 +10,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("pipeline", "stages", "storage")
-KERNELS = ("stages.problems.protocol", "stages.problems.moves", "stages.problems.compiled")
+KERNELS = (
+    "stages.problems.protocol",
+    "stages.problems.moves",
+    "stages.problems.compiled",
+    "stages.problems.stored",
+)
 PIPELINE_ONLY = ("hydra", "omegaconf", "dask", "distributed", "mlflow", "dvc")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny import TINY, all_labels, feature_matrix, local
+from tiny import LABELS, TINY, all_labels, feature_matrix, local
 
 from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
 
@@ -36,6 +36,12 @@ def test_contract__oracles_equal_brute_force(problem):
         assert loss + problem.value(i, theta, y) == pytest.approx((values + losses).max(), abs=1e-9)
         problem.decode(i, theta, y, problem.scratch())
         assert problem.value(i, theta, y) == pytest.approx(values.max(), abs=1e-9)
+
+
+def test_contract__labels_are_as_many_as_the_structure_says(problem):
+    assert problem.labels == LABELS[type(problem).__name__](problem)
+    assert problem.truth.max() < problem.labels
+    assert isinstance(problem.unconstrained, bool)
 
 
 def test_contract__least_loss_is_below_that_of_every_wrong_labelling(problem):

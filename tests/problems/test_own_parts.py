@@ -34,6 +34,13 @@ class Sign(NamedTuple):
     upper: np.ndarray
     x: np.ndarray
 
+    @property
+    def labels(self):
+        return 2
+    @property
+    def unconstrained(self):
+        return True
+
     def scores(self, i, w, theta):
         theta[0] = dot(self.x[i], w)
     def max_oracle(self, i, theta, y, scratch):
@@ -176,7 +183,7 @@ def test_parts__are_found_featurized_encoded_and_in_the_fingerprint(folder: Path
 
 def test_parts__keep_the_contract_of_structures(folder: Path) -> None:
     words = ("-m", "pytest", "-n0", "-q", "tests/problems/test_contract.py", "-k", "sign", "-p", "no:cacheprovider")
-    assert python(folder, *words, "-rA", cwd=ROOT).count("[sign]\n") == 6
+    assert python(folder, *words, "-rA", cwd=ROOT).count("[sign]\n") == 7
 
 
 def test_parts__run_through_the_pipeline(folder: Path) -> None:

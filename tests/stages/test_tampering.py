@@ -10,9 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
+from lying import lying
 from tiny import TINY
 from verified import copy_of, problem_of, run_of
 
+from stages.solve import solve
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.verify import CertificateError, verify
 
 
@@ -179,6 +183,79 @@ def assert_found(kind: str, tamper: Callable, message: str, folder: Path) -> Non
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid"])
 def test_verify__finds_a_number_that_is_not_so(tmp_path: Path, kind: str, what: str) -> None:
     assert_found(kind, *TAMPER[what], tmp_path)
+
+
+def first_of(name: str, b: int = 1) -> Callable:
+    """Entry number of breakpoint b's first atom, or of its first label."""
+
+    def at(group: zarr.Group) -> int:
+        atom = int(group["support_offset"][b][0])
+        return int(group["label_offset"][atom]) if name == "support_label" else atom
+
+    return at
+
+
+def put(name: str, value: Callable, at: Callable | None = None) -> Callable:
+    """Tamper with the entry that breakpoint 1 begins at, or the one that `at` finds."""
+    return lambda group: change(name, (at or first_of(name))(group), value)(group)
+
+
+def wider(name: str) -> Callable:
+    """An array with a column, or an entry, too many."""
+
+    def tamper(group: zarr.Group) -> None:
+        array = group[name]
+        array.resize((*array.shape[:-1], array.shape[-1] + 1))
+
+    return tamper
+
+
+FIRST = "breakpoint 1.*block 0"
+BASELESS = {
+    "label": (put("support_label", lambda y: 200), f"{FIRST}: holds 200, expected labels 0 to 2"),
+    "label edge": (put("support_label", lambda y: 3), f"{FIRST}: holds 3, expected labels 0 to 2"),
+    "alpha": (put("support_alpha", lambda x: np.nan), "breakpoint 1.*support_alpha: block 0: holds nan"),
+    "loss": (put("support_loss", lambda x: np.inf), "breakpoint 1.*support_loss: block 0: holds inf"),
+    "label offset": (put("label_offset", lambda x: 10**12), "breakpoint 1.*label_offset: block 0: holds 10{12}"),
+    "shifted labels": (
+        put("label_offset", lambda x: x + 1, lambda group: first_of("label_offset")(group) + 1),
+        "breakpoint 1.*label_offset: block 0: holds a length of 2",
+    ),
+    "negative offset": (change("support_offset", (1, 2), lambda x: -5), "support_offset: block 2: holds -5"),
+    "large offset": (change("support_offset", (1, 2), lambda x: 10**15), "support_offset: block 2: holds 10{15}"),
+    "falling offset": (change("support_offset", (1, 2), lambda x: x + 100), "support_offset: block "),
+    "wide weights": (wider("weights"), r"breakpoint 0.*weights: is float64 \(13,\), expected float64 \(12\)"),
+    "wide offsets": (wider("support_offset"), "every breakpoint: support_offset: is int64"),
+    "long lambda": (wider("lambda"), "every breakpoint: lambda_low: is float64"),
+}
+
+
+@pytest.mark.parametrize("what", BASELESS)
+@pytest.mark.parametrize("kind", ["one_sided", "grid", "heuristic"])
+def test_verify__refuses_arrays_that_do_not_fit_the_problem(tmp_path: Path, kind: str, what: str) -> None:
+    assert_found(kind, *BASELESS[what], tmp_path)
+
+
+@pytest.mark.parametrize("kind", [{}, {"rule": "two_sided", "kappa": 0.7}, {"kind": "single", "lam": 0.1}])
+def test_verify__finds_a_max_oracle_that_always_returns_the_truth(tmp_path: Path, kind: dict) -> None:
+    """Every hinge is 0 then, w = 0 is "optimal", and every other check of verify holds."""
+    problem = lying("truth", n=6)
+    options = method_options(cache=CacheOptions(kind="gap"), max_passes=100.0)
+    path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **kind})
+    assert solve(problem, options, path, tmp_path, key="k", seed=0) is Status.CONVERGED
+    with pytest.raises(
+        CertificateError, match=r"lambda .*breakpoint 0\): block \d: the max-oracle's answer is worth 0 "
+    ):
+        verify(problem, tmp_path)
+    assert json.loads((tmp_path / "verify.json").read_text())["certified"] is False
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "grid"])
+def test_verify__finds_a_max_oracle_that_lies_about_one_block(tmp_path: Path, kind: str) -> None:
+    """The path was solved with an honest one."""
+    run = copy_of(run_of("python_oracle", kind), tmp_path)
+    with pytest.raises(CertificateError, match=r"lambda .*\): block 2: the max-oracle's answer is worth"):
+        verify(lying("truth", block=2), run)
 
 
 @pytest.mark.parametrize("what", LOWS)

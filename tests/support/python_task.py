@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
+import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -73,3 +76,90 @@ class SparsePairs(Pairs):
 
     def coordinates(self, i: int) -> np.ndarray:
         return self.ids[i]
+
+
+class Lying(Pairs):
+    """Pairs whose methods answer wrongly in the way `how` names; `block`: only there (-1: everywhere)."""
+
+    def __init__(self, split: str, how: str = "", block: int = -1, **arguments: float) -> None:
+        super().__init__(split, **arguments)  # type: ignore[arg-type]
+        self.how, self.block, self.calls = how, block, 0
+        if how == "exits at once":
+            sys.exit(0)
+        if how == "many labels":
+            self.labels = 50000
+
+    def lies(self, i: int, how: str) -> bool:
+        return self.how == how and self.block in (-1, i)
+
+    def truth(self, i: int) -> Any:
+        if self.lies(i, "truth is a float"):
+            return self.truths[i] + 0.25
+        return self.truths[i]
+
+    def features(self, i: int, y: np.ndarray) -> Any:
+        phi = super().features(i, y)
+        if self.lies(i, "complex features"):
+            return phi + 1j
+        if self.lies(i, "NaN features"):
+            return np.where(np.arange(self.d) == 1, np.nan, phi)
+        if self.lies(i, "only the truth has features") and not np.array_equal(y, self.truths[i]):
+            raise KeyError("no such labelling")
+        return phi
+
+    def loss(self, i: int, y: np.ndarray) -> Any:
+        if self.lies(i, "NaN loss") and not np.array_equal(y, self.truths[i]):
+            return np.nan
+        if self.lies(i, "negative loss"):
+            return -super().loss(i, y)
+        return 0.0 if self.how == "no loss" else super().loss(i, y)
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
+        self.calls += 1
+        if self.lies(i, "truth") or self.how in ("all truth", "only the truth has features"):
+            return self.truths[i]
+        if self.lies(i, "least"):
+            return self.all[np.argmin(self._scores(i, theta) + self.losses[i])]
+        if self.lies(i, "without loss"):
+            return self.decode(i, theta)
+        if self.lies(i, "random"):
+            return self.all[self.calls % 9]
+        if self.lies(i, "float"):
+            return super().max_oracle(i, theta) + 0.0
+        if self.lies(i, "wraps"):
+            return super().max_oracle(i, theta) + 65536
+        if self.lies(i, "exit"):
+            sys.exit(0)
+        return self.all[np.argmax(self._scores(i, theta) + (0.0 if self.how == "no loss" else self.losses[i]))]
+
+    def decode(self, i: int, theta: np.ndarray) -> Any:
+        if self.how in ("all truth", "only the truth has features"):
+            return self.truths[i]
+        return super().decode(i, theta)
+
+
+class Single(Pairs):
+    """Pairs of which all or some blocks have only one labelling, or where no labelling has a loss."""
+
+    def __init__(self, split: str, how: str, n: int = 3) -> None:
+        super().__init__(split, n=n)
+        self.how = how
+        if how == "no loss":
+            self.losses[:] = 0.0
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> np.ndarray:
+        return self.truths[i] if self.alone(i) else super().max_oracle(i, theta)
+
+    def decode(self, i: int, theta: np.ndarray) -> np.ndarray:
+        return self.truths[i] if self.alone(i) else super().decode(i, theta)
+
+    def features(self, i: int, y: np.ndarray) -> np.ndarray:
+        if self.alone(i) and not np.array_equal(y, self.truths[i]):
+            raise ValueError("no such labelling")
+        return super().features(i, y)
+
+    def least_loss(self, i: int) -> float:
+        return math.inf if self.alone(i) else 0.5
+
+    def alone(self, i: int) -> bool:
+        return self.how == "all" or (self.how == "some" and i != 1)

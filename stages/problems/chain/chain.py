@@ -50,6 +50,11 @@ class Chain(NamedTuple):
     gram: np.ndarray
     """float32, flat (T, T) per block: inner products of tokens"""
 
+    @property
+    def unconstrained(self) -> bool:
+        """Every sequence of labels is allowed."""
+        return True
+
     def scores(self, i, w, theta):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         chain_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, theta)

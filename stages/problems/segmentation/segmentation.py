@@ -88,6 +88,16 @@ class Segmentation(NamedTuple):
     most_superpixels: int
     most_edges: int
 
+    @property
+    def labels(self) -> int:
+        """Background and foreground."""
+        return 2
+
+    @property
+    def unconstrained(self) -> bool:
+        """Every superpixel may have either label."""
+        return True
+
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w[:width], theta[:size])

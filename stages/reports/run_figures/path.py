@@ -22,7 +22,7 @@ def paint(figure: Figure, run: StoredRun) -> None:
     lam, gap, eps = arrays["lambda"], arrays["gap"], float(attrs["eps"])
     relative = bool(attrs.get("relative")) and attrs["kind"] == "regpath"
     if relative:
-        gap = gap / arrays["primal"]
+        gap = np.divide(gap, arrays["primal"], out=np.array(gap), where=arrays["primal"] > 0.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     is_path = attrs["kind"] in ("regpath", "heuristic")
     if is_path and attrs["certified"]:

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from stages.problems.stored import check_array
 from stages.solver.block_method import SPECS
 from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
 from stages.solver.gaps import cached_driver
@@ -252,8 +253,10 @@ class Accelerated(CachedPasses):
         return {"centre": self.centre, "mean": self.mean}
 
     def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """The proximal centre and the mean."""
-        self.centre, self.mean = arrays["centre"], arrays["mean"]
+        """The proximal centre and the mean; ValueError if one does not fit the problem."""
+        d = self.problem.d
+        self.centre = check_array("centre", arrays["centre"], (d if self.at.kappa > 0.0 else 0,), float, finite=True)
+        self.mean = check_array("mean", arrays["mean"], (d if self.at.points else 0,), float, finite=True)
 
 
 METHOD = Accelerated

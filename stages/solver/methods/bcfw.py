@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from stages.problems.stored import check_array
 from stages.solver.batch_step import batch_driver
 from stages.solver.block_method import SPECS, BlockMethod
 from stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
@@ -187,8 +188,9 @@ class Bcfw(BlockMethod):
         return {"average": self.state.z, "average_ell": self.state.z_ell[:1]}
 
     def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """The running average."""
-        self.state.z[:], self.state.z_ell[:1] = arrays["average"], arrays["average_ell"]
+        """The running average; ValueError if it does not fit the problem."""
+        self.state.z[:] = check_array("average", arrays["average"], self.state.z.shape, float, finite=True)
+        self.state.z_ell[:1] = check_array("average_ell", arrays["average_ell"], (1,), float, finite=True)
 
 
 METHOD = Bcfw

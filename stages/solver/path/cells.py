@@ -98,7 +98,7 @@ class Goal(NamedTuple):
     def excess(self, primal: float, dual: float) -> float:
         """<= 0 if a primal and a dual value are close enough; in units of eps (of the primal value if relative)."""
         if self.relative:
-            return (1.0 - self.eps) - dual / primal if primal > 0.0 else 0.0
+            return (1.0 - self.eps) - dual / primal if primal > 0.0 else -self.eps  # P = 0 is the least there is
         return (primal - dual) / self.eps - 1.0
 
 

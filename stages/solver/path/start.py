@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from stages.solver.objective import require_cone, squared_norm
 from stages.solver.options import PathOptions
 from stages.solver.oracles import corners_at
 from stages.solver.path.rule import PathStart
+
+log = logging.getLogger("gapwise.init_path")
 
 
 @driver
@@ -97,9 +100,19 @@ def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> P
 
 
 def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The max-oracle's labellings at w = 0 (flat), their losses (n,), and psi~ (d,), clipped to the cone."""
+    """The max-oracle's labellings at w = 0 (flat), their losses (n,), and psi~ (d,), clipped to the cone.
+
+    If no labelling has a loss, the true ones stand for them: their loss is the largest, too, and they say at once that
+    w = 0 is optimal for every lambda.
+    """
     require_cone(problem)
     found = corners_at(problem, np.zeros(problem.d), range(problem.n), spread)
+    if not found.loss.any():
+        log.warning(
+            "the max-oracle finds no labelling with a task loss above 0: w = 0 is optimal for every lambda, and nothing is "
+            "learned"
+        )
+        return problem.truth, found.loss, np.zeros(problem.d)
     psi = np.zeros(problem.d)
     start_driver(problem)(problem, found.corner, psi)
     if problem.lower.size:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from stages.problems.stored import check_array
 from stages.solver.options import PathOptions, Status, check
 from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, solved_point, zero
 from stages.solver.path.rule import Following, PathStart, Solved, Tolerance
@@ -26,6 +27,8 @@ THETA = (0.5, 1.5)
 """Range of the step's factor theta."""
 AFTER_FAILURE = 0.75
 """The factor applied to theta when an interval fails."""
+CELL_COLUMNS = 9
+"""Columns of `flat_cells`."""
 LAST_HINGE = 0.85
 """The last lambda is chosen so that R is about this share of eps; a smaller share would cost extra breakpoints."""
 
@@ -184,8 +187,11 @@ class TwoSided:
     def restored(
         cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
     ) -> Self:
-        """The rule in its packed state."""
+        """The rule in its packed state; ValueError, naming the array, if one is not what `packed` gives."""
         assert start is not None
+        count = len(check_array("path_points", arrays["path_points"], (None, len(Point._fields)), float))
+        check_array("path_vectors", arrays["path_vectors"], (max(count, 1), None), float, finite=True)
+        check_array("path_cells", arrays["path_cells"], (None, CELL_COLUMNS), float)
         points = [Point(*row) for row in arrays["path_points"].tolist()]
         cells = [
             Cell(int(k), lo, hi, (a, b), (c, d), G, S) for k, lo, hi, a, b, c, d, G, S in arrays["path_cells"].tolist()
@@ -227,7 +233,7 @@ class TwoSided:
             k, t, tau = int(arrays["cell_interval"][c]), arrays["cell_primal"][c], arrays["cell_dual"][c]
             if k < 0:  # w = 0
                 primal, gap = hinge_at_zero, above_all.dual_norm2 / (2.0 * x)
-                found.append(gap / primal if relative else gap)
+                found.append(share_of(gap, primal) if relative else gap)
                 continue
             above = points[k - 1] if k > 0 else above_all
             below = points[k] if k < len(points) else nothing
@@ -237,14 +243,19 @@ class TwoSided:
                 tau = tau * (min(1.0, above.ell * x / above.dual_norm2) if above.dual_norm2 > 0.0 else 1.0)
                 primal = 0.5 * x * t[0] ** 2 * above.norm2 + (above.hinge if t[0] == 1.0 else 0.0)
             gap = primal - pair.dual(x, tau)
-            found.append(gap / primal if relative else gap)
+            found.append(share_of(gap, primal) if relative else gap)
         return np.array(found).reshape(np.shape(lam))
+
+
+def share_of(gap: float, primal: float) -> float:
+    """gap / primal; the gap itself where the primal value is 0, as where no labelling has a loss."""
+    return gap / primal if primal > 0.0 else gap
 
 
 def flat_cells(cells: list[Cell]) -> np.ndarray:
     """One row per cell: interval, low, high, t_a, t_b, tau_a, tau_b, G, S."""
     rows = [(c.interval, c.low, c.high, *c.primal, *c.dual, c.inner, c.dual_inner) for c in cells]
-    return np.array(rows, dtype=float).reshape(-1, 9)
+    return np.array(rows, dtype=float).reshape(-1, CELL_COLUMNS)
 
 
 RULE = TwoSided

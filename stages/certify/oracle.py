@@ -1,0 +1,195 @@
+"""Exact passes of the audit, in which the max-oracle's answers are compared with other labellings.
+
+A hinge rests on the max-oracle's word that no labelling is worth more, where labelling y of block i is worth
+L_i(y) + <theta_i, m_i(y)>. Nothing but enumeration proves that, but one labelling that is worth more disproves it. So each
+answer is compared with labellings that are at hand without a further call: the truth; at breakpoints the decoded labelling
+and those of the stored dual point; and where a structure allows any row of labels, the truth of one of the next blocks and
+the block's own truth with one entry changed.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.parallel import HERE, Spread
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, Problem, frozen
+
+ROUNDING = 1e-6
+"""Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""
+
+LOOK_AHEAD = 8
+"""Number of following blocks among which one of the same length is looked for."""
+
+NOTHING, TRUTH, DECODED, NEIGHBOUR, CHANGED, STORED = range(6)
+"""Which labelling is worth more than the oracle's answer."""
+
+NAMES = (
+    "nothing",
+    "the true labelling",
+    "the decoded labelling",
+    "the true labelling of another block",
+    "the true labelling with one entry changed",
+    "a labelling of the stored dual point",
+)
+
+
+class OracleError(ValueError):
+    """A max-oracle whose answer is not the maximum; says which block, and which labelling is worth more."""
+
+
+class Answers(NamedTuple):
+    """What the max-oracle found for some blocks at a fixed w; arrays over these blocks."""
+
+    most: np.ndarray
+    """float64: max_y L_i(y) + <theta_i, m_i(y)>"""
+    hinges: np.ndarray
+    """float64: the same less the truth's"""
+    labels: np.ndarray
+    """truth's dtype, flat: the answers"""
+    rival: np.ndarray
+    """int8: the code of a labelling that is worth more, NOTHING if none is known"""
+    worth: np.ndarray
+    """float64: what that labelling is worth"""
+
+
+@njit(**JIT)
+def _terms(P, i, theta, y):
+    """L_i(y) and the sum of |theta_j m_ij(y)|: the size of the numbers that y's value is summed from."""
+    m = np.zeros(theta.size)
+    P.add(i, y, 1.0, m)
+    total = abs(P.loss(i, y))
+    for j in range(theta.size):
+        total += abs(theta[j] * m[j])
+    return total
+
+
+@njit(**JIT)
+def _compare(P, i, theta, y, most, z, code, rival, worth, k):
+    """Note in entry k that labelling z is worth more than the oracle's answer y, if it is, by more than rounding."""
+    value = P.loss(i, z) + P.value(i, theta, z)
+    if not value > most or rival[k] != NOTHING:
+        return
+    if value - most > ROUNDING * (_terms(P, i, theta, y) + _terms(P, i, theta, z)):
+        rival[k] = code
+        worth[k] = value
+
+
+@driver
+def answers_driver(fingerprint: str) -> Any:
+    """`answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth)`: one oracle call per block.
+
+    `decode`: also compare with the decoded labellings. `values`: labels that an entry can take if the structure is
+    unconstrained, 0 otherwise. Deliberately not the solver's code.
+    """
+
+    @njit(cache=True, **JIT)
+    def answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        n, end = P.label_ptr.size - 1, 0
+        for k in range(blocks.size):
+            i = blocks[k]
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            truth, z = P.truth[first:last], np.empty(last - first, P.truth.dtype)
+            start, end = end, end + last - first
+            y = labels[start:end]
+            P.max_oracle(i, theta, y, scratch)
+            most[k] = P.loss(i, y) + P.value(i, theta, y)
+            hinges[k] = most[k] - P.value(i, theta, truth)
+            rival[k] = NOTHING
+            z[:] = truth
+            _compare(P, i, theta, y, most[k], z, TRUTH, rival, worth, k)
+            if decode:
+                P.decode(i, theta, z, scratch)
+                _compare(P, i, theta, y, most[k], z, DECODED, rival, worth, k)
+            if values > 0:
+                for step in range(1, min(n, LOOK_AHEAD + 1)):
+                    j = (i + step) % n
+                    if P.label_ptr[j + 1] - P.label_ptr[j] == y.size:
+                        z[:] = P.truth[P.label_ptr[j] : P.label_ptr[j + 1]]
+                        _compare(P, i, theta, y, most[k], z, NEIGHBOUR, rival, worth, k)
+                        break
+                z[:] = truth
+                z[i % z.size] = (np.int64(truth[i % z.size]) + 1) % values
+                _compare(P, i, theta, y, most[k], z, CHANGED, rival, worth, k)
+
+    return answers
+
+
+@driver
+def stored_driver(fingerprint: str) -> Any:
+    """`stored(P, w, offset, label, label_offset, answer, most, rival, worth)`: compare answers with a dual point's labels.
+
+    answer (flat like truth) and most (n,) are the oracle's at w.
+    """
+
+    @njit(cache=True, **JIT)
+    def stored(P, w, offset, label, label_offset, answer, most, rival, worth):
+        fingerprint  # noqa: B018
+        for i in range(most.size):
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            y = answer[P.label_ptr[i] : P.label_ptr[i + 1]]
+            z = np.empty_like(y)
+            for a in range(offset[i], offset[i + 1]):
+                z[:] = label[label_offset[a] : label_offset[a + 1]]
+                _compare(P, i, theta, y, most[i], z, STORED, rival, worth, i)
+
+    return stored
+
+
+def answers(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Answers:
+    """The oracle's answers for `blocks` at w (d,), one call each: a `BlockFunction`."""
+    return _answers(problem, w, blocks, False)
+
+
+def answers_and_decoded(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Answers:
+    """`answers`, compared with the decoded labellings as well."""
+    return _answers(problem, w, blocks, True)
+
+
+def _answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
+    P, size = problem, blocks.size
+    labels = np.empty(int(np.sum(P.label_ptr[blocks + 1] - P.label_ptr[blocks])), P.truth.dtype)
+    found = Answers(np.empty(size), np.empty(size), labels, np.zeros(size, np.int8), np.full(size, math.nan))
+    values = P.labels if P.unconstrained else 0
+    answers_driver(P)(
+        P, frozen(w), frozen(blocks), decode, values, labels, found.most, found.hinges, found.rival, found.worth
+    )
+    return found
+
+
+def exact_pass(problem: Problem, w: np.ndarray, spread: Spread = HERE, *, decode: bool) -> Answers:
+    """The answers of all blocks at w (d,); OracleError if one is not the maximum."""
+    parts = spread.blocks(answers_and_decoded if decode else answers, problem, w, range(problem.n))
+    found = Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    refuse_beaten(found)
+    return found
+
+
+def compare_stored(
+    problem: Problem, w: np.ndarray, found: Answers, offset: np.ndarray, label: np.ndarray, label_offset: np.ndarray
+) -> None:
+    """OracleError if a labelling of the dual point (its supports as in path.zarr) is worth more than an answer at w (d,)."""
+    supports = frozen(offset), frozen(label), frozen(label_offset)
+    stored_driver(problem)(problem, frozen(w), *supports, found.labels, found.most, found.rival, found.worth)
+    refuse_beaten(found)
+
+
+def refuse_beaten(found: Answers) -> None:
+    """OracleError for the first block whose answer is beaten."""
+    beaten = found.rival != NOTHING
+    if beaten.any():
+        i = int(np.argmax(beaten))
+        raise OracleError(
+            f"block {i}: the max-oracle's answer is worth {found.most[i]:.9g} (loss included), {NAMES[found.rival[i]]} "
+            f"{found.worth[i]:.9g}, so the answer is not the maximum; check max_oracle, decode, value and loss of this "
+            "structure"
+        )

@@ -1,0 +1,146 @@
+"""A trial of a user's max-oracle on a few blocks, before a run rests on it.
+
+At w = 0 and at a few random w, no labelling at hand may be worth more than the oracle's answer y*, where y is worth
+L_i(y) + <w, phi(x_i, y)>: not the truth, not the decoded labelling, not the truths of other blocks of the same length, not
+the answers for other w. And a second call must give the same answer. Labellings for which `features` or `loss` raises an
+error are taken for none of this block's and left out. Verify repeats the comparison on the run's own w.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from stages.problems.answers import ask, labelling, labels_of, numbers, task_loss
+
+if TYPE_CHECKING:
+    from stages.problems.python_oracle import Oracle
+
+BLOCKS = 5
+"""Most blocks that are tried: the first, the last, and some between."""
+RANDOM = 2
+"""Random w besides w = 0."""
+OTHERS = 4
+"""Most truths of other blocks that an answer is compared with."""
+SECONDS = 10.0
+"""Once this time is over no further w is tried: the first block at w = 0 always is."""
+ROUNDING = 1e-6
+"""Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""
+
+
+class Rival(NamedTuple):
+    """A labelling that the oracle's answer is compared with."""
+
+    name: str
+    labels: np.ndarray
+
+
+def try_oracle(oracle: Oracle, truths: Sequence[np.ndarray], split: str) -> None:
+    """Raise ValueError, naming method and block, if what `oracle` answers cannot be that of an exact max-oracle.
+
+    Parameters
+    ----------
+    truths : sequence of int arrays
+        The true labellings of all blocks.
+    """
+    end = time.monotonic() + SECONDS
+    rng = np.random.default_rng(0)
+    for i in dict.fromkeys(np.linspace(0, len(truths) - 1, BLOCKS).round().astype(int).tolist()):
+        _try_block(oracle, truths, split, i, rng, end)
+        if time.monotonic() > end:
+            return
+
+
+def _try_block(
+    oracle: Oracle, truths: Sequence[np.ndarray], split: str, i: int, rng: np.random.Generator, end: float
+) -> None:
+    truth, ids = truths[i], ask(_where(oracle, "coordinates", split, i), oracle.coordinates, i)
+    chosen = np.arange(oracle.d) if ids is None else np.asarray(ids, np.int64)
+    phi = ask(_where(oracle, "features", split, i), lambda: numbers(oracle.features(i, truth.copy()), chosen.shape))
+    size = float(np.linalg.norm(phi.astype(float)))
+    rivals = [Rival("the truth", truth), *_other_truths(truths, i)]
+    answers: list[np.ndarray] = []
+    points = [np.zeros(oracle.d), *(rng.normal(size=oracle.d) / (size or 1.0) for _ in range(RANDOM))]
+    for number, w in enumerate(points):
+        if number and time.monotonic() > end:
+            return
+        theta = _inside(oracle, w)[chosen]
+        at = "w = 0" if number == 0 else "a random w"
+        answer = _labels(oracle, "max_oracle", split, i, theta, truth.size)
+        again = _labels(oracle, "max_oracle", split, i, theta, truth.size)
+        if not np.array_equal(answer, again):
+            raise ValueError(
+                f"{_where(oracle, 'max_oracle', split, i)}: gives {answer.tolist()} and then {again.tolist()} for the same "
+                f"theta ({at}); certificates and resuming need the same answer to the same question"
+            )
+        decoded = _labels(oracle, "decode", split, i, theta, truth.size)
+        known = [
+            *rivals,
+            Rival("the decoded labelling", decoded),
+            *(Rival("its answer for another w", y) for y in answers),
+        ]
+        _compare(oracle, split, i, theta, answer, known, at)
+        answers.append(answer)
+
+
+def _compare(
+    oracle: Oracle, split: str, i: int, theta: np.ndarray, answer: np.ndarray, rivals: Sequence[Rival], at: str
+) -> None:
+    """Raise ValueError if a rival is worth more than the oracle's answer."""
+    most, terms = _worth(oracle, split, i, theta, answer)
+    for rival in rivals:
+        try:
+            value, others = _worth(oracle, split, i, theta, rival.labels)
+        except ValueError:
+            if rival.name.startswith("the truth of block"):
+                continue  # not a labelling of this block
+            raise
+        if value - most > ROUNDING * (terms + others):
+            raise ValueError(
+                f"{_where(oracle, 'max_oracle', split, i)}: at {at} its answer {answer.tolist()} is worth {most:.9g} (loss "
+                f"+ <theta, features>), but {rival.name}, {rival.labels.tolist()}, is worth {value:.9g}; expected the "
+                "labelling that is worth most. (If that row is no labelling of this block, let `features` or `loss` raise "
+                "an error for it.)"
+            )
+
+
+def _worth(oracle: Oracle, split: str, i: int, theta: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """(L_i(y) + <theta, features>, the sum of its terms' sizes); ValueError names method and block."""
+    phi = ask(_where(oracle, "features", split, i), lambda: numbers(oracle.features(i, y.copy()), theta.shape))
+    loss = ask(_where(oracle, "loss", split, i), lambda: task_loss(oracle.loss(i, y.copy())))
+    terms = theta * phi.astype(float)
+    return loss + float(np.sum(terms)), loss + float(np.sum(np.abs(terms)))
+
+
+def _labels(oracle: Oracle, method: str, split: str, i: int, theta: np.ndarray, length: int) -> np.ndarray:
+    """The answer of max_oracle or decode; ValueError names method and block."""
+    call = getattr(oracle, method)
+    return ask(
+        _where(oracle, method, split, i), lambda: labelling(call(i, theta.copy()), labels_of(oracle), length).copy()
+    )
+
+
+def _other_truths(truths: Sequence[np.ndarray], i: int) -> list[Rival]:
+    """Truths of the next blocks of the same length that are not block i's own."""
+    found: dict[bytes, Rival] = {}
+    for step in range(1, len(truths)):
+        j = (i + step) % len(truths)
+        if truths[j].size == truths[i].size and not np.array_equal(truths[j], truths[i]):
+            found.setdefault(truths[j].tobytes(), Rival(f"the truth of block {j}", truths[j]))
+        if len(found) == OTHERS:
+            break
+    return list(found.values())
+
+
+def _inside(oracle: Oracle, w: np.ndarray) -> np.ndarray:
+    """The point of the oracle's box nearest to w."""
+    if len(oracle.lower) or len(oracle.upper):
+        return np.clip(w, np.asarray(oracle.lower, float), np.asarray(oracle.upper, float))
+    return w
+
+
+def _where(oracle: Oracle, method: str, split: str, i: int) -> str:
+    return f"{type(oracle).__name__}.{method}: {split} block {i}"

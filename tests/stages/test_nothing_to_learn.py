@@ -1,0 +1,92 @@
+"""Data that leave nothing to learn, or little: blocks with one labelling, one block only, losses that are all zero."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from memory_sink import read
+from solved import options_of
+from tiny import chain, multiclass, segmentation
+
+from stages.datasets import open_dataset
+from stages.evaluate import predict
+from stages.problems import build
+from stages.reports.run_figures import path as path_figure
+from stages.reports.stored import StoredRun
+from stages.solve import solve
+from stages.solver.options import PathOptions, Status
+from stages.solver.path.rule import rule_of
+from stages.verify import verify
+from storage.results import read_path
+
+
+def single(how: str, n: int = 3):
+    """An oracle in Python with blocks of one labelling, or without losses."""
+    sink, facts = read(
+        open_dataset("python_oracle", {"oracle": "python_task:Single", "arguments": {"how": how, "n": n}})
+    )
+    return build("python_oracle", sink.arrays("train"), facts)
+
+
+NOTHING = {
+    "one class": lambda: multiclass(classes=1),
+    "one label": lambda: chain(classes=1),
+    "no loss": lambda: multiclass(cost=np.zeros((3, 3))),
+    "one labelling in Python": lambda: single("all"),
+    "no loss in Python": lambda: single("no loss"),
+    "one block of one class": lambda: multiclass(n=1, classes=1),
+}
+LITTLE = {
+    "one example": lambda: multiclass(n=1),
+    "one sequence": lambda: chain(lengths=(3,)),
+    "one token": lambda: chain(lengths=(1,)),
+    "one image": lambda: segmentation(n=1),
+    "some blocks of one labelling in Python": lambda: single("some"),
+    "one block in Python": lambda: single("", n=1),
+}
+KINDS = {
+    "one_sided": {},
+    "two_sided": {"rule": "two_sided", "kappa": 0.7},
+    "relative": {"rule": "two_sided", "kappa": 0.7, "relative": True},
+    "paper": {"rule": "paper"},
+    "grid": {"kind": "grid", "lambdas": [1.0, 0.1], "tolerance": 1e-3},
+    "relative grid": {"kind": "grid", "lambdas": [1.0, 0.1], "tolerance": 1e-2, "relative": True},
+}
+
+
+def certified(problem, kind: str, run: Path, method: str) -> dict:
+    path = PathOptions(**{"eps": 0.1, "kappa": 0.9, "lambda_min": 0.05, **KINDS[kind]})
+    status = solve(problem, options_of(method=method, max_passes=300.0), path, run, key="k", seed=0)
+    assert status is Status.CONVERGED
+    found = verify(problem, run)
+    assert found["certified"]
+    assert math.isfinite(found["max_gap"])
+    return found
+
+
+@pytest.mark.parametrize("method", ["bcfw", "accelerated"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", NOTHING)
+def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
+    tmp_path: Path, what: str, kind: str, method: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    problem = NOTHING[what]()
+    assert certified(problem, kind, tmp_path, method)["max_gap"] == 0.0
+    labels, losses = predict(problem, np.zeros(problem.d))
+    assert labels.size == problem.truth.size
+    assert not losses.any()
+    if "grid" not in kind:
+        arrays, attrs = read_path(tmp_path / "path.zarr")
+        assert not rule_of(PathOptions(**KINDS[kind])).bound(arrays, attrs, np.array([1e-6, 1.0, 1e6])).any()
+        path_figure.paint(Figure(), StoredRun(tmp_path, None))
+        assert "w = 0 is optimal for every lambda" in caplog.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", LITTLE)
+def test_solve__certifies_where_there_is_little_to_learn(tmp_path: Path, what: str, kind: str) -> None:
+    certified(LITTLE[what](), kind, tmp_path, "bcfw")

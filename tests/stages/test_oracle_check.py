@@ -1,0 +1,82 @@
+"""Exact passes of the audit compare the max-oracle's answers with labellings at hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from lying import lying
+from tiny import TINY, all_labels, instance, multiclass
+
+from stages.certify.oracle import OracleError, compare_stored, exact_pass
+from stages.problems.multiclass import Multiclass
+
+SCALES = (1e-8, 1.0, 1e8)
+
+
+def draw(problem, size: float = 1.0) -> np.ndarray:
+    w = size * np.random.default_rng(5).normal(size=problem.d)
+    return np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
+
+
+def every_labelling(problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Supports that hold all labellings of all blocks: offset, label, label_offset."""
+    rows = [all_labels(problem, i) for i in range(problem.n)]
+    offset = np.concatenate([[0], np.cumsum([len(block) for block in rows])])
+    flat = [y for block in rows for y in block]
+    return offset, np.concatenate(flat), np.concatenate([[0], np.cumsum([y.size for y in flat])])
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("size", [0.0, *SCALES])
+def test_pass__lets_an_exact_oracle_be(name: str, size: float) -> None:
+    problem = instance(name)
+    w = draw(problem, size)
+    found = exact_pass(problem, w, decode=True)
+    compare_stored(problem, w, found, *every_labelling(problem))
+    assert (found.hinges >= -1e-9 * (1.0 + np.abs(found.most))).all()
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("size", SCALES)
+def test_pass__compares_with_the_labellings_of_the_dual_point(name: str, size: float) -> None:
+    problem = instance(name)
+    w = draw(problem, size)
+    found = exact_pass(problem, w, decode=False)
+    found.most[-1] -= 1e-3 * abs(found.most[-1])
+    with pytest.raises(OracleError, match=f"^block {problem.n - 1}: .* a labelling of the stored dual point "):
+        compare_stored(problem, w, found, *every_labelling(problem))
+
+
+class Truthful(Multiclass):
+    """Max-oracle and decoding both return the truth."""
+
+    def max_oracle(self, i, theta, y, scratch):
+        y[0] = self.truth[i]
+        return 0.0
+
+    def decode(self, i, theta, y, scratch):
+        y[0] = self.truth[i]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_pass__compares_with_other_labellings_where_any_row_is_one(scale: float) -> None:
+    honest = multiclass()
+    problem = Truthful(*honest._replace(x=scale * honest.x, norms2=scale**2 * honest.norms2))
+    with pytest.raises(
+        OracleError, match=r"^block \d: .* the true labelling (of another block|with one entry changed) 1,"
+    ):
+        exact_pass(problem, np.zeros(problem.d), decode=True)
+    with pytest.raises(OracleError, match=r"^block \d: .* the true labelling "):
+        exact_pass(problem, draw(problem, 1.0 / scale), decode=False)
+
+
+@pytest.mark.parametrize("how", ["all truth", "least"])
+def test_pass__compares_an_oracle_in_python_with_its_own_answers_only(how: str) -> None:
+    """Rows of labels need not be labellings there: the truth and what the oracle itself decodes are."""
+    problem = lying(how)
+    assert not problem.unconstrained
+    if how == "all truth":
+        exact_pass(problem, draw(problem), decode=True)
+    else:
+        with pytest.raises(OracleError, match=r"the true labelling"):
+            exact_pass(problem, draw(problem), decode=False)
