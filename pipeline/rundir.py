@@ -21,8 +21,8 @@ from typing import Any
 from pipeline.config.settings import Settings
 from pipeline.stage_graph import after, stages
 from storage import files
-from storage.backend import Location
-from storage.files import DamagedError, aside, deliver, make_directory, publish, rename, tree_checksum, working
+from storage.backend import Location, backend
+from storage.files import DamagedError, deliver, make_directory, rename, tree_checksum, working
 from storage.files import LockedError as LockedError
 from storage.files import locked as locked
 from storage.format import FORMAT_VERSION, MEASURES
@@ -36,8 +36,7 @@ def write_json(path: Location, value: Any, seal: bool = False) -> None:
     """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
-    aside(path).write_text(text + "\n", encoding="utf-8")
-    publish(path)
+    backend(path).write(path, (text + "\n").encode())
 
 
 def read_json(path: Location, seal: bool = False) -> Any:

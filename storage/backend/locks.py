@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from storage.backend.base import Backend, ChangedError, LockedError, UrlPath
+from storage.backend.no_links import open_lock
 
 BEAT = 10.0
 PATIENCE = 60.0
@@ -34,7 +35,7 @@ log = logging.getLogger("gapwise.storage")
 @contextlib.contextmanager
 def flocked(path: Path, waiting: Callable[[str], None] | None, seconds: float) -> Iterator[None]:
     """Hold the lock file `path`, as `Backend.locked` describes."""
-    with path.open("a+", encoding="utf-8") as file:
+    with open_lock(path) as file:
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
