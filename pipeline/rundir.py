@@ -22,12 +22,13 @@ from pipeline.config.settings import Settings
 from pipeline.stage_graph import after, stages
 from storage import files
 from storage.backend import Location, backend
-from storage.files import DamagedError, deliver, make_directory, rename, tree_checksum, working
+from storage.files import DamagedError, deliver, make_directory, remove, rename, tree_checksum, working
 from storage.files import LockedError as LockedError
 from storage.files import locked as locked
 from storage.format import FORMAT_VERSION, MEASURES
 from storage.integrity import sealed, unsealed
 
+BLANK = {"lock", "manifest.json", "attempts"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 log = logging.getLogger("gapwise")
 
@@ -137,6 +138,19 @@ class RunDir:
         if path.is_dir():
             return tree_checksum(path, only=patterns.split(",")) if patterns else tree_checksum(path, without=MEASURES)
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no stage has left anything: the directory has no more than a manifest, attempts and the lock."""
+        return not self.manifest["stages"] and {path.name for path in self.path.iterdir()} <= BLANK
+
+    def discard(self) -> None:
+        """Remove the directory, the lock, which this process holds, last."""
+        for child in [*self.path.iterdir()]:
+            if child.name != "lock":
+                remove(child)
+        remove(self.path / "lock")
+        self.path.rmdir()
 
     def forget(self, stage: str) -> None:
         """Mark `stage` and all stages that need it as not done."""

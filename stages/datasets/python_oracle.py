@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stages.datasets import DataError, Encoder, MapBlocks, Report, Sink
-from stages.problems.user_code import oracle_source
+from stages.problems.user_code import oracle_source, told
 
 if TYPE_CHECKING:
     from stages.problems.python_oracle import Oracle
@@ -49,8 +49,8 @@ class PythonOracleReader:
 
         try:
             declared = [Path(file) for file in oracle_class(self.oracle).files(**self.arguments)]
-        except (TypeError, ValueError) as error:
-            raise DataError(f"dataset.oracle: {self.oracle}.files: {error}") from error
+        except Exception as error:
+            raise DataError(f"dataset.oracle: {self.oracle}.files: {told(error)}") from error
         for file in declared:
             if not file.is_file():
                 raise DataError(f"dataset.oracle: {self.oracle}.files names {file}, which is no file")
@@ -73,12 +73,21 @@ class PythonOracleReader:
                 oracle = load_oracle(self.oracle, split, self.arguments)
             except ValueError as error:
                 raise DataError(f"dataset.oracle: {error}") from error
-            if len(oracle) < 1:
+            try:
+                blocks, d = len(oracle), int(oracle.d)
+            except Exception as error:
+                raise DataError(f"{self.oracle}: expected __len__ and d, blocks and weights: {told(error)}") from error
+            if blocks < 1:
                 raise DataError(f"{self.oracle}: the {split} split has no blocks")
-            d = int(oracle.d)
             sink.put(split, "split", np.frombuffer(split.encode(), np.uint8))
             for i in range(len(oracle)):
-                sink.append(split, **_block(oracle, split, i))
+                try:
+                    arrays = _block(oracle, split, i)
+                except DataError:
+                    raise
+                except Exception as error:
+                    raise DataError(f"{self.oracle}: {split} block {i}: {told(error)}") from error
+                sink.append(split, **arrays)
                 if (i + 1) % EVERY == 0:
                     report(i + 1, len(oracle), f"python_oracle {split}")
         facts = {"oracle": self.oracle, "arguments": self.arguments, "source": oracle_source(self.oracle)}

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit, objmode
 
 from stages.problems.protocol import JIT, dot, frozen
-from stages.problems.user_code import oracle_source, user_module
+from stages.problems.user_code import oracle_source, told, user_module
 
 
 class Oracle:
@@ -239,12 +239,12 @@ def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle
     make: Any = oracle_class(oracle)
     try:
         found: Oracle = make(split, **arguments)
-    except TypeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-            raise  # from the class's own code
+    except Exception as error:
+        own = error.__traceback__ is not None and error.__traceback__.tb_next is not None  # raised in the class's code
         raise ValueError(
-            f"{oracle} cannot be made from the split and dataset.arguments={dict(arguments)}: {error}"
-        ) from None
+            f"{oracle} cannot be made from split={split!r} and dataset.arguments={dict(arguments)}: "
+            f"{told(error) if own else error}"
+        ) from error
     return found
 
 

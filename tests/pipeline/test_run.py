@@ -146,7 +146,7 @@ def test_manifest__of_another_run_is_refused_with_what_differs(tmp_path: Path) -
     del content["seal"]
     content["format_version"] = 99
     content["science"]["path"]["eps"] = 0.5
-    manifest.write_text(json.dumps(content))
+    write_json(manifest, content, seal=True)
     done = command(tmp_path)
     assert done.returncode == 1
     assert "format_version (99 there, 3 here), path.eps (0.5 there, 0.1 here)" in done.stderr
