@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 
+from pipeline.errors import INTERRUPTED
 from pipeline.help import asks_for_help, text
 
 
@@ -23,5 +25,15 @@ def main() -> int:
     return compose_and_run()
 
 
+def leave(code: int) -> None:
+    """End the process; when interrupted at once, because Python would first take compiled code apart for a second."""
+    if code > INTERRUPTED:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

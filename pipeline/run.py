@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline import result
 from pipeline.compiling import Compiling
 from pipeline.compute.local import Compute
+from pipeline.compute.ready import check_packages, check_scheduler
 from pipeline.config.settings import Settings, read
 from pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
 from pipeline.interrupt import Interrupted, Stop
@@ -34,6 +35,9 @@ from storage.backend import Location, location
 
 log = logging.getLogger("gapwise")
 
+REFUSED = -1
+"""The first stage failed, with an error that says why: the directory holds nothing that a later command would need."""
+
 
 def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str] = ()) -> int:
     """Carry out the composed `cfg`, as part of `experiment`; returns the exit code. `overrides`: for use without Hydra.
@@ -44,6 +48,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
 
     try:
         settings = read(cfg, experiment=experiment or experiment_name())
+        check_packages(settings.compute, settings.tracking)
         asked = None if settings.run.stage is None else stages()[settings.run.stage]
         if asked is not None and asked.check is not None:
             asked.check(settings)
@@ -62,6 +67,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             raise FileNotFoundError(
                 f"{directory.path}: there is no such run yet; run.stage={asked.name} only shows what is there"
             )
+        check_scheduler(settings.compute)
         with (
             locked(directory.path / "lock", _wait if settings.run.managed else None),
             Stop(with_parent=settings.run.managed) as stop,
@@ -76,7 +82,11 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
                 directory.attempt(_hydra_files(cfg, overrides)) as attempt,
                 Progress(attempt / "pipeline.log") as progress,
             ):
-                return _guarded(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
+                code = _guarded(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
+            if code == REFUSED:
+                directory.discard()
+                return FAILED
+            return code
     except (LockedError, ValueError, OSError) as error:
         return refuse(error, FAILED)
     except KeyboardInterrupt:  # while waiting for another process
@@ -92,7 +102,7 @@ def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Locat
 
 
 def _guarded(job: Job) -> int:
-    """Run the stages and turn however they end into an exit code."""
+    """Run the stages and turn however they end into an exit code; REFUSED if the directory need not be kept."""
     try:
         found = _run_stages(job)
         _export(job.settings, job.dir, job.features_path)
@@ -106,6 +116,8 @@ def _guarded(job: Job) -> int:
         job.progress.close()
         if explains_itself(error):
             refuse(error, FAILED)
+            if job.dir.is_blank:
+                return REFUSED
         else:
             traceback.print_exc()
         print(f"log: {job.progress.path}", file=sys.stderr)

@@ -21,13 +21,14 @@ from typing import Any
 from pipeline.config.settings import Settings
 from pipeline.stage_graph import after, stages
 from storage import files
-from storage.backend import Location
-from storage.files import DamagedError, aside, deliver, make_directory, publish, rename, tree_checksum, working
+from storage.backend import Location, backend
+from storage.files import DamagedError, deliver, make_directory, remove, rename, tree_checksum, working
 from storage.files import LockedError as LockedError
 from storage.files import locked as locked
 from storage.format import FORMAT_VERSION, MEASURES
 from storage.integrity import sealed, unsealed
 
+BLANK = {"lock", "manifest.json", "attempts"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 log = logging.getLogger("gapwise")
 
@@ -36,8 +37,7 @@ def write_json(path: Location, value: Any, seal: bool = False) -> None:
     """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
-    aside(path).write_text(text + "\n", encoding="utf-8")
-    publish(path)
+    backend(path).write(path, (text + "\n").encode())
 
 
 def read_json(path: Location, seal: bool = False) -> Any:
@@ -138,6 +138,19 @@ class RunDir:
         if path.is_dir():
             return tree_checksum(path, only=patterns.split(",")) if patterns else tree_checksum(path, without=MEASURES)
         return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no stage has left anything: the directory has no more than a manifest, attempts and the lock."""
+        return not self.manifest["stages"] and {path.name for path in self.path.iterdir()} <= BLANK
+
+    def discard(self) -> None:
+        """Remove the directory, the lock, which this process holds, last."""
+        for child in [*self.path.iterdir()]:
+            if child.name != "lock":
+                remove(child)
+        remove(self.path / "lock")
+        self.path.rmdir()
 
     def forget(self, stage: str) -> None:
         """Mark `stage` and all stages that need it as not done."""

@@ -10,7 +10,7 @@ import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,9 @@ log = logging.getLogger("gapwise.solve")
 
 MAX_BUFFERED_BYTES = 64 << 20
 """Number of finished breakpoints in memory that triggers a commit."""
+
+KEPT_SECONDS = 0.25
+"""Where the way from one rebase point to the next takes longer, a stop does not wait for the next."""
 
 Report = Callable[[Mapping[str, Any]], None]
 """report(progress): the current lambda, breakpoint, passes, gap, tolerance, oracle_calls; called often, must be cheap."""
@@ -70,8 +73,9 @@ def solve(
     start : PathStart, optional
         The result of `init_path` for this problem and path, if it is at hand; computed here otherwise.
     spread : Spread
-        Where oracles of exact passes are called. An exact pass that is aborted (all workers gone, a signal) leaves a
-        commit of the point where it began.
+        Where oracles of exact passes are called, and `Spread.check`, which may raise an error to stop. An exact pass that
+        is aborted (all workers gone, a signal) leaves a commit of the point where it began; steps that are, of the last
+        rebase point.
     stop : callable
         Called wherever the state can be committed; if True, `solve` commits and returns `INTERRUPTED`.
     every_seconds : float
@@ -114,6 +118,9 @@ def solve(
     except Exception:
         if solver.untouched:  # workers that are gone, or a signal, in the middle of an exact pass
             attempt.commit(solver)
+        elif attempt.kept is not None:  # a signal between two rebase points: what was done since the first is lost
+            del attempt.finished[attempt.kept.finished :]
+            attempt.store(attempt.kept)
         raise
     if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
         attempt.commit(solver)
@@ -136,13 +143,24 @@ def solve(
     return status
 
 
+class Packed(NamedTuple):
+    """A state that can be committed."""
+
+    specs: list[ArraySpec]
+    arrays: dict[str, np.ndarray]
+    attrs: dict[str, Any]
+    trace: np.ndarray
+    finished: int
+    """breakpoints finished since the last commit"""
+
+
 @dataclasses.dataclass
 class _Attempt:
     """One process's share of a solve: what it finished since the last commit, and when to commit again."""
 
     rule: PathRule
     start: PathStart | None
-    store: CommitStore
+    commits: CommitStore
     snapshots: Snapshots
     stop: Callable[[], bool]
     every_seconds: float
@@ -151,6 +169,9 @@ class _Attempt:
     observe: Callable[[np.ndarray], None]
     finished: list[Breakpoint] = dataclasses.field(default_factory=list)
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
+    last_boundary: float | None = None
+    kept: Packed | None = None
+    """The state at the last boundary, if it is not committed and the next one may be far."""
 
     def boundary(self, solver: Method) -> Status | None:
         """Called where the state can be committed: reports, and takes a snapshot, commits or stops if due."""
@@ -175,12 +196,22 @@ class _Attempt:
         buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished) + self.snapshots.nbytes
         waited = now - self.last_commit
         due = not 0.0 <= waited < self.every_seconds  # also commit if the clock was set back
+        far = self.last_boundary is None or not 0.0 <= now - self.last_boundary < KEPT_SECONDS
+        self.last_boundary, self.kept = now, None
+        solver.may_stop = due or far
         if due or buffered > MAX_BUFFERED_BYTES:
             self.commit(solver)
+        elif far:
+            packed = self.packed(solver)
+            self.kept = packed._replace(arrays={name: np.array(array) for name, array in packed.arrays.items()})
         return None
 
     def commit(self, solver: Method) -> None:
         """Commit the state of the method and of the rule."""
+        self.store(self.packed(solver))
+
+    def packed(self, solver: Method) -> Packed:
+        """What a commit has of the method and of the rule."""
         arrays, method_attrs = solver.packed()
         rule_arrays, rule_attrs = self.rule.packed()
         attrs = {
@@ -189,21 +220,25 @@ class _Attempt:
             "method": {"name": solver.options.method, **method_attrs},
             "rule": rule_attrs,
             "start": None if self.start is None else self.start.scalars(),
-            "snapshots": self.snapshots.commit(),
         }
+        specs = [ArraySpec(*spec) for spec in (*solver.specs, *self.rule.specs)]
+        if sorted([*arrays, *rule_arrays]) != sorted(spec.name for spec in specs):
+            raise TypeError(f"solver.method={solver.options.method}: the arrays it packs are not those of its specs")
+        return Packed(specs, {**arrays, **rule_arrays}, attrs, trace_rows(solver), len(self.finished))
+
+    def store(self, packed: Packed) -> None:
+        """Commit a state, with the breakpoints finished so far."""
         segment = None
         if self.finished:
             segment = {
                 "arrays": stack([b.record() for b in self.finished]),
                 "attrs": {"format_version": FORMAT_VERSION},
             }
-        specs = [ArraySpec(*spec) for spec in (*solver.specs, *self.rule.specs)]
-        if sorted([*arrays, *rule_arrays]) != sorted(spec.name for spec in specs):
-            raise TypeError(f"solver.method={solver.options.method}: the arrays it packs are not those of its specs")
-        self.store.commit(specs, {**arrays, **rule_arrays}, attrs, segment)
+        attrs = {**packed.attrs, "snapshots": self.snapshots.commit()}
+        self.commits.commit(packed.specs, packed.arrays, attrs, segment)
         self.finished.clear()
         self.last_commit = time.monotonic()
-        self.observe(trace_rows(solver))
+        self.observe(packed.trace)
 
 
 def _restored(

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from storage.backend.no_links import write_new
 from storage.integrity import file_digest
 
 KNOWN = "digests.json"
@@ -63,7 +64,9 @@ def contents(files: Mapping[str, Path], folder: Path) -> dict[str, Any]:
 
 
 def _known(file: Path) -> dict[str, list[Any]]:
-    """The digests kept in `file`; none if it is not there or damaged."""
+    """The digests kept in `file`; none if it is not there, damaged, or a link."""
+    if file.is_symlink():
+        return {}
     try:
         found = json.loads(file.read_bytes())
         return {str(name): [*entry[:3], str(entry[3])] for name, entry in found.items()}
@@ -75,5 +78,5 @@ def _keep(file: Path, known: Mapping[str, Any]) -> None:
     with contextlib.suppress(OSError):  # a read-only folder costs time, not the run
         file.parent.mkdir(parents=True, exist_ok=True)
         mine = file.with_name(f".tmp-{file.name}-{os.getpid()}")
-        mine.write_text(json.dumps(known), encoding="utf-8")
+        write_new(mine, json.dumps(known).encode())
         mine.replace(file)

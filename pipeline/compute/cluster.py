@@ -18,6 +18,7 @@ import dask
 from distributed import Client, Future, WorkerPlugin, as_completed
 from distributed.scheduler import KilledWorker
 
+from pipeline.compute.ready import check_scheduler
 from pipeline.compute.remote import MUST_AGREE, WorkerError, facts, opened
 from pipeline.config.run_options import ComputeOptions
 from pipeline.interrupt import Stop
@@ -68,6 +69,7 @@ class Cluster:
             place: Any = self._exit.enter_context(started(self.options))
         else:
             place = self.options.address
+            check_scheduler(self.options)
         try:
             with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
                 client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)

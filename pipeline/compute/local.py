@@ -121,8 +121,13 @@ class Compute:
         if self.kind in REMOTE:
             self.cluster.prepare(str(features))
         elif not (self.kind == "processes" and python):
-            return Spread(self.map_ranges)
-        return Spread(self.map_ranges, Sender(self.map_tasks, features, folder))
+            return Spread(self.map_ranges, check=self._check)
+        return Spread(self.map_ranges, Sender(self.map_tasks, features, folder), self._check)
+
+    def _check(self) -> None:
+        """Raise Interrupted if a stop is requested."""
+        if self._stop is not None:
+            self._stop.check()
 
     def map_blocks(self, fn: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """fn(item) for every item, in order; at most `WINDOW` results per worker exist at a time.

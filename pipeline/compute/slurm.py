@@ -8,15 +8,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.config.run_options import ComputeOptions, ConfigError
+from pipeline.config.run_options import ComputeOptions
+
+LOOPBACK = "127.0.0.1:0"
+"""Where web pages of scheduler and workers listen: anybody who reaches them can read what runs."""
 
 
 def slurm_cluster(options: ComputeOptions) -> Any:
-    """The dask-jobqueue cluster of these options; no job is submitted yet. ConfigError where dask-jobqueue is missing."""
-    try:
-        from dask_jobqueue import SLURMCluster
-    except ImportError:
-        raise ConfigError('compute=slurm: dask-jobqueue is not installed; pip install "gapwise[slurm]"') from None
+    """The dask-jobqueue cluster of these options; no job is submitted yet."""
+    from dask_jobqueue import SLURMCluster
+
     slurm = options.slurm
     return SLURMCluster(
         queue=slurm.queue,
@@ -30,7 +31,8 @@ def slurm_cluster(options: ComputeOptions) -> Any:
         python=sys.executable,
         job_extra_directives=list(slurm.directives),
         job_script_prologue=["export OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1", *slurm.prologue],
-        scheduler_options={"dashboard_address": ":0"},
+        scheduler_options={"dashboard_address": LOOPBACK},
+        worker_extra_args=["--no-dashboard", "--dashboard-address", LOOPBACK],  # the second for the pages that remain
     )
 
 

@@ -6,11 +6,14 @@ import math
 import os
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pipeline.errors import ConfigError
 from pipeline.stage_graph import flow, stages
 from storage.backend import location
+
+MAX_SEED = 2**63 - 1
 
 
 @dataclass
@@ -106,9 +109,13 @@ class RunOptions:
     def check(self) -> None:
         expect("run.root", self.root, bool(self.root), "a directory or a URL")
         try:
-            location(self.root)
+            root = location(self.root)
         except ValueError as error:
             raise ConfigError(f"run.root: {error}") from None
+        if isinstance(root, Path):
+            there = next(path for path in (root, *root.parents) if path.exists())
+            if not there.is_dir():
+                raise ConfigError(f"run.root: expected a directory, or one that can be made, but {there} is a file")
         if self.stage is not None:
             one_of("run.stage", self.stage, tuple(stages()))
         if self.until is not None:
@@ -123,7 +130,7 @@ class SeedOptions:
     seed: int = 0
 
     def check(self) -> None:
-        expect("seed", self.seed, self.seed >= 0, "an integer >= 0")
+        expect("seed", self.seed, 0 <= self.seed <= MAX_SEED, f"an integer from 0 to {MAX_SEED}")
 
 
 def expect(name: str, value: Any, ok: bool, expected: str) -> None:

@@ -108,10 +108,16 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
     solver = typed("solver", cfg.solver, _method_options(cfg.solver))
     expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
+    path = typed("path", cfg.path, PathOptions())
+    if path.is_path:  # its certificates need the w of the supports
+        averaging = getattr(solver, "averaging", "none")
+        expect(
+            "solver.averaging", averaging, averaging == "none", f"none, for path={path.kind} (path=grid|single average)"
+        )
     return Settings(
         dataset=_dataset(cfg.dataset),
         solver=solver,
-        path=typed("path", cfg.path, PathOptions()),
+        path=path,
         compute=typed("compute", cfg.compute, ComputeOptions()),
         tracking=typed("tracking", cfg.tracking, TrackingOptions()),
         checkpoint=typed("checkpoint", cfg.checkpoint, CheckpointOptions()),
@@ -194,6 +200,9 @@ def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
         head, _, rest = key.partition(".")
         key = ".".join(part for part in (section, names.get(head, head), rest) if part)
         message = str(error).splitlines()[0]
+        if "is not a ListConfig" in message:
+            got = OmegaConf.select(DictConfig({section: values}), key)
+            message = f"expected a list, got {got!r}; write '{key}=[{got}]'"
         raise ConfigError(f"{key}: {'unknown key' if message.startswith('Key ') else message}") from None
     except ValueError as error:
         message = str(error)

@@ -21,7 +21,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config.run_options import ConfigError, TrackingOptions, default_workers
+from pipeline.config.run_options import MAX_SEED, ConfigError, TrackingOptions, default_workers
 from pipeline.config.settings import Settings, fingerprint, read, typed
 from stages.reports.sweep_figures import names
 
@@ -73,8 +73,8 @@ class SweepOptions:
         for value in self.tolerances:
             if not 0 < value < math.inf:
                 raise ValueError(f"sweep.tolerances: expected numbers > 0, got {value!r}")
-        if not self.seeds or min(self.seeds) < 0:
-            raise ValueError(f"sweep.seeds: expected integers >= 0, got {self.seeds!r}")
+        if not self.seeds or min(self.seeds) < 0 or max(self.seeds) > MAX_SEED:
+            raise ValueError(f"sweep.seeds: expected integers from 0 to {MAX_SEED}, got {self.seeds!r}")
         for name in ("passes", "cached_passes", "rebase_passes"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:

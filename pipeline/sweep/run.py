@@ -18,6 +18,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from pipeline.compute.local import REMOTE, Compute
+from pipeline.compute.ready import check_packages, check_scheduler
 from pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
 from pipeline.config.settings import Settings, fingerprint, read
 from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
@@ -69,6 +70,7 @@ def sweep(cfg: DictConfig) -> int:
         try:
             options = sweep_options(cfg)
             base = read(cfg, experiment=experiment)
+            check_packages(base.compute, base.tracking)
             if base.run.export is not None:
                 raise ConfigError(EXPORT)
             source = _source(base)
@@ -87,6 +89,11 @@ def multirun(asked: Sequence[Asked]) -> int:
     """Run the jobs of a Hydra multirun; returns the exit code: 0, 1 if any failed, 2 if any was refused."""
     with Stop() as stop:
         jobs, workers, tracking = plan_multirun(asked, _source)
+        try:
+            for options in [job.settings.compute for job in jobs if job.settings is not None][:1]:
+                check_packages(options, tracking)
+        except ConfigError as error:
+            return refuse_setup(error)
         for job in jobs:
             if job.error:
                 print(f"error: {job.name}: {job.error}", file=sys.stderr)
@@ -116,6 +123,8 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     started, rows = time.monotonic(), whole.rows
     todo = _todo(whole)
     far = whole.far(todo)
+    if far is not None:
+        check_scheduler(far)
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
     there = [location(row["run"]) for row in rows if row["status"] == "complete"]
     print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)

@@ -2,17 +2,23 @@
 
 A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
 ``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. It may name in
-``WHERE`` the options that only say where files are: the key of a run has the files' contents instead.
+``WHERE`` the options that only say where files are: the key of a run has the files' contents instead. ``NEEDS`` names the
+packages that it imports only while it reads, so that one that is missing is known before anything is written.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import pkgutil
+import tarfile
+import zipfile
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import extend_path
 from types import ModuleType
@@ -73,6 +79,13 @@ class DataError(ValueError):
     """Raw data that cannot be used: says which file, which field or line, what was expected."""
 
 
+class OptionError(ValueError):
+    """An option of a data set that is wrong whatever the data: names the key and says what was expected."""
+
+
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, zlib.error, zipfile.BadZipFile, tarfile.TarError)
+"""What Python's and numpy's readers raise for damaged files, which seldom names the file."""
+
 NEW = "new"
 """Name of the split that encoders write."""
 
@@ -80,6 +93,12 @@ NEW = "new"
 def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
     """The reader called `name`; ValueError lists the known ones."""
     module = _module(name)
+    for package in getattr(module, "NEEDS", ()):
+        if find_spec(package) is None:
+            raise OptionError(
+                f"dataset.name={name}: needs the Python package {package}, which is not installed; installing Gapwise with "
+                "pip installs it"
+            )
     if "root" in options and options["root"] is None:
         options = {**options, "root": _data_folder(name)}
     reader: Reader = module.open(options)
@@ -107,6 +126,14 @@ def _data_folder(name: str) -> str:
             f"dataset.root: must be given, as in dataset.root=...; there is no {folder} (GAPWISE_DATA={folder.parent})"
         )
     return str(folder)
+
+
+def unpacked(file: Path) -> bytes:
+    """The contents of a file, decompressed if it ends in .gz; DataError names it if it cannot be."""
+    try:
+        return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    except UNREADABLE as error:
+        raise DataError(f"{file}: cannot be read: {error}; get the file again, or decompress it yourself") from error
 
 
 FOLDERS = {"conll": "conll2000", "weizmann": "horses"}

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.text.sequences import template_facts, text_encoder, write_splits
 from stages.datasets.text.tables import Table, read_table
 from stages.datasets.text.templates import Template, expand
@@ -67,15 +67,18 @@ def read(file: Path) -> Table:
     """Tokens of one file; DataError names the line unless they are word, part of speech and chunk label."""
     table = read_table(file)
     if len(table.rows[0]) != 3:
-        raise DataError(f"{file}: line 1: {len(table.rows[0])} columns, expected 3 (word, part of speech, chunk label)")
+        raise DataError(
+            f"{file}: line 1: {len(table.rows[0])} columns, expected 3 (word, part of speech, chunk label) "
+            "separated by white space"
+        )
     return table
 
 
 def open(options: Mapping[str, Any]) -> Conll:
-    """The reader; DataError names the option that cannot be used."""
+    """The reader; OptionError or DataError names the option that cannot be used."""
     min_count = int(options.get("min_count") or 3)
     if min_count < 1:
-        raise DataError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
+        raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
     if not options.get("root"):
         raise DataError("dataset.root: missing; give the folder that holds train.txt and test.txt (or .gz)")
     root = Path(options["root"])

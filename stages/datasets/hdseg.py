@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.vision.features import RINGS, pairwise_features
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -57,6 +57,7 @@ PRECISIONS = ("f32", "u8")
 LEVELS = 255
 """The largest code of u8."""
 WHERE = ("root",)
+NEEDS = ("h5py", "PIL")
 
 
 @dataclass(frozen=True)
@@ -176,7 +177,7 @@ def open(options: Mapping[str, Any]) -> HDSeg:
     reader = HDSeg(**given | {"root": Path(given["root"]).expanduser()})
     for key, known in (("size", tuple(SIZES)), ("precision", PRECISIONS)):
         if getattr(reader, key) not in known:
-            raise ValueError(f"dataset.{key}: must be one of {', '.join(known)}, not {getattr(reader, key)!r}")
+            raise OptionError(f"dataset.{key}: expected one of {', '.join(known)}, got {getattr(reader, key)!r}")
     for name in FILES.values():
         if not (reader.root / name).is_file():
             raise DataError(f"dataset.root={reader.root}: there is no {name} in it, the layout of the HorseSeg release")

@@ -13,12 +13,15 @@ from typing import Any
 from stages.datasets import MapBlocks, Report, Sink
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
+    PICTURE_PACKAGES,
     FeatureOptions,
     Picture,
     featurize_pictures,
     picture_encoder,
 )
 from stages.datasets.vision.shipped_pictures import FILES, folder
+
+NEEDS = PICTURE_PACKAGES
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ New input for `encoder`: words, each an array (letters, 128) or (letters, 16, 8)
 
 from __future__ import annotations
 
-import gzip
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink, unpacked
 from stages.datasets.text.sequences import write_blocks
 from stages.datasets.text.vocabulary import Rows
 
 PIXELS = 16 * 8
+FOLDS = 10
 LETTERS = [chr(ord("a") + k) for k in range(26)]
 FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
 WHERE = ("root",)
@@ -121,17 +120,19 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OcrEnc
 
 
 def open(options: Mapping[str, Any]) -> Ocr:
-    """The reader; DataError names the option that cannot be used."""
-    size, fold = str(options.get("size", "small")), options.get("fold", 0)
+    """The reader; OptionError or DataError names the option that cannot be used."""
+    size, fold = str(options.get("size", "small")), int(options.get("fold", 0))
     if size not in ("small", "large"):
-        raise DataError(f"dataset.size: expected small or large, got {size!r}")
+        raise OptionError(f"dataset.size: expected small or large, got {size!r}")
+    if not 0 <= fold < FOLDS:
+        raise OptionError(f"dataset.fold: expected an integer from 0 to {FOLDS - 1}, got {fold}")
     if not options.get("root"):
         raise DataError(f"dataset.root: missing; give the folder that holds one of {', '.join(FILES)}")
     root = Path(options["root"])
     candidates = [root] if root.is_file() else [root / name for name in FILES]
     for file in candidates:
         if file.is_file():
-            return Ocr(file, size, int(fold))
+            return Ocr(file, size, fold)
     raise DataError(f"dataset.root: {root} holds none of {', '.join(FILES)}")
 
 
@@ -140,7 +141,7 @@ def read_npz(file: Path) -> Words:
     try:
         with np.load(file, allow_pickle=False) as archive:
             data = {name: archive[name] for name in ("pixels", "letter", "word_start", "word_fold")}
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise DataError(f"{file}: expected arrays pixels, letter, word_start, word_fold: {error}") from error
     words = Words(data["pixels"], data["letter"], data["word_start"].astype(np.int64), data["word_fold"])
     letters = words.letter.size
@@ -160,7 +161,7 @@ def read_letter_data(file: Path) -> Words:
 
     Columns: id, letter, next id (-1 at the end of a word), word id, position from 1, fold, 128 pixels.
     """
-    lines = (gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()).splitlines()
+    lines = unpacked(file).splitlines()
     if not lines:
         raise DataError(f"{file}: the file is empty")
     parts = [line.rstrip(b"\t").split(b"\t", 6) for line in lines]

@@ -49,7 +49,7 @@ class PythonOracleReader:
 
         try:
             declared = [Path(file) for file in oracle_class(self.oracle).files(**self.arguments)]
-        except (TypeError, ValueError, SystemExit) as error:
+        except (Exception, SystemExit) as error:
             from stages.problems.answers import describe
 
             raise DataError(f"dataset.oracle: {self.oracle}.files: {describe(error)}") from error

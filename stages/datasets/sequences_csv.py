@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.text.crfsuite import number_attributes
 from stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
 from stages.datasets.text.tables import Table, read_lines, read_table
@@ -72,7 +72,10 @@ def same_width(train: Table, test: Table) -> int:
     """Number of columns of both files; DataError if they differ, or if the label is the only column."""
     width = len(train.rows[0])
     if width < 2:
-        raise DataError(f"{train.file}: line {train.line[0]}: one column only; expected features and then the label")
+        raise DataError(
+            f"{train.file}: line {train.line[0]}: one column only; expected features and then the label, "
+            "separated by white space"
+        )
     if len(test.rows[0]) != width:
         raise DataError(f"{test.file}: line {test.line[0]}: {len(test.rows[0])} columns, but {width} in {train.file}")
     return width
@@ -101,7 +104,7 @@ def read_template(file: Path, columns: int) -> list[Template]:
 
 
 def open(options: Mapping[str, Any]) -> Sequences:
-    """The reader; DataError names the option that cannot be used."""
+    """The reader; OptionError or DataError names the option that cannot be used."""
     files: dict[str, Path | None] = {}
     for name in ("file", "test_file", "template"):
         given = options.get(name)
@@ -112,9 +115,9 @@ def open(options: Mapping[str, Any]) -> Sequences:
             raise DataError(f"dataset.{name}: there is no file {given}")
     min_count, unseen = int(options.get("min_count") or 1), str(options.get("unseen_labels") or "error")
     if min_count < 1:
-        raise DataError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
+        raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
     if unseen not in ("error", "count"):
-        raise DataError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
+        raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
     assert files["file"] is not None
     assert files["test_file"] is not None
     return Sequences(files["file"], files["test_file"], files["template"], min_count, unseen)

@@ -8,7 +8,6 @@ New input for `encoder`: grey values in [-1, 1], (n, 256) or (n, 16, 16).
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Report, Sink
 
 PIXELS, DIGITS = 16 * 16, 10
 SPLITS = ("train", "test")
@@ -86,7 +85,7 @@ def read_npz(file: Path, split: str) -> Images:
     try:
         with np.load(file, allow_pickle=False) as archive:
             values, digits = archive[f"X_{split}"], archive[f"y_{split}"]
-    except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
+    except UNREADABLE as error:
         raise DataError(f"{file}: expected arrays X_{split} and y_{split}: {error}") from error
     return _checked(file, f"row of {split}", 0, values / 1000.0, digits)
 
@@ -95,7 +94,7 @@ def read_text(file: Path) -> Images:
     """A file of the publisher; DataError names the line."""
     try:
         table = np.loadtxt(file, ndmin=2)
-    except (ValueError, OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise DataError(f"{file}: expected a digit and {PIXELS} numbers a line: {error}") from error
     return _checked(file, "line", 1, table[:, 1:], table[:, 0])
 

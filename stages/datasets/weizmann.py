@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, MapBlocks, Report, Sink
+from stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
+    PICTURE_PACKAGES,
     FeatureOptions,
     Load,
     Picture,
@@ -39,6 +40,7 @@ LONGER_SIDE = 160
 ASPECT_TOLERANCE = 0.02
 NPZ, TAR = "weizmann_horses_160.npz", "weizmann_horses_original.tar"
 WHERE = ("root",)
+NEEDS = PICTURE_PACKAGES
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _open_npz(path: Path) -> dict[str, Picture]:
             if missing:
                 raise DataError(f"{path}: has no array {sorted(missing)[0]!r}; expected {sorted(expected)}")
             rgb, mask, hw, offset, names = (file[key] for key in ("rgb", "mask", "hw", "offset", "name"))
-    except (OSError, ValueError, EOFError) as error:
+    except UNREADABLE as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path}: cannot be read as an .npz file ({error})") from error
@@ -156,8 +158,11 @@ def _names(found: Path) -> list[str]:
             f"{p.parent.name}/{p.name}" for folder in ("rgb", "figure_ground") for p in (found / folder).iterdir()
         ]
     else:
-        with tarfile.open(found) as tar:
-            listed = ["/".join(name.split("/")[-2:]) for name in tar.getnames()]
+        try:
+            with tarfile.open(found) as tar:
+                listed = ["/".join(name.split("/")[-2:]) for name in tar.getnames()]
+        except UNREADABLE as error:
+            raise DataError(f"{found}: cannot be read as a tar archive ({error}); get the file again") from error
     images = {name[4:-4] for name in listed if name.startswith("rgb/") and name.endswith(".jpg")}
     masks = {name[14:-4] for name in listed if name.startswith("figure_ground/") and name.endswith(".jpg")}
     if not images:

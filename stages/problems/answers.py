@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from stages.problems.user_code import told
+
 MOST_LABELS = 1 << 15
 """Values that an entry of a labelling can take at most: labels are stored as uint8 or int16."""
 
@@ -77,7 +79,7 @@ def ask(where: str, method: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def describe(error: BaseException) -> str:
-    """An error in words."""
+    """An error in words; with the line that raised it, unless it is a ValueError, as our own checks raise."""
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r}); an oracle must answer or raise an error"
-    return str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+    return str(error) if type(error) is ValueError else told(error)

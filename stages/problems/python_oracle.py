@@ -19,7 +19,7 @@ from numba import njit, objmode
 
 from stages.problems.answers import ask, describe, labelling, labels_of, numbers, task_loss
 from stages.problems.protocol import JIT, dot, frozen
-from stages.problems.user_code import oracle_source, user_module
+from stages.problems.user_code import oracle_source, told, user_module
 
 
 class Oracle:
@@ -248,12 +248,12 @@ def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle
         found: Oracle = make(split, **arguments)
     except SystemExit as error:
         raise ValueError(f"{oracle}: {describe(error)}") from error
-    except TypeError as error:
-        if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
-            raise  # from the class's own code
+    except Exception as error:
+        own = error.__traceback__ is not None and error.__traceback__.tb_next is not None  # raised in the class's code
         raise ValueError(
-            f"{oracle} cannot be made from the split and dataset.arguments={dict(arguments)}: {error}"
-        ) from None
+            f"{oracle} cannot be made from split={split!r} and dataset.arguments={dict(arguments)}: "
+            f"{told(error) if own else error}"
+        ) from error
     return found
 
 

@@ -8,6 +8,7 @@ import hashlib
 import importlib
 import inspect
 import sysconfig
+import traceback
 from pathlib import Path
 from types import ModuleType
 
@@ -64,6 +65,12 @@ def _imports(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             names.add(node.module.partition(".")[0])
     return names
+
+
+def told(error: BaseException) -> str:
+    """An error of a user's code in one line: its type, its message and the line that raised it."""
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(at.filename).name}, line {at.lineno})"
 
 
 def user_module(oracle: str) -> ModuleType:

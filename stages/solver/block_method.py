@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stages.parallel import HERE, Spread
+from stages.parallel import HERE, Pace, Spread
 from stages.problems.protocol import Problem
 from stages.problems.stored import check_array, check_supports
-from stages.solver.codes import AVERAGED, CACHE_FIRST, N_COUNTERS, ORACLE_CALLS, POOL_FULL
+from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, N_COUNTERS, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, TRACE, BlockCounts
 from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
@@ -70,6 +70,12 @@ class BlockMethod(ABC):
     """Whether the certified w may differ from w(alpha); False on paths, whose rules need w(alpha)."""
     untouched: bool = False
     """True while an exact pass runs. It changes no state until it succeeds, so the last rebase point can be committed."""
+    may_stop: bool = False
+    """Whether `spread.check` may end the work between two rebase points, because the last one is kept elsewhere."""
+    pace: Pace = field(default_factory=Pace)
+    """Of steps."""
+    call_pace: Pace = field(default_factory=Pace)
+    """Of steps that call the oracle."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the primal point of the last certificate."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
@@ -342,13 +348,28 @@ class BlockMethod(ABC):
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
-        driver = steps_driver(self.problem)
+        driver, counters = steps_driver(self.problem), self.state.counters
         while True:
-            made, why = driver(self.problem, self.state, flags, self.rng, order, steps)
-            if why != POOL_FULL:
-                return int(why)
-            self.make_room(1)
+            self.check_stop()
+            called = int(counters[ORACLE_CALLS])
+            piece, last_call = min(steps, self.pace.begin()), min(flags.stop_calls, called + self.call_pace.begin())
+            made, why = driver(
+                self.problem, self.state, flags._replace(stop_calls=last_call), self.rng, order[:piece], piece
+            )
+            self.pace.end(made)
+            self.call_pace.end(int(counters[ORACLE_CALLS]) - called)
             steps, order = steps - made, order[made:]
+            if why == POOL_FULL:
+                self.make_room(1)
+            elif why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls:
+                continue
+            elif why != DONE or steps == 0:
+                return int(why)
+
+    def check_stop(self) -> None:
+        """Raise the error of `spread.check` if a stop is requested and the last rebase point is kept."""
+        if self.may_stop:
+            self.spread.check()
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""

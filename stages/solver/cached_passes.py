@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from stages.parallel import Pace
 from stages.solver.block_method import BlockMethod
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.counts import BlockCounts
@@ -42,11 +43,14 @@ class CachedPassCounts(BlockCounts):
     """Step counts at the last few moving exact passes."""
 
 
+@dataclass
 class CachedPasses(BlockMethod):
     """The loop of both methods; a subclass says what an outer iteration does."""
 
     counts = CachedPassCounts
     options: CachedPassOptions
+    cached_pace: Pace = field(default_factory=Pace)
+    """Of cached steps."""
 
     @property
     def sampler(self) -> int:
@@ -97,7 +101,12 @@ class CachedPasses(BlockMethod):
         if flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
             S = self.state
             self.state = S._replace(distances=with_room(S.distances, S.pool.counts))
-            cached_steps_driver(self.problem)(self.problem, self.state, flags, order)
+            driver = cached_steps_driver(self.problem)
+
+            def part(start: int, stop: int) -> None:
+                driver(self.problem, self.state, flags, order[start:stop])
+
+            self.cached_pace.run(part, 0, order.size, self.check_stop)
         else:
             self.run(flags, order, order.size)
 

@@ -38,6 +38,8 @@ class Method(Protocol):
         Hinges of the blocks at the last exact pass; only of a method that certifies.
     untouched : bool
         True while an exact pass is under way, which changes nothing until it ends: if it fails, the state can be committed.
+    may_stop : bool
+        Set at each boundary: whether work between two boundaries may end with the error of `Spread.check`.
     rewrites_w : bool
         Whether certified weights may differ from those of the supports.
     """
@@ -51,6 +53,7 @@ class Method(Protocol):
     trace: list[tuple[float, ...]]
     hinges: np.ndarray
     untouched: bool
+    may_stop: bool
 
     @classmethod
     def begin(

@@ -215,6 +215,8 @@ class PathOptions:
         if self.kind == "grid":
             ok = len(self.lambdas) > 0 and all(0 < value < math.inf for value in self.lambdas)
             check("path.lambdas", self.lambdas, ok, "a list of numbers > 0")
+            ok = len(set(self.lambdas)) == len(self.lambdas)
+            check("path.lambdas", self.lambdas, ok, "different values")
             decreasing = all(a >= b for a, b in zip(self.lambdas, self.lambdas[1:], strict=False))
             ok = decreasing or self.warm_start != "keep_primal"
             check("path.lambdas", self.lambdas, ok, "decreasing values, for warm_start=keep_primal")

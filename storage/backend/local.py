@@ -6,6 +6,7 @@ after a power loss. Locks are held by flock; swaps rely on them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from storage.backend.base import SCHEME, Backend
 from storage.backend.locks import flocked
+from storage.backend.no_links import write_new
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +62,7 @@ class LocalBackend(Backend[Path]):
             _fsync(Path(folder))
 
     def remove(self, where: Path) -> None:
-        if where.is_dir():
+        if where.is_dir() and not where.is_symlink():
             shutil.rmtree(where)
         else:
             where.unlink()
@@ -72,18 +74,26 @@ class LocalBackend(Backend[Path]):
         for old in folder.glob(".old-*"):
             original = folder / old.name.removeprefix(".old-")
             if original.exists():
-                shutil.rmtree(old, ignore_errors=True)
+                self._discard(old)
             else:
                 os.rename(old, original)
         for tmp in folder.glob(".tmp-*"):
-            if tmp.is_dir():
-                shutil.rmtree(tmp, ignore_errors=True)
-            else:
-                tmp.unlink(missing_ok=True)
+            self._discard(tmp)
+
+    def _discard(self, where: Path) -> None:
+        with contextlib.suppress(OSError):
+            self.remove(where)
 
     def aside(self, where: Path) -> Path:
-        """In the same directory, so that `publish` is a rename."""
-        return where.with_name(f".tmp-{where.name}")
+        """In the same directory, so that `publish` is a rename. A link of that name is removed: writing would follow it."""
+        tmp = where.with_name(f".tmp-{where.name}")
+        if tmp.is_symlink():
+            tmp.unlink()
+        return tmp
+
+    def write(self, where: Path, data: bytes) -> None:
+        write_new(self.aside(where), data)
+        self.publish(where)
 
     def publish(self, where: Path) -> None:
         tmp = self.aside(where)
@@ -94,10 +104,10 @@ class LocalBackend(Backend[Path]):
             os.rename(tmp, where)
         else:  # replacing a directory takes two renames; `remove_leftovers` undoes the first if the second is missing
             old = where.with_name(f".old-{where.name}")
-            shutil.rmtree(old, ignore_errors=True)
+            self._discard(old)
             os.rename(where, old)
             os.rename(tmp, where)
-            shutil.rmtree(old)
+            self.remove(old)
         _fsync(where.parent)
 
     def working(self, where: Path) -> Path:

@@ -20,9 +20,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from storage.backend.base import Backend, ChangedError, LockedError, UrlPath
+from storage.backend.no_links import open_lock
 
 BEAT = 10.0
 PATIENCE = 60.0
@@ -34,11 +35,14 @@ log = logging.getLogger("gapwise.storage")
 @contextlib.contextmanager
 def flocked(path: Path, waiting: Callable[[str], None] | None, seconds: float) -> Iterator[None]:
     """Hold the lock file `path`, as `Backend.locked` describes."""
-    with path.open("a+", encoding="utf-8") as file:
+    with contextlib.ExitStack() as files:
+        file = files.enter_context(open_lock(path))
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                if _is_at(file, path):
+                    break
+                file = files.enter_context(open_lock(path))  # its last holder has removed it
             except BlockingIOError:
                 file.seek(0)
                 holder = file.read().strip() or "another process"
@@ -54,6 +58,14 @@ def flocked(path: Path, waiting: Callable[[str], None] | None, seconds: float) -
             yield
         finally:
             file.truncate(0)
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    """Whether `path` still is the open `file`."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.lstat())
+    except FileNotFoundError:
+        return False
 
 
 def _words(pid: Any, host: Any, since: float) -> str:

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from storage.backend.base import UrlPath
+from storage.backend.no_links import open_lock
 
 
 def cache_root() -> Path:
@@ -38,13 +39,13 @@ def _own(pid: int, root: Path) -> Path:
     """The folder of this process. While the process lives, it holds a lock on the file ``alive`` in it."""
     staging = root / "staging"
     staging.mkdir(parents=True, exist_ok=True)
-    with (staging / "lock").open("a") as gate:
+    with open_lock(staging / "lock") as gate:
         fcntl.flock(gate, fcntl.LOCK_EX)  # so that nobody removes a new folder that is not locked yet
         for folder in staging.iterdir():
             if folder.is_dir() and not _in_use(folder):
                 shutil.rmtree(folder, ignore_errors=True)
         own = Path(tempfile.mkdtemp(prefix=f"{pid}-", dir=staging))
-        held = os.open(own / "alive", os.O_CREAT | os.O_RDWR)
+        held = os.open(own / "alive", os.O_CREAT | os.O_EXCL | os.O_RDWR)
         fcntl.flock(held, fcntl.LOCK_EX)
     atexit.register(shutil.rmtree, own, ignore_errors=True)
     return own

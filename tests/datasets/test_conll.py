@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from stages.datasets import DataError, open_dataset
+from stages.datasets import DataError, OptionError, open_dataset
 from stages.datasets.conll import TEMPLATES, WORD
 from stages.datasets.text.tables import read_table
 from stages.problems.chain import metrics
@@ -95,7 +95,7 @@ def test_conll__options_that_cannot_be_used_are_named(tmp_path):
         open_dataset("conll", {})
     with pytest.raises(DataError, match=r"dataset\.root: .* holds neither train\.txt"):
         open_dataset("conll", {"root": tmp_path})
-    with pytest.raises(DataError, match=r"dataset\.min_count"):
+    with pytest.raises(OptionError, match=r"dataset\.min_count"):
         open_dataset("conll", {**write(tmp_path), "min_count": -1})
 
 

@@ -99,7 +99,7 @@ def test_hdseg__sizes_are_those_of_the_papers(release):
     assert hdseg.SIZES == {"small": 147, "medium": 6121, "large": 25438}
     with pytest.raises(DataError, match="superpixel_count_000003 is missing"):
         read(open_dataset("hdseg", {"root": release, "size": "small"}))
-    with pytest.raises(ValueError, match=r"dataset\.size: must be one of small, medium, large"):
+    with pytest.raises(ValueError, match=r"dataset\.size: expected one of small, medium, large"):
         reader(release, size="huge")
 
 
@@ -167,7 +167,7 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
 
 
 def test_hdseg__precision_is_f32_or_u8(release):
-    with pytest.raises(ValueError, match=r"dataset\.precision: must be one of f32, u8, not 'f16'"):
+    with pytest.raises(ValueError, match=r"dataset\.precision: expected one of f32, u8, got 'f16'"):
         reader(release, precision="f16")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from stages.datasets import DataError, open_dataset
+from stages.datasets import DataError, OptionError, open_dataset
 from stages.datasets.ocr import read_letter_data, read_npz
 
 
@@ -105,7 +105,7 @@ def test_ocr__options_that_cannot_be_used_are_named(tmp_path):
         open_dataset("ocr", {})
     with pytest.raises(DataError, match=r"dataset\.root: .* holds none of"):
         open_dataset("ocr", {"root": tmp_path})
-    with pytest.raises(DataError, match=r"dataset\.size: expected small or large"):
+    with pytest.raises(OptionError, match=r"dataset\.size: expected small or large"):
         open_dataset("ocr", {"root": tmp_path, "size": "medium"})
     root = write(tmp_path, lines(words()))
     with pytest.raises(DataError, match=r"dataset\.fold=7 does not exist; there are folds 0, 1"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from stages.datasets import DataError, open_dataset
+from stages.datasets import DataError, OptionError, open_dataset
 
 COLUMNS = "a x P\nb x Q\n\na y P\n"
 TEMPLATE = "# words\nU00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\n\nB\n"
@@ -111,5 +111,5 @@ def test_sequences__options_that_cannot_be_used_are_named(tmp_path):
     options = write(tmp_path)
     with pytest.raises(DataError, match=r"dataset\.test_file: there is no file"):
         open_dataset("sequences_csv", {**options, "test_file": tmp_path / "none"})
-    with pytest.raises(DataError, match=r"dataset\.unseen_labels"):
+    with pytest.raises(OptionError, match=r"dataset\.unseen_labels"):
         open_dataset("sequences_csv", {**options, "unseen_labels": "ignore"})

@@ -230,6 +230,9 @@ def test_slurm__writes_the_job_script() -> None:
     )
     with slurm_cluster(ComputeOptions("slurm", 8, slurm=slurm)) as cluster:
         script, address = cluster.job_script(), cluster.scheduler_address
+        pages = [listener.getsockname()[0] for listener in cluster.scheduler.http_server._sockets.values()]
+    assert pages == ["127.0.0.1"]
+    assert "--no-dashboard --dashboard-address 127.0.0.1:0" in script
     for line in ("-p short", "-A grant", "-t 00:30:00", "--cpus-per-task=4", "--mem=8G", "--constraint=avx2"):
         assert f"#SBATCH {line}\n" in script
     assert script.index("module load x") < script.index("distributed.cli.dask_worker")

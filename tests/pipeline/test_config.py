@@ -95,7 +95,7 @@ def test_key__knows_of_batches() -> None:
         ("+path.lam=1", "path.lam", "lambda"),
         ("+dataset.shape=1", "dataset.shape", "there are: colour_samples"),
         ("dataset.seed=x", "dataset.seed", "an integer"),
-        ("seed=-1", "seed", ">= 0"),
+        ("seed=-1", "seed", "from 0 to"),
         ("seed=1.5", "seed", "1.5"),
         ("compute.workers=0", "compute.workers", ">= 1"),
         ("compute=cluster", "compute.address", "must be given"),

@@ -36,6 +36,11 @@ def listed(table: Table, number: Callable[[str], int]) -> tuple[np.ndarray, np.n
     values: list[float] = []
     counts: list[int] = []
     for token, row in enumerate(table.rows):
+        if len(row) == 1 and len(row[0].split()) > 1:
+            raise DataError(
+                f"{table.where(token)}: no tab in {row[0]!r}; expected a label and attributes separated by tabs. Columns "
+                "separated by spaces need dataset.template"
+            )
         fields = [field for field in row[1:] if field]
         for field in fields:
             name, value = parse_attribute(field, table, token)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError
+from stages.datasets import DataError, unpacked
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,10 @@ class Table:
 
 def read_lines(file: Path) -> list[str]:
     """Lines of a text file, gzipped or not."""
-    raw = file.read_bytes()
+    raw = unpacked(file)
     try:
-        return (gzip.decompress(raw) if file.suffix == ".gz" else raw).decode().splitlines()
-    except (UnicodeDecodeError, OSError, EOFError) as error:
+        return raw.decode().splitlines()
+    except UnicodeDecodeError as error:
         raise DataError(f"{file}: cannot be read as UTF-8 text: {error}") from error
 
 

@@ -17,6 +17,9 @@ from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
 SHOWN = 6
 """Number of test pictures kept for the figures."""
 
+PICTURE_PACKAGES = ("cv2", "skimage", "sklearn", "PIL")
+"""`NEEDS` of readers of pictures."""
+
 FEATURES_VERSION = 1
 """Part of the features' key: raise it when the same options give different features."""
 

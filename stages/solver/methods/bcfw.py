@@ -128,6 +128,7 @@ class Bcfw(BlockMethod):
         P = self.problem
         most = min(self.options.batch_size, P.n)
         while steps > 0:
+            self.check_stop()
             calls_left = int(flags.stop_calls - self.state.counters[ORACLE_CALLS])
             if calls_left <= 0:
                 return CALLS_REACHED

@@ -1,0 +1,48 @@
+"""Numbers of the benchmarks' README that depend on no clock: the same commands give them again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from configs import composed
+
+from pipeline.run import run
+from storage.results import read_path
+
+pytestmark = pytest.mark.slow
+README = Path(__file__).resolve().parents[1] / "benchmarks" / "README.md"
+
+
+def row_of(label: str) -> dict[str, tuple[int, float]]:
+    """Breakpoints and passes, by rule, of a row of the table of rules."""
+    table = README.read_text(encoding="utf-8").split("## The rules of the path")[1]
+    lines = [
+        [cell.strip(" `") for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("|")
+    ]
+    rules, cells = lines[0], next(line for line in lines if line[0] == label)
+    return {
+        rule: (int(cell.split(", ")[0]), float(cell.split(", ")[1]))
+        for rule, cell in zip(rules[1:], cells[1:], strict=True)
+        if cell
+    }
+
+
+@pytest.mark.parametrize("eps", [0.1, 0.01])
+@pytest.mark.parametrize("rule", ["two_sided", "one_sided", "paper"])
+def test_table__of_the_rules_is_what_the_command_gives(
+    shared_data: Path, tmp_path: Path, rule: str, eps: float
+) -> None:
+    stated = row_of(f"OCR-small, ε = {eps}").get(rule)
+    if stated is None:
+        pytest.skip("not in the table")
+    words = [f"dataset.root={shared_data / 'ocr'}", f"run.root={tmp_path}", "tracking=none", "run.until=solve"]
+    assert run(composed("+experiment=regpath_ocr", f"path.rule={rule}", f"path.eps={eps}", *words)) == 0
+    (target,) = tmp_path.glob("*/path.zarr")
+    columns, _ = read_path(target, ("effective_passes",))
+    passes = columns["effective_passes"]
+    # other processors round differently, which moves a path a little
+    assert (passes.size, float(passes.sum())) == (
+        pytest.approx(stated[0], rel=0.02),
+        pytest.approx(stated[1], rel=0.02),
+    )
