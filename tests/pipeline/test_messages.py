@@ -88,7 +88,7 @@ TEXT = "dataset=sequences_csv dataset.file=text/train dataset.test_file=text/tes
         (f"{ORACLE}Needs +dataset.arguments.must=1 +dataset.arguments.no=2", "unexpected keyword argument 'no'"),
         (f"{ORACLE}PassesOn +dataset.arguments.no=2", "unexpected keyword argument 'no' (messages_oracles.py, line 10)"),
         (f"{ORACLE}Fails", "FileNotFoundError: [Errno 2] No such file or directory: 'no_such_file.txt' (messages_orac"),
-        (f"{ORACLE}Broken", "messages_oracles:Broken: train block 0: KeyError: 'no such key' (messages_oracles.py, li"),
+        (f"{ORACLE}Broken", "Broken.features: train block 0: KeyError: 'no such key' (messages_oracles.py, line 18)"),
         ("dataset=ocr dataset.root=ocr", "ocr/letter.data: line 1 has not 134 tab-separated columns"),
         ("dataset=ocr dataset.root=ocr_gz", "ocr_gz/letter.data.gz: cannot be read: Not a gzipped file"),
         ("dataset=ocr dataset.root=ocr_cut", "ocr_cut/letter.data.gz: cannot be read: "),
