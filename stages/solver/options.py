@@ -214,7 +214,12 @@ class PathOptions:
         check_one_of("path.rule", self.rule, rules())
         check_one_of("path.warm_start", self.warm_start, WARM_STARTS)
         check("path.eps", self.eps, 0 < self.eps < math.inf, "a number > 0")
-        check("path.kappa", self.kappa, 0 < self.kappa <= 0.9999, "a number in (0, 0.9999]; 0 for the rule's own")
+        check(
+            "path.kappa",
+            self.kappa,
+            0 < self.kappa <= 0.9999,
+            "a number in (0, 1), at most 0.9999; 0 for the rule's own",
+        )
         check("path.lambda_min", self.lambda_min, self.lambda_min >= 0, "a number >= 0")
         check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
         check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")

@@ -64,7 +64,9 @@ def square(x: int) -> int:
     return x * x
 
 
-def featurize(dataset: Any, target: Path, *, key: str, map_blocks: Any, report: Any) -> None:
+def featurize(
+    dataset: Any, target: Path, *, key: str, map_blocks: Any, report: Any, unchanged: Any = lambda: None
+) -> None:
     if target.exists():
         return
     note(target.parent, "featurize")
@@ -72,6 +74,7 @@ def featurize(dataset: Any, target: Path, *, key: str, map_blocks: Any, report: 
         raise DataError("horses/mask007.png: expected 160 x 120 as its image, got 80 x 60")
     assert list(map_blocks(square, range(5))) == [0, 1, 4, 9, 16]
     report(5, 5, "images")
+    unchanged()
     target.mkdir(parents=True)
     (target / "meta.json").write_text(json.dumps({"n": 5, "d": 3, "key": key}))
 
