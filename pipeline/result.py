@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
 from pipeline.stage_graph import flow
+from stages.solver.options import ENDED
 from storage.backend import Location
 from storage.files import DamagedError
 from storage.format import FORMAT_VERSION
@@ -96,7 +97,7 @@ def summary(
         word = "every certificate holds" + _reach(found)
     elif not verify.get("dual_point", True):
         word = "the method has no dual point, so nothing is certified"
-    elif found["status"] == "CONVERGED":
+    elif found["status"] in ENDED:
         word = "a heuristic path, nothing is certified"
     else:
         word = f"{found['status']} came before the tolerance, not certified to the end"
@@ -124,7 +125,11 @@ def _reach(found: Mapping[str, Any]) -> str:
         return ""
     if low == 0.0:
         return ", for every λ > 0"
-    return f", for λ ≥ {_number(low)}"
+    why = {
+        "LAMBDA_NEGLIGIBLE": "; below, λ‖w‖²/2 is under 1 % of ε (path.lambda_min=… goes on)",
+        "ROUNDING_LIMIT": "; below, rounding would show (a larger path.eps goes on)",
+    }
+    return f", for λ ≥ {_number(low)}{why.get(found['status'], '')}"
 
 
 def _is_number(value: Any) -> bool:

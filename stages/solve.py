@@ -22,7 +22,6 @@ from stages.solver.method import Method
 from stages.solver.methods import method
 from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint
-from stages.solver.path.descend import lowest
 from stages.solver.path.rule import PathRule, PathStart, rule_of
 from stages.solver.path.rules import GIVEN
 from stages.solver.path.walk import begin, check_choices, walk
@@ -135,7 +134,7 @@ def solve(
     write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
     if attempt.finished or segments:  # written last: it marks the solve as done
         last = stack([b.record() for b in attempt.finished]) if attempt.finished else None
-        attrs = _attributes(solver, rule, path, start, status, key)
+        attrs = _attributes(solver, rule, path, start, status, key, seed)
         write_path(target, segments, last, attrs, rule.model(_solved(segments, last)))
     if status is not Status.TIME_LIMIT:
         parts.remove()
@@ -267,11 +266,12 @@ def _restored(
 
 
 def _attributes(
-    solver: Method, rule: PathRule, path: PathOptions, start: PathStart | None, status: Status, key: str
+    solver: Method, rule: PathRule, path: PathOptions, start: PathStart | None, status: Status, key: str, seed: int
 ) -> dict[str, Any]:
     """The attributes of path.zarr."""
     return {
         "key": key,
+        "seed": seed,
         "status": status.value,
         "status_meanings": [s.value for s in Status],
         "kind": path.kind,
@@ -280,7 +280,7 @@ def _attributes(
         "eps": path.eps if path.is_path else path.tolerance,
         "relative": path.relative,
         "kappa": path.kappa,
-        "lambda_min": path.lambda_min if start is None else lowest(path, start, rule.floor),
+        "lambda_min": path.lambda_min,
         "certified": path.kind != "heuristic" and solver.certifies,
         "dual_point": solver.certifies,
         "between": rule.between,

@@ -7,28 +7,80 @@ follows by arithmetic; at some lambdas between breakpoints it is also checked by
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
+from stages.solver.methods import method as find_method
+from stages.solver.options import PathOptions
+from stages.solver.path.rules import GIVEN
 from storage.backend import Location
 from storage.files import write_json
 from storage.results import weights_of, without_weights
 
-__all__ = ["CertificateError", "verify"]
+__all__ = ["Asked", "CertificateError", "asked_for", "verify"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run was asked for: the path has to be the answer to this and to nothing else."""
+
+    attributes: Mapping[str, Any]
+    """Attributes of path.zarr by name, as they have to be."""
+    lambdas: tuple[float, ...] = ()
+    """Given lambdas, which all have to be there unless time ran out."""
+
+
+def asked_for(path: PathOptions, method: str, *, seed: int, key: str, status: str | None = None) -> Asked:
+    """What a configuration asks for; `status` is how the solve stage says it ended, if that is known.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method or path rule.
+    """
+    certifies = find_method(method).certifies
+    attributes = {
+        "key": key,
+        "seed": seed,
+        "kind": path.kind,
+        "rule": path.rule if path.is_path else GIVEN,
+        "method": method,
+        "eps": path.eps if path.is_path else path.tolerance,
+        "relative": path.relative,
+        "kappa": path.kappa,
+        "lambda_min": path.lambda_min,
+        "certified": path.kind != "heuristic" and certifies,
+        "dual_point": certifies,
+    }
+    if status is not None:
+        attributes["status"] = status
+    given = () if path.is_path else tuple(path.lambdas if path.kind == "grid" else [path.lam])
+    return Asked(attributes, given)
 
 
 def verify(
     problem: Problem,
     run_dir: Location,
     *,
+    asked: Asked | None = None,
     samples: int = 20,
     seed: int = 0,
     spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
 ) -> dict[str, Any]:
     """Check every breakpoint and the certificates between them; writes ``verify.json``.
+
+    Parameters
+    ----------
+    asked : Asked, optional
+        What the path has to be (`asked_for`). Without it, only the numbers of blocks and weights are compared with what
+        path.zarr says of itself, and the path is checked for what it claims to be.
 
     Returns
     -------
@@ -40,9 +92,14 @@ def verify(
     CertificateError
         If a certificate does not hold; names the first such lambda. A heuristic path and a method without a dual point make
         no claims, so no number of theirs raises, nor does a path that ended at a limit claim the lambda it did not finish.
-        Raised for any path whose arrays do not fit the problem, or where a labelling is worth more than the max-oracle's.
+        Raised for any path that is not the one asked for (names the attribute, what is stored and what was asked for), whose
+        arrays do not fit the problem, or where a labelling is worth more than the max-oracle's.
     """
     arrays, attrs = without_weights(run_dir / "path.zarr")
+    wrong = differences(problem, arrays, attrs, asked or Asked({}))
+    if wrong:
+        write_json(run_dir / "verify.json", {"certified": False, "broken": wrong})
+        raise CertificateError(f"{run_dir}: path.zarr is not the path of this run: {'; '.join(wrong)}")
     try:
         audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))
         result = _recomputed(audit, samples, seed)
@@ -86,3 +143,22 @@ def _recomputed(audit: Audit, samples: int, seed: int) -> dict[str, Any]:
 def share(gap: float, primal: float) -> float:
     """gap / primal; the gap itself where the primal value is 0, as where no labelling has a loss."""
     return gap / primal if primal > 0.0 else gap
+
+
+def differences(
+    problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], asked: Asked
+) -> list[str]:
+    """What of a stored path is not as the problem and `asked` say, each with its name; [] if all is."""
+    wanted = {"n": problem.n, "d": problem.d, **asked.attributes}
+    found = [
+        f"attribute {name}: {attrs[name]!r} is stored, {value!r} was asked for"
+        if name in attrs
+        else f"attribute {name}: nothing is stored, {value!r} was asked for"
+        for name, value in wanted.items()
+        if name not in attrs or attrs[name] != value
+    ]
+    if attrs.get("status") != "TIME_LIMIT":
+        missing = [lam for lam in asked.lambdas if not np.any(arrays["lambda"] == lam)]
+        if missing:
+            found.append(f"lambda: {arrays['lambda'].tolist()} are stored, {missing} were asked for as well")
+    return found

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> dict[str, Any]:
-    from stages.verify import verify
+    from stages.verify import asked_for, verify
 
-    found = verify(job.train, job.dir.path, spread=job.spread, report=job.report)
+    settings, solved = job.settings, job.dir.manifest["stages"]["solve"]
+    asked = asked_for(
+        settings.path, settings.solver.method, seed=settings.seed, key=job.dir.key, status=solved["status"]
+    )
+    found = verify(job.train, job.dir.path, asked=asked, spread=job.spread, report=job.report)
     return {"certified": bool(found["certified"])}
 
 

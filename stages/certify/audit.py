@@ -1,7 +1,12 @@
-"""The audit of a path: every breakpoint recomputed and compared, then what its rule certifies between them."""
+"""The audit of a path: every breakpoint recomputed and compared, then what its rule certifies between them.
+
+What may differ is in `rounding`: relative to the path's own scales, and a small share of eps where
+something is certified.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Protocol
@@ -10,12 +15,16 @@ import numpy as np
 
 from stages.certify.oracle import OracleError
 from stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
+from stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.problems.stored import check_array, check_supports
 
-TOLERANCE = 1e-7
-"""Relative difference allowed between stored and recomputed numbers: rounding of sums in another order."""
+NEGLIGIBLE = 0.01
+"""Share of eps that (lambda / 2) ||w||^2 may be where a path ends because no smaller lambda matters."""
+
+LEAST, ROUNDED = 1e-9, 1e-13
+"""A path that ends because of rounding ends below LEAST ||psi~||^2 / eps or ROUNDED mean_i ||psi_i||^2 / eps."""
 
 Report = Callable[[int, int, str], None]
 
@@ -99,7 +108,8 @@ class Audit:
         self.spread, self.report = spread, report
         self.broken: list[str] = []
         self.rebuilt: list[Rebuilt] = []
-        self.zero = Zero(0.0, 0.0, np.empty(0))
+        self.slacks: list[Slack] = []
+        self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
         kind = twin(str(attrs["rule"]))
         self._check_stored()
         self.claimed = arrays["lambda"].size
@@ -157,59 +167,101 @@ class Audit:
                 baseless[b] = error
             self.report(b + 1, total, "verify")
 
+        try:
+            self.zero = rebuild_zero(self.problem, self.spread)
+        except OracleError as error:
+            raise BaselessError([f"w = 0: {error}"]) from error
         self.spread.points(recompute, total)
         if baseless:
             raise BaselessError([f"{self.where(b)}: {baseless[b]}" for b in sorted(baseless)])
         self.rebuilt = [r for r in results if r is not None]
+        self.slacks = [self._slack(b, r) for b, r in enumerate(self.rebuilt)]
         for b, r in enumerate(self.rebuilt):
             self._compare(b, r, dual)
         return self.rebuilt
 
     def _compare(self, b: int, r: Rebuilt, dual: bool) -> None:
         A = self.arrays
-        size = 1.0 + abs(r.primal)
-        where = self.where(b)
+        slack, where = self.slacks[b], self.where(b)
         found = {
-            "gap": r.gap,
-            "hinge": r.hinge,
-            "loss_dual": r.ell,
-            "norm2": r.norm2,
-            "primal": r.primal,
-            "dual": r.dual,
+            "gap": (r.gap, slack.value),
+            "hinge": (r.hinge, slack.value),
+            "loss_dual": (r.ell, slack.value),
+            "norm2": (r.norm2, slack.norm2),
+            "primal": (r.primal, slack.value),
+            "dual": (r.dual, slack.value),
         }
         stale = ("gap", "hinge", "primal") if not self.attrs["certified"] and dual else ()
         unknown = () if dual else ("gap", "loss_dual", "dual")
-        for name, value in found.items():
+        for name, (value, allowed) in found.items():
             stored = float(A[name][b])
-            if name not in stale + unknown and not abs(stored - value) <= TOLERANCE * (size + abs(value)):
-                self.broken.append(f"{where}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
-        if not r.rebuild_error <= TOLERANCE:
+            if name not in stale + unknown and not abs(stored - value) <= allowed:
+                self.broken.append(
+                    f"{where}: {name} is stored as {stored:.9g}, recomputed {value:.9g}{slack.note(abs(stored - value))}"
+                )
+        if not r.rebuild_error <= slack.weights:
             self.broken.append(
-                f"{where}: the stored weights differ by {r.rebuild_error:.3g} from those of the supports"
+                f"{where}: the stored weights differ by {r.rebuild_error:.3g} of the largest from those of the supports"
             )
         if not dual:
             if self.attrs["certified"]:
                 self.broken.append(f"{where}: said to be certified, without a dual point")
             return
-        if not abs(r.primal - r.dual - r.gap) <= TOLERANCE * size:
+        if not abs(r.primal - r.dual - r.gap) <= slack.value:
             self.broken.append(f"{where}: primal - dual is {r.primal - r.dual:.9g}, the block gaps sum to {r.gap:.9g}")
-        if not r.simplex_error <= 1e-9:
+        if not r.simplex_error <= slack.simplex:
             self.broken.append(f"{where}: a block's weights leave the simplex by {r.simplex_error:.3g}")
-        if not r.gap >= -TOLERANCE * size:
+        if not r.gap >= -slack.value:
             self.broken.append(f"{where}: the duality gap {r.gap:.9g} is negative")
-        if not stale and self.twin.claims(b) and not r.gap <= self.allowed(b) + TOLERANCE * size:
-            self.broken.append(f"{where}: the duality gap {r.gap:.9g} is above {self.allowed(b):.9g}")
+        goal = self._goal(r)
+        if not stale and self.twin.claims(b) and not r.gap <= goal * (1.0 + slack.bound):
+            self.broken.append(f"{where}: the duality gap {r.gap:.9g} is above {goal:.9g}{slack.note(r.gap - goal)}")
+
+    def _goal(self, r: Rebuilt) -> float:
+        """The gap that a recomputed breakpoint may have."""
+        return float(self.attrs["eps"]) * (r.dual if self.attrs["relative"] else 1.0)
+
+    def _slack(self, b: int, r: Rebuilt) -> Slack:
+        """What may differ at breakpoint b; where nothing is claimed, no eps limits it."""
+        certified = bool(self.attrs["certified"] and self.attrs["dual_point"]) and self.twin.claims(b)
+        return slack_of(r, self.zero, float(self.arrays["lambda"][b]), self._goal(r) if certified else math.inf)
+
+    def bound(self, *breakpoints: int) -> float:
+        """The share of eps by which a bound that rests on these breakpoints may exceed eps."""
+        return max([TOLERANCE, *(self.slacks[b].bound for b in breakpoints if 0 <= b < len(self.slacks))])
+
+    def end(self) -> None:
+        """The path ends where its status says: at lambda = 0, at `path.lambda_min`, or where nothing is left to gain."""
+        closed, status = self.twin.closed(), str(self.attrs["status"])
+        low, least = (float(closed[-1]) if closed.size else math.inf), float(self.attrs["lambda_min"])
+        if status == "CONVERGED" and not low <= least:
+            self.broken.append(f"lambda {low:.9g}: the path ends above lambda_min without reaching its end")
+        eps, relative, lams = float(self.attrs["eps"]), bool(self.attrs["relative"]), self.arrays["lambda"]
+        last, r = float(lams[-1]), self.rebuilt[-1]
+        if status == "LAMBDA_NEGLIGIBLE":
+            share = 0.5 * last * r.norm2 / (eps * (r.primal if relative else 1.0))
+            if not (least == 0.0 and share <= NEGLIGIBLE * (1.0 + SHARE)):
+                self.broken.append(
+                    f"lambda {low:.9g}: the path says it ends where the regulariser is negligible; at its last lambda it is "
+                    f"worth {share:.3g} of eps"
+                )
+        if status == "ROUNDING_LIMIT":
+            unit = eps * (self.zero.hinge if relative else 1.0)
+            floor = max(LEAST * self.zero.psi_norm2, ROUNDED * self.zero.psi_scale**2) / unit
+            if not low <= floor:
+                self.broken.append(f"lambda {low:.9g}: the path says that rounding ends it, as is so below {floor:.9g}")
 
     def top(self) -> None:
         """The dual point of w = 0, on which all lambdas above the first breakpoint rest."""
-        top = float(self.attrs["lam_top"])
-        try:
-            self.zero = rebuild_zero(self.problem, self.spread)
-        except OracleError as error:
-            raise BaselessError([f"lambda {top:.9g} and above: {error}"]) from error
-        for name, value in (("hinge_at_zero", self.zero.hinge), ("psi_norm2", self.zero.psi_norm2)):
+        top, zero = float(self.attrs["lam_top"]), self.zero
+        eps = float(self.attrs["eps"]) * (zero.hinge if self.attrs["relative"] else 1.0)
+        at_hinge = min(TOLERANCE * zero.hinge, SHARE * eps)
+        for name, value, allowed in (
+            ("hinge_at_zero", zero.hinge, at_hinge),
+            ("psi_norm2", zero.psi_norm2, TOLERANCE * zero.psi_norm2 + psi_norm2_rounding(zero)),
+        ):
             stored = float(self.attrs[name])
-            if not abs(stored - value) <= TOLERANCE * (1.0 + abs(value)):
+            if not abs(stored - value) <= allowed:
                 self.broken.append(f"lambda {top:.9g} and above: {name} is stored as {stored:.9g}, is {value:.9g}")
 
     def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
@@ -229,7 +281,8 @@ class Audit:
         self.spread.points(sample, samples)
         if beaten:
             raise BaselessError([f"lambda {draws[k]:.9g} (sampled): {beaten[k]}" for k in sorted(beaten)])
+        most = self.bound(*range(len(self.slacks)))
         for lam, gap in zip(draws, gaps, strict=True):
-            if not gap <= eps * (1.0 + TOLERANCE):
+            if not gap <= eps * (1.0 + most):
                 self.broken.append(f"lambda {lam:.9g} (sampled): an exact pass finds a gap of {gap:.9g} > {eps:g}")
         return [{"lambda": float(lam), "gap": float(gap)} for lam, gap in zip(draws, gaps, strict=True)]

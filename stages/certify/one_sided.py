@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from stages.certify.audit import TOLERANCE
 from stages.certify.recompute import Rebuilt
+from stages.certify.rounding import TOLERANCE
 from stages.certify.stepwise import Stepwise
 
 

@@ -28,8 +28,13 @@ class Rebuilt(NamedTuple):
     ell: float
     simplex_error: float
     rebuild_error: float
+    """Largest difference between a stored and a recomputed weight, as a share of the largest weight."""
     primal: float
     dual: float
+    largest: float
+    """max_j |w_j|, stored or recomputed"""
+    psi_scale: float
+    """mean_i ||psi_i|| of the dual point"""
 
 
 class Zero(NamedTuple):
@@ -41,20 +46,34 @@ class Zero(NamedTuple):
     """||psi~||^2, clipped to the cone"""
     psi: np.ndarray
     """psi~ itself, not clipped (d,)"""
+    psi_scale: float
+    """mean_i ||psi_i||"""
+
+
+CHUNK, PER_BLOCK = 50, 256
+"""Blocks whose contributions are added up plainly, unless d is so large that more than PER_BLOCK numbers a block would then
+be added with compensation."""
+
+
+def chunk_length(d: int) -> int:
+    """Blocks in a chunk of `rebuild`."""
+    return max(CHUNK, d // PER_BLOCK)
 
 
 @driver
 def rebuild_driver(fingerprint: str) -> Any:
-    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi) -> largest |sum alpha - 1| or -alpha`.
+    """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, chunk) -> (largest |sum alpha - 1| or -alpha, scale)`.
 
     mu (flat local), ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed; losses are recomputed.
+    scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are added up with compensation (Neumaier).
     """
 
     @njit(cache=True, **JIT)
-    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi):
+    def rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, chunk):
         fingerprint  # noqa: B018
         n = ell.size
-        worst = 0.0
+        worst, scale = 0.0, 0.0
+        part, lost = np.zeros(psi.size), np.zeros(psi.size)
         for i in range(n):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
@@ -68,8 +87,20 @@ def rebuild_driver(fingerprint: str) -> Any:
             worst = max(worst, abs(total - 1.0))
             residual = -mu[lo:hi]
             P.add(i, P.truth[first:last], 1.0, residual)
-            P.push(i, 1.0 / n, residual, psi)
-        return worst
+            P.push(i, 1.0, residual, part)
+            scale += np.sqrt(max(P.norm2(i, residual), 0.0))
+            if (i + 1) % chunk == 0 or i == n - 1:
+                for j in range(psi.size):
+                    total = psi[j] + part[j]
+                    if abs(psi[j]) >= abs(part[j]):
+                        lost[j] += (psi[j] - total) + part[j]
+                    else:
+                        lost[j] += (part[j] - total) + psi[j]
+                    psi[j] = total
+                part[:] = 0.0
+        for j in range(psi.size):
+            psi[j] = (psi[j] + lost[j]) / n
+        return worst, scale / n
 
     return rebuild
 
@@ -131,6 +162,8 @@ class Point(NamedTuple):
     mu: np.ndarray
     ell: np.ndarray
     simplex_error: float
+    psi_scale: float
+    """mean_i ||psi_i||, psi_i = B_i (m_i(y_i) - mu_i)"""
 
 
 def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, ...]:
@@ -143,8 +176,8 @@ def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Po
     """Breakpoint b's v (d,), mu (flat local) and ell (n,)."""
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
-    simplex = rebuild_driver(P)(P, *supports_of(arrays, b), mu, ell, psi)
-    return Point(psi / float(arrays["lambda"][b]), mu, ell, simplex)
+    simplex, scale = rebuild_driver(P)(P, *supports_of(arrays, b), mu, ell, psi, chunk_length(P.d))
+    return Point(psi / float(arrays["lambda"][b]), mu, ell, float(simplex), float(scale))
 
 
 def rebuild(
@@ -164,15 +197,22 @@ def rebuild(
     if not dual:
         at, norm2 = float(arrays["lambda"][b]), float(np.sum(stored**2))
         primal = primal_at(problem, stored, at, spread)
-        return Rebuilt(norm2, math.nan, primal - 0.5 * at * norm2, math.nan, 0.0, 0.0, primal, math.nan)
+        hinge, most = primal - 0.5 * at * norm2, _largest_entry(stored)
+        return Rebuilt(norm2, math.nan, hinge, math.nan, 0.0, 0.0, primal, math.nan, most, 0.0)
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
     w = stored if own else clip(problem, point.v)
     gap, hinge = exact(problem, w, point, supports_of(arrays, b), spread)
     mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
     primal = 0.5 * lam * norm2 + hinge
     value = dual_at(problem, mean_ell, point.v, lam)
-    error = 0.0 if own else float(np.max(np.abs(w - stored)) / max(1.0, float(np.max(np.abs(w)))))
-    return Rebuilt(norm2, primal - value if own else gap, hinge, mean_ell, point.simplex_error, error, primal, value)
+    size = max(_largest_entry(stored), _largest_entry(w))
+    error = 0.0 if own or size == 0.0 else _largest_entry(w - stored) / size
+    gap = primal - value if own else gap
+    return Rebuilt(norm2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale)
+
+
+def _largest_entry(w: np.ndarray) -> float:
+    return float(np.max(np.abs(w), initial=0.0))
 
 
 def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
@@ -183,5 +223,5 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     hinge = math.fsum(found.hinges) / P.n
     labels = found.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
     corners = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
-    rebuild_driver(P)(P, *corners, mu, ell, psi)
-    return Zero(hinge, float(np.sum(clip(P, psi) ** 2)), psi)
+    _, scale = rebuild_driver(P)(P, *corners, mu, ell, psi, chunk_length(P.d))
+    return Zero(hinge, float(np.sum(clip(P, psi) ** 2)), psi, float(scale))

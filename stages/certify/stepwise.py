@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from stages.certify.audit import TOLERANCE, Audit
+from stages.certify.audit import Audit
 from stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
+from stages.certify.rounding import TOLERANCE
 from stages.parallel import HERE, Spread
 
 
@@ -81,7 +82,7 @@ class Stepwise(ABC):
     def intervals(self) -> list[float]:
         """The worst gap of each breakpoint's interval, from the recomputed numbers; checks that intervals leave no hole."""
         audit = self.audit
-        eps, attrs, broken = float(audit.attrs["eps"]), audit.attrs, audit.broken
+        eps, broken = float(audit.attrs["eps"]), audit.broken
         lams, lows = audit.arrays["lambda"][: audit.claimed], self.closed()
         self.check_top()
         worst = []
@@ -91,12 +92,11 @@ class Stepwise(ABC):
             if b == 0:
                 most = max(most, self.worst_above(r, lam))
             worst.append(most)
-            if not most <= eps * (1.0 + TOLERANCE):
+            if not most <= eps * (1.0 + audit.bound(b)):
                 broken.append(f"lambda {low:.9g}..{lam:.9g} (breakpoint {b}): the gap reaches {most:.9g} > {eps:g}")
             if b + 1 < len(lams) and not low * (1.0 - 1e-12) <= float(lams[b + 1]) < lam:
                 broken.append(f"lambda {float(lams[b + 1]):.9g}..{low:.9g}: no breakpoint covers this interval")
-        if attrs["status"] == "CONVERGED" and not float(lows[-1]) <= float(attrs["lambda_min"]) + 1e-300:
-            broken.append(f"lambda {float(lows[-1]):.9g}: the path ends above lambda_min without reaching its end")
+        audit.end()
         self.check_model()
         return worst
 

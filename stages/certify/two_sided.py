@@ -10,13 +10,14 @@ import math
 
 import numpy as np
 
-from stages.certify.audit import TOLERANCE, Audit, BaselessError
+from stages.certify.audit import Audit, BaselessError
 from stages.certify.oracle import OracleError
 from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
+from stages.certify.rounding import TOLERANCE
 from stages.parallel import HERE, Spread
 
 ROUNDING = 1e-12
-"""Tolerance for sums of shares, and for a hinge that should be zero."""
+"""Tolerance for sums of shares, and for a hinge that should be zero, as a share of that of w = 0."""
 
 
 class TwoSided:
@@ -84,7 +85,8 @@ class TwoSided:
         worst = [self._cell(c) for c in range(self.low.size)]
         eps = float(self.attrs["eps"])
         for c, most in enumerate(worst):
-            if not most <= eps * (1.0 + self.tolerance):
+            k = int(self.arrays["cell_interval"][c])
+            if not most <= eps * (1.0 + self.audit.bound(k - 1, k)):
                 self.broken.append(f"{self._where(c)}: the gap reaches {most:.9g} > {eps:g}")
         return worst
 
@@ -102,9 +104,7 @@ class TwoSided:
                 self.broken.append(f"{self._where(c)}: expected 0 <= low <= high")
             if c and not self.high[c] >= self.low[c - 1]:
                 self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: no cell covers this interval")
-        end = float(self.attrs["lambda_min"])
-        if self.attrs["status"] == "CONVERGED" and not self.low[-1] <= end:
-            self.broken.append(f"lambda {self.low[-1]:.9g}: the path ends above {end:g} without reaching its end")
+        self.audit.end()
 
     def _cell(self, c: int) -> float:
         """The worst gap of one cell."""
@@ -114,11 +114,12 @@ class TwoSided:
             self.broken.append(f"{self._where(c)}: no such interval; the path has {len(self.rebuilt)} breakpoints")
             return math.inf
         inner, dual_inner = self.inner[k] if 0 <= k < len(self.inner) else (0.0, 0.0)
-        for name, stored, value in (
-            ("inner", self.arrays["cell_inner"][c], inner),
-            ("dual_inner", self.arrays["cell_dual_inner"][c], dual_inner),
+        (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self._numbers(k - 1), self._numbers(k)
+        for name, stored, value, allowed in (
+            ("inner", self.arrays["cell_inner"][c], inner, self._slack(Na, Nb, k, dual=False)),
+            ("dual_inner", self.arrays["cell_dual_inner"][c], dual_inner, self._slack(ca, cb, k, dual=True)),
         ):
-            if not abs(stored - value) <= self.tolerance * (1.0 + abs(value)):
+            if not abs(stored - value) <= allowed:
                 self.broken.append(f"{self._where(c)}: {name} is stored as {stored:.9g}, recomputed {value:.9g}")
         if self.arrays["cell_scale"][c] != math.inf:
             self.broken.append(f"{self._where(c)}: expected a model that is not scaled")
@@ -129,7 +130,6 @@ class TwoSided:
                 self.broken.append(
                     f"{self._where(c)}: the shares {name} = {share.tolist()} are not >= 0 with a sum <= 1"
                 )
-        (Ra, la, Na, ca), (Rb, lb, Nb, cb) = self._numbers(k - 1), self._numbers(k)
         A = t[0] ** 2 * Na + t[1] ** 2 * Nb + 2.0 * t[0] * t[1] * inner
         B = tau[0] ** 2 * ca + tau[1] ** 2 * cb + 2.0 * tau[0] * tau[1] * dual_inner
         R = t[0] * Ra + t[1] * Rb + (1.0 - t[0] - t[1]) * self.zero.hinge
@@ -137,6 +137,15 @@ class TwoSided:
         if high == math.inf:  # the bound on P must not grow without limit; the bound on D only rises
             return self._miss(R, ell - B / (2.0 * low)) if A == 0.0 else math.inf
         return max(self._miss(0.5 * x * A + R, ell - B / (2.0 * x)) for x in (low, high))
+
+    def _slack(self, above: float, below: float, k: int, *, dual: bool) -> float:
+        """What the inner product of points k - 1 and k, of these squared norms, may differ by; `dual`: that of their q."""
+        off = []
+        for b in (k - 1, k):
+            known = 0 <= b < len(self.rebuilt)
+            lam = float(self.arrays["lambda"][b]) if known and dual else 1.0
+            off.append(lam * self.audit.slacks[b].in_w if known else 0.0)
+        return self.tolerance * math.sqrt(above * below) + math.sqrt(above) * off[1] + math.sqrt(below) * off[0]
 
     def _miss(self, primal: float, dual: float) -> float:
         """The gap, or gap / primal."""
@@ -159,7 +168,7 @@ class TwoSided:
                 hinge = primal_at(self.problem, w, 0.0, self.spread)
             except OracleError as error:
                 raise BaselessError([f"{self._where(c)}: {error}"]) from error
-            if not hinge <= ROUNDING:
+            if not hinge <= ROUNDING * self.zero.hinge:
                 self.broken.append(f"{self._where(c)}: the scaled weights have a mean hinge of {hinge:.9g}, not 0")
             hinge = 0.0
         at_zero = self._miss(hinge, ell if dual_norm2 == 0.0 else 0.0)

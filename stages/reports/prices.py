@@ -16,6 +16,7 @@ import pandas as pd
 
 from stages.reports.stored import read_numbers
 from stages.reports.tables import markdown
+from stages.solver.options import ENDED
 from storage.backend import Location
 from storage.files import read_json
 
@@ -73,7 +74,7 @@ def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Pr
 
 def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Price:
     return Price(
-        variant, lam, float(arrays["lambda"][-1]), float(attrs["eps"]), attrs["status"] == "CONVERGED",
+        variant, lam, float(arrays["lambda"][-1]), float(attrs["eps"]), attrs["status"] in ENDED,
         float(np.sum(arrays["effective_passes"])), int(np.sum(arrays["oracle_calls"])), float(np.sum(arrays["seconds"])),
     )  # fmt: skip
 

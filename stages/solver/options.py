@@ -23,7 +23,14 @@ class Status(StrEnum):
     ORACLE_LIMIT = "ORACLE_LIMIT"
     TIME_LIMIT = "TIME_LIMIT"
     INTERRUPTED = "INTERRUPTED"
+    LAMBDA_NEGLIGIBLE = "LAMBDA_NEGLIGIBLE"
+    """A path ended where (lambda / 2) ||w||^2 is below 1 % of eps and the hinge is above it."""
+    ROUNDING_LIMIT = "ROUNDING_LIMIT"
+    """A path ended where rounding could make up a visible share of eps."""
 
+
+ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT})
+"""How a path ends that no limit of passes, calls or time has cut off."""
 
 SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
 CACHES = ("none", "gap")
@@ -185,7 +192,7 @@ class PathOptions:
     """A breakpoint is solved to kappa eps; 0: the rule's own share."""
     lambda_min: float = 0.0
     """The path may stop here before its end; the certificate then holds from here up. If 0, a path on data that are not
-    separable ends at a small share of its largest lambda."""
+    separable ends once (lambda / 2) ||w||^2 is below 1 % of eps (`path.rule.negligible`)."""
     lambdas: list[float] = field(default_factory=list)
     """The lambdas of a grid, in the order they are solved."""
     lam: float = 0.01
@@ -207,7 +214,12 @@ class PathOptions:
         check_one_of("path.rule", self.rule, rules())
         check_one_of("path.warm_start", self.warm_start, WARM_STARTS)
         check("path.eps", self.eps, 0 < self.eps < math.inf, "a number > 0")
-        check("path.kappa", self.kappa, 0 < self.kappa < 1, "a number in (0, 1); 0 for the rule's own")
+        check(
+            "path.kappa",
+            self.kappa,
+            0 < self.kappa <= 0.9999,
+            "a number in (0, 1), at most 0.9999; 0 for the rule's own",
+        )
         check("path.lambda_min", self.lambda_min, self.lambda_min >= 0, "a number >= 0")
         check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
         check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")

@@ -141,7 +141,8 @@ def load_exact(problem: Problem) -> None:
 
 def check_corners(found: Corners, blocks: np.ndarray) -> None:
     """Raise ValueError, naming the block, if an oracle's value is below the truth's, so that it is not the maximum."""
-    wrong = ~(found.hinge >= -1e-9 * (1.0 + np.abs(found.loss)))
+    truth = found.h - found.hinge
+    wrong = ~(found.hinge >= -1e-9 * (np.abs(found.loss) + np.abs(found.h) + np.abs(truth)))
     if wrong.any():
         k = int(np.argmax(wrong))
         raise ValueError(

@@ -3,6 +3,10 @@
 Committed: the pool of labellings, gaps, counters, the averages. Derived: mu, ell, u, w and the sampling tree. At a rebase
 point the running method replaces its derived quantities by those that `derive` computes, so that an uninterrupted solve
 and a resumed one perform the same computation to the last bit.
+
+u is a sum over n blocks, divided by lambda: at small lambda w is a small difference of large sums. So `derive` sums chunks
+of blocks as they come, and adds up the chunks with the error of each addition (Neumaier). The error of u is then that of a
+sum over one chunk, whatever n is.
 """
 
 from __future__ import annotations
@@ -21,10 +25,30 @@ from stages.solver.sampling import tree_size
 from stages.solver.step import clip_into
 from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 
+SHORT_CHUNK, FOLDED_PER_BLOCK = 64, 256
+"""Blocks in a chunk, unless adding it to u would then take more than this many numbers per block."""
+
+
+def chunk_length(d: int) -> int:
+    """Blocks in a chunk: 64, or more where d is large."""
+    return max(SHORT_CHUNK, d // FOLDED_PER_BLOCK)
+
+
+@njit(**PLAIN)
+def fold(part, u, error):
+    """Add a chunk's sum to u, add the rounding error of each addition to `error`, and set the chunk to zero; (d,) each."""
+    for j in range(u.size):
+        before, x = u[j], part[j]
+        total = before + x
+        change = total - before
+        error[j] += (before - (total - change)) + (x - change)
+        u[j] = total
+        part[j] = 0.0
+
 
 @njit(**PLAIN)
 def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
-    """Block i's mu and ell, and its share of u."""
+    """Block i's mu and ell; adds its share of u."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
     mu[lo:hi] = 0.0
@@ -45,18 +69,23 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
 
 @driver
 def derive_driver(fingerprint: str) -> Any:
-    """`derive(P, pool, scale, mu, by_mu, ell, u)`: block states and u from the pool alone, blocks and atoms in order.
+    """`derive(P, pool, scale, mu, by_mu, ell, u, chunk)`: block states and u from the pool alone, blocks and atoms in order.
 
     u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share).
     """
 
     @njit(cache=True, **JIT)
-    def derive(P, pool, scale, mu, by_mu, ell, u):
+    def derive(P, pool, scale, mu, by_mu, ell, u, chunk):
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
         delta_all = np.empty(widest)
+        part, error = np.zeros(u.size), np.zeros(u.size)
         for i in range(ell.size):
-            derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all)
+            derive_block(P, pool, scale, mu, by_mu, ell, part, i, delta_all)
+            if (i + 1) % chunk == 0 or i + 1 == ell.size:
+                fold(part, u, error)
+        for j in range(u.size):
+            u[j] += error[j]
 
     return derive
 
@@ -111,7 +140,8 @@ def derive(problem: Problem, state: State, scale: float, centre_share: np.ndarra
         kappa y / (lambda + kappa) of a proximal subproblem (`methods.accelerated`).
     """
     state.u[:] = 0.0 if centre_share is None else centre_share
-    derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u)
+    chunk = chunk_length(problem.d)
+    derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u, chunk)
     if problem.lower.size:
         clip_into(state.u, problem.lower, problem.upper, state.w)
     state.z_ell[1] = np.sum(state.ell) / problem.n

@@ -207,7 +207,15 @@ def test_path__ends_on_data_that_are_not_separable():
     rng = np.random.default_rng(0)
     x = np.repeat(rng.normal(size=(3, 2)), 2, axis=0)
     problem = build("multiclass", {"x": x, "labels": np.array([0, 1, 1, 2, 2, 0])}, {"classes": 3})
-    status, records, start, _ = walked(problem)
-    assert status is Status.CONVERGED
-    assert records[-1].point.hinge > EPS
+    status, records, _, _ = walked(problem)
+    point = records[-1].point
+    assert status is Status.LAMBDA_NEGLIGIBLE
+    assert point.hinge > EPS
+    assert 0.5 * point.lam * point.norm2 <= 0.01 * EPS
+    assert 0.0 < records[-1].lambda_low < point.lam
+    status, records, start, _ = walked(problem, lambda_min=1e-100)
+    assert status is Status.ROUNDING_LIMIT
     assert records[-1].lambda_low <= 1e-12 * start.lam_top
+    status, records, _, _ = walked(problem, lambda_min=1e-5)
+    assert status is Status.CONVERGED
+    assert records[-1].lambda_low <= 1e-5

@@ -15,7 +15,7 @@ from stages.init_path import init_path
 from stages.problems import build
 from stages.solver.methods import method_options, methods
 from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, quadratic, solved_point, zero
+from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, lowest, quadratic, solved_point, zero
 from stages.solver.path.rule import rule_of
 from stages.solver.path.rules import two_sided
 from stages.solver.path.rules.two_sided import TwoSided
@@ -234,10 +234,25 @@ def test_cell_to_zero__needs_a_hinge_of_zero_for_the_relative_goal():
 def test_path__ends_at_a_floor_on_data_that_are_not_separable(relative):
     x = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 2, axis=0)
     problem = build("multiclass", {"x": x, "labels": np.array([0, 1, 1, 2, 2, 0])}, {"classes": 3})
-    status, records, start, sides = walked(problem, relative=relative)
-    assert status is Status.CONVERGED
-    assert records[-1].point.hinge > EPS
+    status, records, _, sides = walked(problem, relative=relative)
+    point = records[-1].point
+    assert status is Status.LAMBDA_NEGLIGIBLE
+    assert point.hinge > EPS
+    assert 0.5 * point.lam * point.norm2 <= 0.01 * EPS
+    assert 0.0 < sides.cells[-1].low < point.lam
+    status, _, start, sides = walked(problem, relative=relative, lambda_min=1e-100)
+    assert status is Status.ROUNDING_LIMIT
     assert 0.0 < sides.cells[-1].low <= TwoSided.floor * start.lam_top * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_lowest__is_where_the_point_alone_just_meets_the_goal(relative):
+    point, goal = Point(0.1, 0.01, 0.3, 0.48, 1.9, 0.019), Goal(0.05, relative)
+    low, alone = lowest(point, goal), Pair(point, Point(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
+    assert 0.0 < low < point.lam
+    shares = (1.0, 0.0), (1.0, 0.0)
+    assert -1e-5 < alone.excess(low, goal, shares) <= 0.0
+    assert alone.excess(low * (1 - 1e-5), goal, shares) > 0.0
 
 
 def test_relative_path__is_asked_for_with_its_rule_only():

@@ -29,6 +29,8 @@ def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
     assert 0.0 < found["max_gap"] <= found["epsilon"] * (1 + 1e-7)
     assert found["max_rebuild_error"] < 1e-10
     assert found["max_simplex_error"] < 1e-10
+    if len(found["samples"]):  # closed to a millionth less than eps, which is left to rounding
+        assert found["max_gap"] <= found["epsilon"] * (1 - 0.9e-6)
     assert len(found["samples"]) == (20 if kind in ("one_sided", "two_sided", "paper") else 0)
     assert json.loads((run_of(name, kind) / "verify.json").read_text()) == found
 

@@ -170,6 +170,10 @@ def verify(problem: Any, run_dir: Path, **ways: Any) -> dict[str, Any]:
     return found
 
 
+def asked_for(path: Any, method: str, *, seed: int, key: str, status: str | None = None) -> None:
+    assert status is not None
+
+
 def evaluate(features: Path, run_dir: Path, **ways: Any) -> dict[str, Any]:
     note(run_dir, "evaluate")
     if misbehaves("evaluate:bug"):
@@ -194,7 +198,7 @@ def modules() -> dict[str, types.ModuleType]:
         "stages.init_path": {"init_path": init_path},
         "stages.solve": {"solve": solve},
         "stages.solver.counts": {"TRACE": tuple(trace())},
-        "stages.verify": {"verify": verify, "CertificateError": CertificateError},
+        "stages.verify": {"verify": verify, "asked_for": asked_for, "CertificateError": CertificateError},
         "stages.evaluate": {"evaluate": evaluate},
         "stages.reports.run_figures": {"draw": draw},
         "stages.datasets.horses_sample": {"open": lambda options: FakeReader()},

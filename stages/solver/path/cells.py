@@ -224,6 +224,18 @@ def cell_to_zero(point: Point, goal: Goal, interval: int) -> list[Cell]:
     return [Cell(interval, 0.0, point.lam, (scale, 0.0), (1.0, 0.0), 0.0, 0.0)]
 
 
+def lowest(point: Point, goal: Goal) -> float:
+    """The least lambda at which the point alone, with shares 1, meets the goal; the point has to meet it at its own lambda.
+
+    There A lambda / 2 + B + C / (2 lambda) = 0, with A, B, C as in `Pair` and the goal's bound on the gap in B; the smaller
+    root in the form that does not cancel. The last part in a million keeps rounding on the safe side.
+    """
+    share, rest = (1.0 - goal.eps, 0.0) if goal.relative else (1.0, goal.eps)
+    a, b, c = share * point.norm2, share * point.hinge - point.ell - rest, point.dual_norm2
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    return min(c / (root - b) * (1.0 + 1e-6), point.lam) if root > b else point.lam
+
+
 def cell_down_to(point: Point, goal: Goal, interval: int, low: float) -> list[Cell]:
     """The cell [low, lambda_b] of the last point alone; [] if the goal is missed there."""
     alone = Pair(point, Point(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from stages.solver.objective import Certificate
 from stages.solver.options import PathOptions, Status, check
-from stages.solver.path.rule import Following, PathStart, Solved, Tolerance
+from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, where_it_ends
 
 
 @dataclass
@@ -63,19 +63,16 @@ class Descending(ABC):
         """The lower end of the interval that the last lambda certifies, unless the path's end has been reached."""
         path, point = self.path, solved.point
         assert point is not None
-        if point.gap >= path.eps:
+        eps = closing(path.eps)
+        if point.gap >= eps:
             return Following(math.nan, point.lam, solved.status)
-        low = self.lower_end(point, path.eps)
-        if low <= lowest(path, self.zero, self.floor):
-            return Following(math.nan, low)
+        low = self.lower_end(point, eps)
+        ended = where_it_ends(path, self.zero, self.floor, point, low)
+        if ended:
+            return Following(math.nan, low, ended)
         if solved.index + 1 >= path.max_breakpoints:
             return Following(math.nan, low, Status.PASS_LIMIT)
         return Following(low, low)
-
-
-def lowest(path: PathOptions, start: PathStart, floor: float) -> float:
-    """Where the path may end although its certificate does not reach zero; `floor` is a share of its largest lambda."""
-    return max(path.lambda_min, floor * start.lam_top)
 
 
 def check_gap(point: Certificate, eps: float) -> None:

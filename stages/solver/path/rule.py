@@ -10,16 +10,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+import numpy as np
+
 from stages.solver.options import PathOptions, Status
 from stages.solver.path.rules import GIVEN, path_rule
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from stages.parallel import Spread
     from stages.problems.protocol import Problem
     from stages.solver.method import ArraySpec
     from stages.solver.objective import Certificate
+
+
+MARGIN = 1e-6
+"""Share of eps that certificates between breakpoints leave unused, so that rounding of sums cannot break them."""
+
+NEGLIGIBLE = 0.01
+"""A path without `path.lambda_min` ends where (lambda / 2) ||w||^2 is at most this share of eps, as no smaller lambda can
+matter: P* falls by about as much from there to lambda = 0."""
+
+UNSEEN = 0.1
+"""A path ends where the bound on what rounding does to its values reaches this share of eps; see `rounding_floor`."""
+
+WORST_SUM = 32.0
+"""Bound on the rounding of psi = (1/n) sum_i psi_i, in units of machine epsilon times mean_i ||psi_i||: half the
+length of a chunk of `stages.solver.state`, whose sums are plain ones, and a little for the terms themselves."""
+
+
+def closing(eps: float) -> float:
+    """The bound to which the certificates of intervals and cells are closed: eps less a margin for rounding."""
+    return eps * (1.0 - MARGIN)
 
 
 @dataclass(frozen=True)
@@ -41,6 +61,8 @@ class PathStart:
     psi: np.ndarray
     """float64, (d,): psi~"""
     oracle_calls: int
+    psi_scale: float = 0.0
+    """mean_i ||psi_i|| of these labellings: the unit of rounding errors in psi"""
 
     def scalars(self) -> dict[str, Any]:
         """The numbers of the start, which are committed and stored as attributes."""
@@ -92,7 +114,7 @@ class PathRule(Protocol):
     kappa : float
         Share of eps that a breakpoint is solved to, unless `path.kappa` says otherwise.
     floor : float
-        No path goes below this share of its largest lambda: if data are not separable, the hinge never falls to eps.
+        No path goes below this share of its largest lambda, nor below `rounding_floor`.
     starts_exactly : bool
         Whether the first lambda begins with an exact pass, because it may need no step.
     specs : tuple of ArraySpec
@@ -157,6 +179,37 @@ class PathRule(Protocol):
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
+
+
+def negligible(path: PathOptions, point: Certificate) -> bool:
+    """Whether the regulariser no longer matters to eps at a solved lambda; False where `path.lambda_min` says where to end.
+
+    P* is concave in lambda with the slope ||w||^2 / 2: smaller lambdas can take about (lambda / 2) ||w||^2 off it. If the
+    hinge is so close to eps that this might end the path, it is not negligible.
+    """
+    goal, left = path.eps * (point.primal if path.relative else 1.0), point.lam * point.norm2
+    in_reach = not path.relative and point.hinge - left <= path.eps
+    return path.lambda_min == 0.0 and 0.5 * left <= NEGLIGIBLE * goal and not in_reach
+
+
+def rounding_floor(path: PathOptions, start: PathStart, floor: float) -> float:
+    """The least lambda of a path that rounding leaves meaningful; `floor` is the rule's share of the largest lambda.
+
+    A rounding error e of psi is one of e / lambda in w, which moves the mean hinge by at most mean_i ||psi_i|| ||e|| /
+    lambda, and ||e|| is at most WORST_SUM times machine epsilon times mean_i ||psi_i||.
+    """
+    unit = path.eps * (start.hinge_at_zero if path.relative else 1.0)
+    bound = WORST_SUM * float(np.finfo(float).eps) * start.psi_scale**2
+    return max(floor * start.lam_top, bound / (UNSEEN * unit) if unit > 0.0 else 0.0)
+
+
+def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Certificate, low: float) -> Status | None:
+    """How a path ends whose last `point` certifies down to `low` > 0; None if it goes on."""
+    if low <= path.lambda_min:
+        return Status.CONVERGED
+    if negligible(path, point):
+        return Status.LAMBDA_NEGLIGIBLE
+    return Status.ROUNDING_LIMIT if low <= rounding_floor(path, start, floor) else None
 
 
 def rule_of(path: PathOptions) -> type[PathRule]:

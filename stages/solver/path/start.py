@@ -14,26 +14,30 @@ from stages.problems.protocol import JIT, Problem, frozen
 from stages.solver.objective import require_cone, squared_norm
 from stages.solver.options import PathOptions
 from stages.solver.oracles import corners_at
-from stages.solver.path.rule import PathStart
+from stages.solver.path.rule import PathStart, closing
 
 log = logging.getLogger("gapwise.init_path")
 
 
 @driver
 def start_driver(fingerprint: str):
-    """`mean_psi(P, labels, psi)`: psi += (1/n) sum_i B_i (m_i(y_i) - m_i(labels_i)); labels (n, longest)."""
+    """`mean_psi(P, labels, psi) -> mean_i ||psi_i||`: psi += (1/n) sum_i psi_i, psi_i = B_i (m_i(y_i) - m_i(labels_i));
+    labels (n, longest)."""
 
     @njit(cache=True, **JIT)
     def mean_psi(P, labels, psi):
         fingerprint  # noqa: B018
         n = P.label_ptr.size - 1
+        total = 0.0
         delta_all = np.zeros(P.local_ptr[n])
         for i in range(n):
             delta = delta_all[P.local_ptr[i] : P.local_ptr[i + 1]]
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
             P.add(i, P.truth[first:last], 1.0, delta)
             P.add(i, labels[i, : last - first], -1.0, delta)
+            total += np.sqrt(max(P.norm2(i, delta), 0.0))
             P.push(i, 1.0 / n, delta, psi)
+        return total / n
 
     return mean_psi
 
@@ -77,11 +81,11 @@ def start_below_zero(problem: Problem, path: PathOptions, spread: Spread = HERE)
     ValueError
         If a bound is neither 0 nor infinite.
     """
-    labels, losses, psi = at_zero(problem, spread)
+    labels, losses, psi, scale = at_zero(problem, spread)
     hinge, psi_norm2 = float(np.sum(losses)) / problem.n, squared_norm(psi)
     eps = path.eps * (hinge if path.relative else 1.0)
-    top, lam = (psi_norm2 / (2.0 * eps), psi_norm2 / (16.0 * eps)) if eps > 0.0 else (0.0, 0.0)
-    return path_start(lam, top, hinge, psi_norm2, labels, losses, psi, problem.n)
+    top, lam = (psi_norm2 / (2.0 * closing(eps)), psi_norm2 / (16.0 * eps)) if eps > 0.0 else (0.0, 0.0)
+    return path_start(lam, top, hinge, psi_norm2, labels, losses, psi, problem.n, scale)
 
 
 def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart:
@@ -92,15 +96,15 @@ def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> P
     ValueError
         If a bound is neither 0 nor infinite.
     """
-    labels, losses, psi = at_zero(problem, spread)
+    labels, losses, psi, scale = at_zero(problem, spread)
     hinge, psi_norm2 = float(np.sum(losses)) / problem.n, squared_norm(psi)
     over = np.concatenate(spread.blocks(excess, problem, psi, range(problem.n)))
     lam = (psi_norm2 + float(np.sum(over)) / problem.n) / (path.kappa * path.eps)
-    return path_start(lam, lam, hinge, psi_norm2, labels, losses, psi, 2 * problem.n)
+    return path_start(lam, lam, hinge, psi_norm2, labels, losses, psi, 2 * problem.n, scale)
 
 
-def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The max-oracle's labellings at w = 0 (flat), their losses (n,), and psi~ (d,), clipped to the cone.
+def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """The max-oracle's labellings at w = 0 (flat), their losses (n,), psi~ (d,) clipped to the cone, mean_i ||psi_i||.
 
     If no labelling has a loss, the true ones stand for them: their loss is the largest, too, and they say at once that
     w = 0 is optimal for every lambda.
@@ -112,13 +116,13 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
             "the max-oracle finds no labelling with a task loss above 0: w = 0 is optimal for every lambda, and nothing is "
             "learned"
         )
-        return problem.truth, found.loss, np.zeros(problem.d)
+        return problem.truth, found.loss, np.zeros(problem.d), 0.0
     psi = np.zeros(problem.d)
-    start_driver(problem)(problem, found.corner, psi)
+    scale = float(start_driver(problem)(problem, found.corner, psi))
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
     mask = np.arange(found.corner.shape[1]) < np.diff(problem.label_ptr)[:, None]
-    return found.corner[mask], found.loss, psi
+    return found.corner[mask], found.loss, psi, scale
 
 
 def path_start(lam: float, top: float, *rest: Any) -> PathStart:

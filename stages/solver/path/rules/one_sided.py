@@ -31,7 +31,7 @@ from stages.solver.path.descend import (
     stepwise_model,
     to_zero,
 )
-from stages.solver.path.rule import Following, PathStart, Solved
+from stages.solver.path.rule import Following, PathStart, Solved, closing
 
 if TYPE_CHECKING:
     from stages.parallel import Spread
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class OneSided(Descending):
-    """Breakpoints at the lower roots of gap = eps."""
+    """Breakpoints at the lower roots of gap = eps, less the margin of `closing`."""
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
@@ -66,9 +66,9 @@ class OneSided(Descending):
         """The lower end; if the first lambda does not cover all above it, the path restarts at twice that lambda."""
         point, path, zero = solved.point, self.path, self.zero
         assert point is not None
-        if point.gap < path.eps and solved.index == 0 and point.lam < zero.lam_top:
+        if point.gap < closing(path.eps) and solved.index == 0 and point.lam < zero.lam_top:
             worst = worst_gap_above(point, zero.hinge_at_zero, zero.lam_top)
-            if worst > path.eps * (1.0 + 1e-12):
+            if worst > closing(path.eps) * (1.0 + 1e-12):
                 return Following(min(2.0 * point.lam, zero.lam_top), point.lam, again=True)
         return super().following(solved)
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from stages.problems.stored import check_array
+from stages.solver.objective import Certificate
 from stages.solver.options import PathOptions, Status, check
-from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, solved_point, zero
-from stages.solver.path.rule import Following, PathStart, Solved, Tolerance
+from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, lowest, solved_point, zero
+from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, negligible, rounding_floor
 
 if TYPE_CHECKING:
     from stages.parallel import Spread
@@ -55,6 +56,8 @@ class TwoSided:
     path: PathOptions
     hinge_at_zero: float
     lam_top: float
+    rounding: float
+    """`rounding_floor` of this path"""
     points: list[Point]
     """By falling lambda; the first is the lowest down to which everything is certified."""
     vectors: list[np.ndarray]
@@ -84,7 +87,8 @@ class TwoSided:
         assert start is not None
         point = zero(start.hinge_at_zero, start.psi_norm2)
         everything_above = Cell(-1, start.lam_top, math.inf, (1.0, 0.0), (1.0, 0.0), 0.0, 0.0)
-        return cls(path, start.hinge_at_zero, start.lam_top, [point], [start.psi], [everything_above])
+        rounding = rounding_floor(path, start, cls.floor)
+        return cls(path, start.hinge_at_zero, start.lam_top, rounding, [point], [start.psi], [everything_above])
 
     def tolerance(self) -> Tolerance:
         """The share kappa of eps, which may be relative."""
@@ -98,17 +102,19 @@ class TwoSided:
         """The next lambda: inside the first interval that is not certified, otherwise below the last lambda."""
         path, point = self.path, solved.point
         assert point is not None
-        goal, floor = Goal(path.eps, path.relative), max(path.lambda_min, self.floor * self.lam_top)
+        goal = Goal(closing(path.eps), path.relative)
         if goal.excess(point.primal, point.dual) >= 0.0:
             return Following(math.nan, point.lam, solved.status)
         last = all(p.lam > point.lam for p in self.points)
         self.add(solved_point(point, solved.worst_hinge() if path.relative else math.inf), solved.weights)
         lam = self.advance(goal, self.lam_top)
-        if lam is None and self.finish(goal, floor):
-            return Following(math.nan, self.cells[-1].low if last else point.lam)
+        if lam is None:
+            ended = self.finish(goal)
+            if ended:
+                return Following(math.nan, self.cells[-1].low if last else point.lam, ended)
         if solved.index + 1 >= path.max_breakpoints:
             return Following(math.nan, point.lam, Status.PASS_LIMIT)
-        return Following(max(self.step(goal, path.kappa), floor) if lam is None else lam, point.lam)
+        return Following(max(self.step(goal, path.kappa), self.floor_here()) if lam is None else lam, point.lam)
 
     # -- points and cells ---------------------------------------------------------------------------------------------
     def add(self, point: Point, w: np.ndarray) -> None:
@@ -135,15 +141,25 @@ class TwoSided:
             del self.points[0], self.vectors[0]
         return None
 
-    def finish(self, goal: Goal, lowest: float) -> bool:
-        """Whether the last point certifies all smaller lambdas; if so, adds its cell."""
+    def finish(self, goal: Goal) -> Status | None:
+        """How the path ends if its last point certifies all smaller lambdas it should reach, else None; adds its cell."""
         (point,) = self.points
         interval = self.cells[-1].interval + 1
-        cells = cell_to_zero(point, goal, interval)
-        if not cells and lowest > 0.0:
-            cells = cell_down_to(point, goal, interval, min(lowest, point.lam))
+        cells, ended = cell_to_zero(point, goal, interval), Status.CONVERGED
+        if not cells and point.lam > 0.0:
+            at = Certificate(point.lam, point.gap, point.hinge, point.ell, point.norm2, math.nan)
+            if negligible(self.path, at):
+                cells, ended = cell_down_to(point, goal, interval, lowest(point, goal)), Status.LAMBDA_NEGLIGIBLE
+            else:
+                low = self.floor_here()
+                ended = Status.CONVERGED if low <= self.path.lambda_min else Status.ROUNDING_LIMIT
+                cells = cell_down_to(point, goal, interval, min(low, point.lam)) if low > 0.0 else []
         self.cells += cells
-        return bool(cells)
+        return ended if cells else None
+
+    def floor_here(self) -> float:
+        """Where the path ends if it does not reach lambda = 0."""
+        return max(self.path.lambda_min, self.rounding)
 
     def pair(self) -> Pair:
         """The first two points."""
@@ -197,7 +213,8 @@ class TwoSided:
             Cell(int(k), lo, hi, (a, b), (c, d), G, S) for k, lo, hi, a, b, c, d, G, S in arrays["path_cells"].tolist()
         ]
         vectors = list(arrays["path_vectors"])
-        return cls(path, start.hinge_at_zero, start.lam_top, points, vectors, cells, **attrs)
+        rounding = rounding_floor(path, start, cls.floor)
+        return cls(path, start.hinge_at_zero, start.lam_top, rounding, points, vectors, cells, **attrs)
 
     # -- results ------------------------------------------------------------------------------------------------------
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

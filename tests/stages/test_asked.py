@@ -1,0 +1,118 @@
+"""Verify compares a path with what the run was asked for, and believes nothing that path.zarr says of itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from tiny import TINY, multiclass
+from verified import KINDS, copy_of, problem_of, run_of
+
+from stages.solver.options import PathOptions
+from stages.verify import Asked, CertificateError, asked_for, verify
+
+
+def asked(kind: str, **other) -> Asked:
+    path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind], **other})
+    return asked_for(path, "bcfw", seed=0, key="k", status="PASS_LIMIT" if kind == "limited" else "CONVERGED")
+
+
+def keep(group: zarr.Group, count: int) -> None:
+    """The first breakpoints only."""
+    for _, array in list(group.arrays()):
+        if array.metadata.dimension_names[0] == "breakpoint":
+            values = array[...][:count]
+            array.resize(values.shape)
+            array[...] = values
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_verify__passes_what_was_asked_for(kind: str) -> None:
+    found = verify(problem_of("multiclass", kind), run_of("multiclass", kind), asked=asked(kind))
+    assert found["broken"] == [] or kind == "heuristic"  # which claims nothing
+    assert found["certified"] is (kind not in ("heuristic", "limited"))
+
+
+def test_verify__refuses_a_path_cut_and_called_a_grid(tmp_path: Path) -> None:
+    """Each breakpoint alone is certified, and nothing is between them."""
+    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    group = zarr.open_group(run / "path.zarr", mode="a")
+    keep(group, 2)
+    for name in [name for name, _ in group.arrays() if name.startswith("cell_")]:
+        del group[name]
+    group.attrs.update({"kind": "grid", "rule": "given"})
+    assert verify(TINY["multiclass"](), run)["certified"]  # as a grid of two lambdas it is what it says
+    with pytest.raises(CertificateError, match="attribute kind: 'grid' is stored, 'regpath' was asked for") as error:
+        verify(TINY["multiclass"](), run, asked=asked("one_sided"))
+    assert "attribute rule: 'given' is stored, 'one_sided' was asked for" in str(error.value)
+    found = json.loads((run / "verify.json").read_text())
+    assert found["certified"] is False
+    assert found["broken"]
+
+
+OTHER = {
+    "kind": "heuristic", "rule": "paper", "eps": 0.2, "relative": True, "lambda_min": 0.5, "kappa": 0.5, "seed": 7,
+    "key": "other", "method": "accelerated", "status": "TIME_LIMIT", "certified": False, "dual_point": False, "n": 8,
+    "d": 13,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(OTHER))
+def test_verify__names_an_attribute_that_is_not_as_asked(tmp_path: Path, name: str) -> None:
+    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    attrs = zarr.open_group(run / "path.zarr", mode="a").attrs
+    before, attrs[name] = attrs[name], OTHER[name]
+    with pytest.raises(CertificateError) as error:
+        verify(TINY["multiclass"](), run, asked=asked("one_sided"))
+    assert f"attribute {name}: {OTHER[name]!r} is stored, {before!r} was asked for" in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["seed", "lambda_min"])
+def test_verify__names_an_attribute_that_is_gone(tmp_path: Path, name: str) -> None:
+    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    del zarr.open_group(run / "path.zarr", mode="a").attrs[name]
+    with pytest.raises(CertificateError, match=f"attribute {name}: nothing is stored"):
+        verify(TINY["multiclass"](), run, asked=asked("one_sided"))
+
+
+def test_verify__knows_the_size_of_the_problem_without_a_configuration() -> None:
+    with pytest.raises(CertificateError, match=r"attribute n: 7 is stored, 8 was asked for"):
+        verify(multiclass(n=8), run_of("multiclass", "one_sided"))
+
+
+@pytest.mark.parametrize("kind", ["grid", "relative", "single"])
+def test_verify__misses_a_lambda_that_was_asked_for(tmp_path: Path, kind: str) -> None:
+    more = {"lam": 0.02} if kind == "single" else {"lambdas": [1.0, 0.2, 0.05, 0.02]}
+    with pytest.raises(CertificateError, match=r"lambda: \[.*\] are stored, \[0.02\] were asked for as well"):
+        verify(TINY["multiclass"](), copy_of(run_of("multiclass", kind), tmp_path), asked=asked(kind, **more))
+
+
+def test_verify__claims_no_lambda_that_time_left_unsolved(tmp_path: Path) -> None:
+    run = copy_of(run_of("multiclass", "grid"), tmp_path)
+    group = zarr.open_group(run / "path.zarr", mode="a")
+    keep(group, 2)
+    group.attrs["status"] = "TIME_LIMIT"
+    path = PathOptions(eps=0.1, kappa=0.9, **KINDS["grid"])
+    late = asked_for(path, "bcfw", seed=0, key="k", status="TIME_LIMIT")
+    assert np.isfinite(verify(TINY["multiclass"](), run, asked=late)["max_gap"])
+
+
+ENDS = {
+    "negligible": ("LAMBDA_NEGLIGIBLE", {"lambda_min": 0.0}, "where the regulariser is negligible"),
+    "asked for less": ("LAMBDA_NEGLIGIBLE", {"lambda_min": 0.05}, "where the regulariser is negligible"),
+    "rounding": ("ROUNDING_LIMIT", {"lambda_min": 0.0}, "the path says that rounding ends it"),
+    "zero": ("CONVERGED", {"lambda_min": 0.0}, "ends above lambda_min without reaching its end"),
+}
+
+
+@pytest.mark.parametrize("what", ENDS)
+@pytest.mark.parametrize("kind", ["two_sided", "paper"])
+def test_verify__checks_the_reason_a_path_gives_for_its_end(tmp_path: Path, kind: str, what: str) -> None:
+    status, attributes, message = ENDS[what]
+    run = copy_of(run_of("multiclass", kind), tmp_path)
+    zarr.open_group(run / "path.zarr", mode="a").attrs.update({"status": status, **attributes})
+    with pytest.raises(CertificateError, match=message):
+        verify(TINY["multiclass"](), run)
