@@ -242,7 +242,7 @@ def test_repro__of_the_sample_as_it_is_shipped(clone: Clone) -> None:
     clone.do("git", "stash", "--include-untracked")
     clone.do("git", "checkout", "-q", "origin/HEAD")
     assert "every certificate holds" in clone.do("dvc", "repro")
-    assert float(read_json(clone.path / "results" / "metrics.json")["test_loss"]) == pytest.approx(0.106, abs=5e-4)
+    assert float(read_json(clone.path / "results" / "metrics.json")["test_loss"]) == pytest.approx(0.112, abs=5e-4)
 
 
 @pytest.mark.skipif(not FULL, reason="GAPWISE_DVC=full: OCR, some minutes")
