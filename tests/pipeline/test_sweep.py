@@ -18,6 +18,7 @@ from configs import composed
 
 from pipeline.config.run_options import ConfigError
 from pipeline.config.settings import CONF
+from pipeline.rundir import write_json
 from pipeline.sweep.plan import SweepOptions, plan, sweep_options
 from stages.reports.comparison import costs, first_at, lines
 from stages.reports.curves import band
@@ -73,7 +74,7 @@ def test_sweep__ends_in_a_table_and_figures_and_skips_what_is_complete(tmp_path:
     manifest = json.loads((gone / "manifest.json").read_text())
     manifest["stages"].pop("solve")
     manifest.pop("seal")
-    (gone / "manifest.json").write_text(json.dumps(manifest))
+    write_json(gone / "manifest.json", manifest, seal=True)
     again = sweep(tmp_path, "sweep.seeds=[0,1]")
     assert again.returncode == 0
     assert "8 runs, 7 complete" in again.stderr
@@ -89,7 +90,7 @@ def test_sweep__goes_on_past_a_failed_run_and_says_so(tmp_path: Path) -> None:
     other["science"]["seed"], other["key"] = 99, "0" * 64
     other["stages"].pop("solve")
     other.pop("seal")
-    (bad / "manifest.json").write_text(json.dumps(other))
+    write_json(bad / "manifest.json", other, seal=True)
     last = Path(summary(tmp_path)["jobs"][3]["run"])
     (last / "manifest.json").unlink()
     done = sweep(tmp_path, "sweep.seeds=[0]")
