@@ -239,11 +239,12 @@ class Audit:
         eps, relative, lams = float(self.attrs["eps"]), bool(self.attrs["relative"]), self.arrays["lambda"]
         last, r = float(lams[-1]), self.rebuilt[-1]
         if status == "LAMBDA_NEGLIGIBLE":
-            share = 0.5 * last * r.norm2 / (eps * (r.primal if relative else 1.0))
-            if not (least == 0.0 and share <= NEGLIGIBLE * (1.0 + SHARE)):
+            goal = eps * (r.primal if relative else 1.0)
+            share, learned = 0.5 * last * r.norm2 / goal, (self.zero.hinge - r.hinge) / goal
+            if not (least == 0.0 and share <= NEGLIGIBLE * (1.0 + SHARE) and learned >= 1.0 - SHARE):
                 self.broken.append(
                     f"lambda {low:.9g}: the path says it ends where the regulariser is negligible; at its last lambda it is "
-                    f"worth {share:.3g} of eps"
+                    f"worth {share:.3g} of eps, and the hinge has fallen by {learned:.3g} eps from that of w = 0"
                 )
         if status == "ROUNDING_LIMIT":
             unit = eps * (self.zero.hinge if relative else 1.0)

@@ -158,7 +158,7 @@ def test_cluster__without_workers_waits_and_then_says_so(
 def test_cluster__without_a_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.compute.cluster.CONNECT_SECONDS", 1)
     options = ComputeOptions("cluster", address="tcp://127.0.0.1:9")
-    with Compute(options) as compute, pytest.raises(WorkerError, match="no scheduler answers at tcp://127"):
+    with Compute(options) as compute, pytest.raises(OSError, match="no scheduler answers at tcp://127"):
         list(compute.map_blocks(square, [1]))
 
 

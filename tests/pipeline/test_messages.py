@@ -42,6 +42,7 @@ GARBAGE = bytes(range(256)) * 20
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current directory, with data that cannot be used."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GAPWISE_RUNS", raising=False)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "messages_oracles.py").write_text(ORACLES)
     for name, data in {

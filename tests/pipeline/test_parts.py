@@ -18,6 +18,8 @@ import pytest
 from storage.paths import open_path
 from storage.results import read_path
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 SUBGRADIENT = '''
@@ -34,9 +36,6 @@ from stages.solver.counts import Counts
 from stages.solver.objective import squared_norm
 from stages.solver.options import MethodOptions, Status, check
 from stages.solver.oracles import corners_at
-
-pytestmark = pytest.mark.slow
-
 
 @dataclass
 class Options(MethodOptions):

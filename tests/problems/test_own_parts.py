@@ -14,6 +14,8 @@ import pytest
 
 from stages.problems.compiled import sources_fingerprint
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 
 STRUCTURE = '''
@@ -21,8 +23,6 @@ STRUCTURE = '''
 from typing import NamedTuple
 import numpy as np
 from stages.problems.protocol import dot, frozen
-
-pytestmark = pytest.mark.slow
 
 class Sign(NamedTuple):
     n: int

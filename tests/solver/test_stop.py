@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -100,7 +101,7 @@ def test_spread__checks_between_pieces_and_keeps_the_order(monkeypatch) -> None:
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
     checks = []
     spread = Spread(check=lambda: checks.append(1))
-    parts = spread.blocks(lambda problem, w, blocks: blocks, None, np.zeros(1), range(50))
+    parts = spread.blocks(lambda problem, w, blocks: blocks, SimpleNamespace(d=1), np.zeros(1), range(50))
     assert np.concatenate(parts).tolist() == list(range(50))
     assert len(checks) == 50
     seen = np.zeros(50, int)

@@ -181,15 +181,17 @@ class PathRule(Protocol):
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
 
 
-def negligible(path: PathOptions, point: Certificate) -> bool:
+def negligible(path: PathOptions, point: Certificate, hinge_at_zero: float) -> bool:
     """Whether the regulariser no longer matters to eps at a solved lambda; False where `path.lambda_min` says where to end.
 
     P* is concave in lambda with the slope ||w||^2 / 2: smaller lambdas can take about (lambda / 2) ||w||^2 off it. If the
-    hinge is so close to eps that this might end the path, it is not negligible.
+    hinge is so close to eps that this might end the path, it is not negligible. At the top of a path, where w is still
+    about 0, the regulariser is small as well: the hinge must have fallen by eps from that of w = 0.
     """
     goal, left = path.eps * (point.primal if path.relative else 1.0), point.lam * point.norm2
     in_reach = not path.relative and point.hinge - left <= path.eps
-    return path.lambda_min == 0.0 and 0.5 * left <= NEGLIGIBLE * goal and not in_reach
+    learned = hinge_at_zero - point.hinge >= goal
+    return path.lambda_min == 0.0 and 0.5 * left <= NEGLIGIBLE * goal and learned and not in_reach
 
 
 def rounding_floor(path: PathOptions, start: PathStart, floor: float) -> float:
@@ -207,7 +209,7 @@ def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Cert
     """How a path ends whose last `point` certifies down to `low` > 0; None if it goes on."""
     if low <= path.lambda_min:
         return Status.CONVERGED
-    if negligible(path, point):
+    if negligible(path, point, start.hinge_at_zero):
         return Status.LAMBDA_NEGLIGIBLE
     return Status.ROUNDING_LIMIT if low <= rounding_floor(path, start, floor) else None
 

@@ -148,7 +148,7 @@ class TwoSided:
         cells, ended = cell_to_zero(point, goal, interval), Status.CONVERGED
         if not cells and point.lam > 0.0:
             at = Certificate(point.lam, point.gap, point.hinge, point.ell, point.norm2, math.nan)
-            if negligible(self.path, at):
+            if negligible(self.path, at, self.hinge_at_zero):
                 cells, ended = cell_down_to(point, goal, interval, lowest(point, goal)), Status.LAMBDA_NEGLIGIBLE
             else:
                 low = self.floor_here()
