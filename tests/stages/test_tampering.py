@@ -243,9 +243,7 @@ def test_verify__finds_a_max_oracle_that_always_returns_the_truth(tmp_path: Path
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=100.0)
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **kind})
     assert solve(problem, options, path, tmp_path, key="k", seed=0) is Status.CONVERGED
-    with pytest.raises(
-        CertificateError, match=r"w = 0: block \d: the max-oracle's answer is worth 0 "
-    ):
+    with pytest.raises(CertificateError, match=r"w = 0: block \d: the max-oracle's answer is worth 0 "):
         verify(problem, tmp_path)
     assert json.loads((tmp_path / "verify.json").read_text())["certified"] is False
 

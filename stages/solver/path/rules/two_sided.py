@@ -148,7 +148,8 @@ class TwoSided:
         cells, ended = cell_to_zero(point, goal, interval), Status.CONVERGED
         if not cells and point.lam > 0.0:
             at = Certificate(point.lam, point.gap, point.hinge, point.ell, point.norm2, math.nan)
-            if negligible(self.path, at, self.hinge_at_zero):
+            unit = goal.eps * (self.hinge_at_zero if goal.relative else 1.0)
+            if negligible(self.path, at, 2.0 * unit * self.lam_top):  # lam_top = ||psi~||^2 / (2 eps)
                 cells, ended = cell_down_to(point, goal, interval, lowest(point, goal)), Status.LAMBDA_NEGLIGIBLE
             else:
                 low = self.floor_here()
