@@ -20,9 +20,9 @@ from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.problems.stored import check_array, check_supports
 
-NEGLIGIBLE, PAST_TOP = 0.01, 0.011
-"""Shares of eps that (lambda / 2) ||w||^2, and of ||psi~||^2 that ||lambda w||^2, may be where a path ends because no
-smaller lambda matters; the second with some room for rounding."""
+NEGLIGIBLE, PAST_TOP = 0.01, 1.001e-4
+"""Share of eps that (lambda / 2) ||w||^2 may be where a path ends because no smaller lambda matters; and, where the hinge
+has not fallen by eps, the share of the top that lambda may be, with some room for rounding."""
 
 LEAST, ROUNDED = 1e-9, 1e-13
 """A path that ends because of rounding ends below LEAST ||psi~||^2 / eps or ROUNDED mean_i ||psi_i||^2 / eps."""
@@ -241,12 +241,13 @@ class Audit:
         last, r = float(lams[-1]), self.rebuilt[-1]
         if status == "LAMBDA_NEGLIGIBLE":
             goal = eps * (r.primal if relative else 1.0)
-            share, past_top = 0.5 * last * r.norm2 / goal, last**2 * r.norm2 <= PAST_TOP * self.zero.psi_norm2
+            share, fallen = 0.5 * last * r.norm2 / goal, (self.zero.hinge - r.hinge) / goal
+            top = self.zero.psi_norm2 / (2.0 * eps * (self.zero.hinge if relative else 1.0))
+            past_top = fallen >= 1.0 - SHARE or last <= PAST_TOP * top
             if not (least == 0.0 and share <= NEGLIGIBLE * (1.0 + SHARE) and past_top):
                 self.broken.append(
                     f"lambda {low:.9g}: the path says it ends where the regulariser is negligible; at its last lambda it is "
-                    f"worth {share:.3g} of eps, and ||lambda w||^2 is {last**2 * r.norm2:.3g}, ||psi~||^2 "
-                    f"{self.zero.psi_norm2:.3g}"
+                    f"worth {share:.3g} of eps, lambda {last / top:.3g} of the top, and the hinge fell by {fallen:.3g} eps"
                 )
         if status == "ROUNDING_LIMIT":
             unit = eps * (self.zero.hinge if relative else 1.0)

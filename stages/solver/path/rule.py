@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 MARGIN = 1e-6
 """Share of eps that certificates between breakpoints leave unused, so that rounding of sums cannot break them."""
 
-NEGLIGIBLE, PAST_TOP = 0.01, 0.01
+NEGLIGIBLE, PAST_TOP = 0.01, 1e-4
 """A path without `path.lambda_min` ends where (lambda / 2) ||w||^2 is at most this share of eps, as no smaller lambda can
-matter: P* falls by about as much from there to lambda = 0. And where ||lambda w||^2 is at most PAST_TOP ||psi~||^2."""
+matter: P* falls by about as much from there to lambda = 0. Where the hinge has not fallen by eps, lambda is also
+at most this share of the top, ||psi~||^2 / (2 eps), above which w = 0 will do."""
 
 UNSEEN = 0.1
 """A path ends where the bound on what rounding does to its values reaches this share of eps; see `rounding_floor`."""
@@ -181,16 +182,17 @@ class PathRule(Protocol):
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
 
 
-def negligible(path: PathOptions, point: Certificate, psi_norm2: float) -> bool:
+def negligible(path: PathOptions, point: Certificate, hinge_at_zero: float, psi_norm2: float) -> bool:
     """Whether the regulariser no longer matters to eps at a solved lambda; False where `path.lambda_min` says where to end.
 
     P* is concave in lambda with the slope ||w||^2 / 2: smaller lambdas can take about (lambda / 2) ||w||^2 off it. If the
-    hinge is so close to eps that this might end the path, it is not negligible. At the top of a path, where lambda w is
-    still about psi~, the regulariser is small as well: ||lambda w||^2 must have fallen to a hundredth of ||psi~||^2.
+    hinge is so close to eps that this might end the path, it is not negligible. At the top of a path, where w = 0 will do,
+    the regulariser is small as well: the hinge must have fallen by eps from that of w = 0, or lambda far below the top.
     """
     goal, left = path.eps * (point.primal if path.relative else 1.0), point.lam * point.norm2
     in_reach = not path.relative and point.hinge - left <= path.eps
-    past_top = point.lam * left <= PAST_TOP * psi_norm2
+    unit = path.eps * (hinge_at_zero if path.relative else 1.0)
+    past_top = hinge_at_zero - point.hinge >= goal or 2.0 * unit * point.lam <= PAST_TOP * psi_norm2
     return path.lambda_min == 0.0 and 0.5 * left <= NEGLIGIBLE * goal and past_top and not in_reach
 
 
@@ -209,7 +211,7 @@ def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Cert
     """How a path ends whose last `point` certifies down to `low` > 0; None if it goes on."""
     if low <= path.lambda_min:
         return Status.CONVERGED
-    if negligible(path, point, start.psi_norm2):
+    if negligible(path, point, start.hinge_at_zero, start.psi_norm2):
         return Status.LAMBDA_NEGLIGIBLE
     return Status.ROUNDING_LIMIT if low <= rounding_floor(path, start, floor) else None
 

@@ -149,7 +149,8 @@ class TwoSided:
         if not cells and point.lam > 0.0:
             at = Certificate(point.lam, point.gap, point.hinge, point.ell, point.norm2, math.nan)
             unit = goal.eps * (self.hinge_at_zero if goal.relative else 1.0)
-            if negligible(self.path, at, 2.0 * unit * self.lam_top):  # lam_top = ||psi~||^2 / (2 eps)
+            psi_norm2 = 2.0 * unit * self.lam_top
+            if negligible(self.path, at, self.hinge_at_zero, psi_norm2):
                 cells, ended = cell_down_to(point, goal, interval, lowest(point, goal)), Status.LAMBDA_NEGLIGIBLE
             else:
                 low = self.floor_here()
