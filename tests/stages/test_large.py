@@ -60,7 +60,7 @@ def test_path__of_noisy_data_ends_by_itself_and_is_certified(tmp_path: Path, nam
     found = verify(problem, tmp_path, samples=3)
     assert found["certified"]
     assert found["broken"] == []
-    assert found["max_rebuild_error"] < 1e-11
+    assert found["max_rebuild_error"] < 1e-9
 
 
 @pytest.mark.slow
