@@ -181,7 +181,9 @@ def _forget_damaged(job: Job) -> None:
 
     What was said of a damaged output goes first: result.json, then what later stages made of it.
     """
-    while (name := job.dir.damaged()) is not None:
+    while (found := job.dir.damaged()) is not None:
+        name, changed = found
+        log.warning("%s: changed since stage %s wrote it; the stage runs again", job.dir.path / changed, name)
         (job.dir.path / "result.json").unlink(missing_ok=True)
         for other in reversed(after(name)):
             for output in stages()[other].outputs:

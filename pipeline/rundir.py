@@ -122,13 +122,12 @@ class RunDir:
         self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
 
-    def damaged(self) -> str | None:
-        """The first finished stage whose output is gone or has changed since; a warning names the file."""
+    def damaged(self) -> tuple[str, str] | None:
+        """(stage, output) of the first finished stage of which an output is gone or has changed since."""
         for stage, facts in self.manifest["stages"].items():
             for name, checksum in facts.get("outputs", {}).items():
                 if self._checksum(name) != checksum:
-                    log.warning("%s: changed since stage %s wrote it; the stage runs again", self.path / name, stage)
-                    return str(stage)
+                    return str(stage), str(name)
         return None
 
     def _checksum(self, name: str) -> str | None:

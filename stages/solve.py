@@ -22,8 +22,7 @@ from stages.solver.method import Method
 from stages.solver.methods import method
 from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint
-from stages.solver.path.rule import PathRule, PathStart, rule_of
-from stages.solver.path.rules import GIVEN
+from stages.solver.path.rule import PathRule, PathStart, attributes_of, rule_of
 from stages.solver.path.walk import begin, check_choices, walk
 from stages.solver.snapshots import Snapshots
 from storage.backend import Location
@@ -274,13 +273,8 @@ def _attributes(
         "seed": seed,
         "status": status.value,
         "status_meanings": [s.value for s in Status],
-        "kind": path.kind,
-        "rule": path.rule if path.is_path else GIVEN,
         "method": solver.options.method,
-        "eps": path.eps if path.is_path else path.tolerance,
-        "relative": path.relative,
-        "kappa": path.kappa,
-        "lambda_min": path.lambda_min,
+        **attributes_of(path),
         "certified": path.kind != "heuristic" and solver.certifies,
         "dual_point": solver.certifies,
         "between": rule.between,

@@ -18,7 +18,7 @@ from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.solver.methods import method as find_method
 from stages.solver.options import PathOptions
-from stages.solver.path.rules import GIVEN
+from stages.solver.path.rule import attributes_of
 from storage.backend import Location
 from storage.files import write_json
 from storage.results import weights_of, without_weights
@@ -48,13 +48,8 @@ def asked_for(path: PathOptions, method: str, *, seed: int, key: str, status: st
     attributes = {
         "key": key,
         "seed": seed,
-        "kind": path.kind,
-        "rule": path.rule if path.is_path else GIVEN,
         "method": method,
-        "eps": path.eps if path.is_path else path.tolerance,
-        "relative": path.relative,
-        "kappa": path.kappa,
-        "lambda_min": path.lambda_min,
+        **attributes_of(path),
         "certified": path.kind != "heuristic" and certifies,
         "dual_point": certifies,
     }

@@ -18,8 +18,7 @@ import numpy as np
 
 from stages.parallel import HERE, Pace, Spread
 from stages.problems.protocol import Problem
-from stages.problems.stored import check_array, check_supports
-from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, N_COUNTERS, ORACLE_CALLS, POOL_FULL
+from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, TRACE, BlockCounts
 from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
@@ -29,7 +28,7 @@ from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import Status
 from stages.solver.oracles import load_exact
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
-from stages.solver.state import derive, new_state, restored_state, truth_pool
+from stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from stages.solver.steps import step_rule
 from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
 from stages.solver.warm_start import truth_driver
@@ -442,26 +441,6 @@ class BlockMethod(ABC):
         found = cls(problem, options, state, rng, seed, at, trace, spread, fresh=True, own_primal=own_primal)
         found.restore_own(arrays)
         return found
-
-
-def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.ndarray]) -> None:
-    """Raise ValueError, naming array and block, unless the arrays of `SPECS` are a state of `problem`."""
-    s, n = supports, problem.n
-    check_supports(problem, s.offset, s.alpha, s.losses, s.label, s.label_offset)
-    check_array("support_used", s.used, (s.alpha.size,), np.int64)
-    if (int(s.offset[0]), int(s.offset[-1])) != (0, s.alpha.size):
-        raise ValueError(f"support_offset: spans {s.offset[0]} to {s.offset[-1]}, expected 0 to {s.alpha.size}")
-    block = np.repeat(np.arange(n), np.diff(s.offset))
-    total = np.bincount(block, s.alpha, minlength=n)
-    off = ~(np.abs(total - 1.0) <= 1e-6) | (np.bincount(block, s.alpha < 0.0, minlength=n) > 0)
-    if off.any():
-        i = int(np.argmax(off))
-        raise ValueError(f"support_alpha: block {i}: expected weights >= 0 with sum 1, the sum is {total[i]:.9g}")
-    gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
-    if np.isnan(gap).any():
-        raise ValueError(f"block_gap: block {int(np.argmax(np.isnan(gap)))}: holds nan, expected a number or inf")
-    check_array("counters", arrays["counters"], (N_COUNTERS,), np.int64)
-    check_array("trace", arrays["trace"], (None, len(TRACE)), np.float64)
 
 
 def json_safe(rng: Mapping[str, Any]) -> dict[str, Any]:

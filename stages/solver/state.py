@@ -11,6 +11,7 @@ sum over one chunk, whatever n is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from numba import njit
 
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
+from stages.problems.stored import check_array, check_supports
 from stages.solver.codes import FEW_ATOMS, N_COUNTERS
+from stages.solver.counts import TRACE
 from stages.solver.distances import no_distances
 from stages.solver.loop import State
 from stages.solver.sampling import tree_size
@@ -121,6 +124,26 @@ def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
         counters=np.zeros(N_COUNTERS, np.int64),
         curvature=np.zeros(2),
     )
+
+
+def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.ndarray]) -> None:
+    """Raise ValueError, naming array and block, unless the arrays of `block_method.SPECS` are a state of `problem`."""
+    s, n = supports, problem.n
+    check_supports(problem, s.offset, s.alpha, s.losses, s.label, s.label_offset)
+    check_array("support_used", s.used, (s.alpha.size,), np.int64)
+    if (int(s.offset[0]), int(s.offset[-1])) != (0, s.alpha.size):
+        raise ValueError(f"support_offset: spans {s.offset[0]} to {s.offset[-1]}, expected 0 to {s.alpha.size}")
+    block = np.repeat(np.arange(n), np.diff(s.offset))
+    total = np.bincount(block, s.alpha, minlength=n)
+    off = ~(np.abs(total - 1.0) <= 1e-6) | (np.bincount(block, s.alpha < 0.0, minlength=n) > 0)
+    if off.any():
+        i = int(np.argmax(off))
+        raise ValueError(f"support_alpha: block {i}: expected weights >= 0 with sum 1, the sum is {total[i]:.9g}")
+    gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
+    if np.isnan(gap).any():
+        raise ValueError(f"block_gap: block {int(np.argmax(np.isnan(gap)))}: holds nan, expected a number or inf")
+    check_array("counters", arrays["counters"], (N_COUNTERS,), np.int64)
+    check_array("trace", arrays["trace"], (None, len(TRACE)), np.float64)
 
 
 def restored_state(problem: Problem, supports: Supports, average: bool = False) -> State:

@@ -216,6 +216,18 @@ def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Cert
     return Status.ROUNDING_LIMIT if low <= rounding_floor(path, start, floor) else None
 
 
+def attributes_of(path: PathOptions) -> dict[str, Any]:
+    """What path.zarr says of the options that its path was solved with."""
+    return {
+        "kind": path.kind,
+        "rule": path.rule if path.is_path else GIVEN,
+        "eps": path.eps if path.is_path else path.tolerance,
+        "relative": path.relative,
+        "kappa": path.kappa,
+        "lambda_min": path.lambda_min,
+    }
+
+
 def rule_of(path: PathOptions) -> type[PathRule]:
     """The class of the rule that `path` asks for."""
     found: type[PathRule] = path_rule(path.rule if path.is_path else GIVEN)
