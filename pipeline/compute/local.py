@@ -54,12 +54,17 @@ class WorkersDiedError(RuntimeError):
 
 
 class _Processes(ProcessPoolExecutor):
-    """Raises BrokenProcessPool after a death even where concurrent.futures has already closed the pipe to the workers."""
+    """Raises BrokenProcessPool after a death even where concurrent.futures has already closed the pipes to the workers.
+
+    `submit` starts workers, in this thread, while the pool's own thread closes those pipes if one of them died. Until the
+    pool says that it is broken, the error is that of a closed pipe: "handle is closed" (OSError), or a ValueError about
+    file descriptors from the start of the next worker. Arguments of the task are pickled elsewhere and cannot cause it.
+    """
 
     def submit(self, fn: Callable[..., R], /, *arguments: Any, **named: Any) -> Future[R]:
         try:
             return super().submit(fn, *arguments, **named)
-        except OSError as error:  # "handle is closed", until the pool has noticed the death
+        except (OSError, ValueError) as error:
             raise BrokenProcessPool(str(error)) from error
 
 

@@ -100,17 +100,17 @@ def test_map_tasks__goes_on_when_a_process_dies(tmp_path: Path) -> None:
             compute.map_tasks(die, [0])
 
 
-@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("closed", [None, OSError("handle is closed"), ValueError("bad value(s) in fds_to_keep")])
 def test_map_tasks__goes_on_when_a_process_dies_before_all_is_sent(
-    monkeypatch: pytest.MonkeyPatch, closed: bool
+    monkeypatch: pytest.MonkeyPatch, closed: Exception | None
 ) -> None:
     """The pool knows that it is broken, or has closed its pipes and does not know it yet."""
     send, sent = ProcessPoolExecutor.submit, []
 
     def send_and_kill(pool: ProcessPoolExecutor, *what: Any) -> Future[int]:
-        if closed and len(sent) == 1:
+        if closed is not None and len(sent) == 1:
             sent.append(None)
-            raise OSError("handle is closed")
+            raise closed
         future = send(pool, *what)
         sent.append(future)
         if len(sent) == 1:
