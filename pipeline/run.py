@@ -19,6 +19,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import result
+from pipeline.compile_ahead import CompileAhead
 from pipeline.compiling import Compiling
 from pipeline.compute.local import Compute
 from pipeline.compute.ready import check_packages, check_scheduler
@@ -141,13 +142,20 @@ def _run_stages(job: Job) -> dict[str, Any] | None:
         wanted = [stages()[name] for name in (*before(settings.run.until), settings.run.until)]
     else:
         wanted = list(flow().values())
-    compiles = any(stage.in_flow and stage.has_more(directory.manifest["stages"], settings) for stage in wanted)
-    with Compiling(job.progress) if compiles else contextlib.nullcontext() as compiling:
+
+    def due(stage: Stage) -> bool:
+        return not stage.in_flow or stage.has_more(directory.manifest["stages"], settings)
+
+    with contextlib.ExitStack() as stack:
+        compiling = ahead = None
+        if any(stage.in_flow and due(stage) for stage in wanted):
+            compiling = stack.enter_context(Compiling(job.progress))
+            ahead = stack.enter_context(CompileAhead(settings, job.progress, job.stop))
         for stage in wanted:
-            if not stage.in_flow or stage.every_attempt or stage.has_more(directory.manifest["stages"], settings):
-                _run_stage(stage, job)
-    if compiling is not None:
-        job.seconds["compiling"] = compiling.seconds
+            if stage.every_attempt or due(stage):  # asked anew, because a stage that runs again takes later ones along
+                _run_stage(stage, job, ahead)
+    if compiling is not None and ahead is not None:
+        job.seconds["compiling"] = compiling.seconds + ahead.seconds
     if not all(stage.in_flow for stage in wanted) or set(flow()) - set(directory.manifest["stages"]):
         return None
     if found := complete(directory, settings):
@@ -157,11 +165,13 @@ def _run_stages(job: Job) -> dict[str, Any] | None:
     return found
 
 
-def _run_stage(stage: Stage, job: Job) -> None:
-    """Run one stage and note in the manifest that it is done."""
+def _run_stage(stage: Stage, job: Job, ahead: CompileAhead | None = None) -> None:
+    """Run one stage, once what it calls is compiled, and note in the manifest that it is done."""
     directory = job.dir
     start = time.monotonic()
     job.progress.stage(stage.name)
+    if ahead is not None:
+        ahead.wait_for(stage.name)
     if not stage.in_flow:
         stage.run(job)
     else:

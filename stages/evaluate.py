@@ -155,3 +155,9 @@ def _constant_loss(problem: Problem) -> float:
     out = np.empty(problem.n)
     loss_driver(problem)(problem, np.zeros_like(problem.truth), out)
     return float(np.mean(out))
+
+
+def warm_up(problem: Problem) -> None:
+    """Compile or load every function that evaluate calls."""
+    predict(problem, np.zeros(problem.d))
+    _constant_loss(problem)

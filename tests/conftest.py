@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,11 +33,26 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
         config.option.numprocesses, config.option.dist, config.option.tx = None, "no", []
 
 
+MEMORY = Path("/dev/shm")
+IN_MEMORY = pytest.StashKey[str]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Before all tests are run by several workers, compile everything once."""
+    """Keep temporary files in memory where there is a place, because a commit waits for its disk many times.
+
+    And before all tests are run by several workers, compile everything once.
+    """
+    if config.option.basetemp is None and os.access(MEMORY, os.W_OK):
+        config.stash[IN_MEMORY] = config.option.basetemp = tempfile.mkdtemp(prefix="gapwise-tests-", dir=MEMORY)
     whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not config.option.collectonly
     if whole and config.getoption("numprocesses", None) and not os.environ.get("NUMBA_DISABLE_JIT"):
         kernels.compile_all()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the files in memory."""
+    if IN_MEMORY in config.stash:
+        shutil.rmtree(config.stash[IN_MEMORY], ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

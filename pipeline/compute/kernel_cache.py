@@ -21,7 +21,8 @@ def asked_for() -> bool:
     return bool(os.environ.get("GAPWISE_KERNELS")) or "DVC_ROOT" in os.environ
 
 
-def _folder() -> Path:
+def folder() -> Path:
+    """The folder of compiled code; only if one is `asked_for`."""
     given = os.environ.get("GAPWISE_KERNELS")
     return Path(given) if given else Path(os.environ["DVC_ROOT"]) / ".dvc" / "tmp" / "kernels"
 
@@ -35,7 +36,7 @@ class ByContent(_CacheLocator):
         self._stamp = hashlib.sha256(Path(py_file).read_bytes()).hexdigest()
 
     def get_cache_path(self) -> str:
-        return str(_folder() / f"{Path(self._py_file).stem}-{self._stamp[:16]}")
+        return str(folder() / f"{Path(self._py_file).stem}-{self._stamp[:16]}")
 
     def get_source_stamp(self) -> str:
         return self._stamp

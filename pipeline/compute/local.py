@@ -224,7 +224,7 @@ class Compute:
     def _process_pool(self) -> ProcessPoolExecutor:
         if self._processes is None:
             context = multiprocessing.get_context("spawn")
-            self._processes = _Processes(self.workers, mp_context=context, initializer=_start_worker)
+            self._processes = _Processes(self.workers, mp_context=context, initializer=start_worker)
         return self._processes
 
     def _drop_processes(self) -> None:
@@ -249,7 +249,7 @@ def pin_threads() -> None:
     os.environ["OPENCV_FOR_THREADS_NUM"] = "1"
 
 
-def _start_worker() -> None:
+def start_worker() -> None:
     """Set up a worker process: one thread, Ctrl-C ignored, and an end when the main process ends.
 
     Ctrl-C reaches the whole process group and is left to the main process. A main process that was killed cannot shut

@@ -79,6 +79,29 @@ def _compare(P, i, theta, y, most, z, code, rival, worth, k):
         worth[k] = value
 
 
+@njit(**JIT)
+def _rival(P, i, code, theta, values, z, scratch):
+    """z <- the labelling of this code for block i; returns whether there is one."""
+    first, last = P.label_ptr[i], P.label_ptr[i + 1]
+    if code == DECODED:
+        P.decode(i, theta, z, scratch)
+        return True
+    source = first
+    if code == NEIGHBOUR:
+        source, n = -1, P.label_ptr.size - 1
+        for step in range(1, min(n, LOOK_AHEAD + 1)):
+            j = (i + step) % n
+            if source < 0 and P.label_ptr[j + 1] - P.label_ptr[j] == last - first:
+                source = P.label_ptr[j]
+        if source < 0:
+            return False
+    for t in range(z.size):
+        z[t] = P.truth[source + t]
+    if code == CHANGED:
+        z[i % z.size] = (np.int64(z[i % z.size]) + 1) % values
+    return True
+
+
 @driver
 def answers_driver(fingerprint: str) -> Any:
     """`answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth)`: one oracle call per block.
@@ -91,34 +114,24 @@ def answers_driver(fingerprint: str) -> Any:
     def answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth):
         fingerprint  # noqa: B018
         scratch = P.scratch()
-        n, end = P.label_ptr.size - 1, 0
+        end = 0
         for k in range(blocks.size):
             i = blocks[k]
             theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
-            truth, z = P.truth[first:last], np.empty(last - first, P.truth.dtype)
+            z = np.empty(last - first, P.truth.dtype)
             start, end = end, end + last - first
             y = labels[start:end]
             P.max_oracle(i, theta, y, scratch)
             most[k] = P.loss(i, y) + P.value(i, theta, y)
-            hinges[k] = most[k] - P.value(i, theta, truth)
+            hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
             rival[k] = NOTHING
-            z[:] = truth
-            _compare(P, i, theta, y, most[k], z, TRUTH, rival, worth, k)
-            if decode:
-                P.decode(i, theta, z, scratch)
-                _compare(P, i, theta, y, most[k], z, DECODED, rival, worth, k)
-            if values > 0:
-                for step in range(1, min(n, LOOK_AHEAD + 1)):
-                    j = (i + step) % n
-                    if P.label_ptr[j + 1] - P.label_ptr[j] == y.size:
-                        z[:] = P.truth[P.label_ptr[j] : P.label_ptr[j + 1]]
-                        _compare(P, i, theta, y, most[k], z, NEIGHBOUR, rival, worth, k)
-                        break
-                z[:] = truth
-                z[i % z.size] = (np.int64(truth[i % z.size]) + 1) % values
-                _compare(P, i, theta, y, most[k], z, CHANGED, rival, worth, k)
+            for code in range(TRUTH, STORED):
+                if (code == DECODED and not decode) or (code > DECODED and values == 0):
+                    continue
+                if _rival(P, i, code, theta, values, z, scratch):
+                    _compare(P, i, theta, y, most[k], z, code, rival, worth, k)
 
     return answers
 
@@ -137,9 +150,8 @@ def stored_driver(fingerprint: str) -> Any:
             theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
             P.scores(i, w, theta)
             y = answer[P.label_ptr[i] : P.label_ptr[i + 1]]
-            z = np.empty_like(y)
             for a in range(offset[i], offset[i + 1]):
-                z[:] = label[label_offset[a] : label_offset[a + 1]]
+                z = label[label_offset[a] : label_offset[a + 1]]
                 _compare(P, i, theta, y, most[i], z, STORED, rival, worth, i)
 
     return stored

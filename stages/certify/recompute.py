@@ -225,3 +225,17 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     corners = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
     _, scale = rebuild_driver(P)(P, *corners, mu, ell, psi, chunk_length(P.d))
     return Zero(hinge, float(np.sum(clip(P, psi) ** 2)), psi, float(scale))
+
+
+def warm_up(problem: Problem) -> None:
+    """Compile or load every function that the audit of a path calls."""
+    P = problem
+    truths = {
+        "lambda": np.ones(1),
+        "support_offset": np.arange(P.n + 1)[None],
+        "support_alpha": np.ones(P.n),
+        "support_label": P.truth,
+        "label_offset": P.label_ptr,
+    }
+    rebuild(P, truths, 0, np.zeros(P.d), own=False)
+    rebuild_zero(P)

@@ -3,7 +3,9 @@
 A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
 ``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. It may name in
 ``WHERE`` the options that only say where files are: the key of a run has the files' contents instead. ``NEEDS`` names the
-packages that it imports only while it reads, so that one that is missing is known before anything is written.
+packages that it imports only while it reads, so that one that is missing is known before anything is written. With
+``specimen(options, sink)``, which writes a few tiny training blocks with arrays of the types that `featurize` will write
+and returns the facts that their structure needs, all that solves and verifies them is compiled while `featurize` works.
 """
 
 from __future__ import annotations
@@ -134,6 +136,20 @@ def unpacked(file: Path) -> bytes:
         return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read: {error}; get the file again, or decompress it yourself") from error
+
+
+def has_specimen(name: str) -> bool:
+    """Whether reader `name` can say before it has read anything what types of array it will write."""
+    return hasattr(_module(name), "specimen")
+
+
+def specimen(options: Mapping[str, Any]) -> Encoded:
+    """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
+    module = _module(str(options["name"]))
+    reader: Reader = module.open(options)
+    sink = Blocks(reader.structure)
+    facts = module.specimen(options, sink)
+    return Encoded(reader.structure, sink.arrays("train"), facts)
 
 
 FOLDERS = {"conll": "conll2000", "weizmann": "horses"}

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.text.sequences import template_facts, text_encoder, write_splits
+from stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
 from stages.datasets.text.tables import Table, read_table
 from stages.datasets.text.templates import Template, expand
 
@@ -32,6 +32,8 @@ TEMPLATES = [
 ]
 """The 19 templates."""
 WHERE = ("root",)
+CHUNK_LABELS, MANY_ATTRIBUTES = 22, 1000
+"""Sizes of a specimen: the labels of the task, and more attributes than one byte can number."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ def read(file: Path) -> Table:
             "separated by white space"
         )
     return table
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    return write_specimen(sink, CHUNK_LABELS, MANY_ATTRIBUTES)
 
 
 def open(options: Mapping[str, Any]) -> Conll:

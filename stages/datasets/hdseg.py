@@ -37,6 +37,7 @@ from stages.datasets.vision.pictures import (
     check_version,
     unary_blocks,
     unlabelled,
+    write_specimen,
 )
 from stages.datasets.vision.superpixels import tally
 
@@ -163,6 +164,11 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> HDSegE
     """The encoder of a feature store of this reader."""
     check_version(meta["features_version"])
     return HDSegEncoder(meta["precision"])
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    return write_specimen(sink, codes=options.get("precision") == "u8")
 
 
 def open(options: Mapping[str, Any]) -> HDSeg:

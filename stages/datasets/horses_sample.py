@@ -18,6 +18,7 @@ from stages.datasets.vision.pictures import (
     Picture,
     featurize_pictures,
     picture_encoder,
+    picture_specimen,
 )
 from stages.datasets.vision.shipped_pictures import FILES, folder
 
@@ -51,6 +52,7 @@ class HorsesSample:
 
 
 encoder = picture_encoder
+specimen = picture_specimen
 
 
 def open(options: Mapping[str, Any]) -> HorsesSample:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink, unpacked
-from stages.datasets.text.sequences import write_blocks
+from stages.datasets.text.sequences import write_blocks, write_specimen
 from stages.datasets.text.vocabulary import Rows
 
 PIXELS = 16 * 8
@@ -117,6 +117,11 @@ class OcrEncoder:
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OcrEncoder:
     """The encoder of a feature store of this reader."""
     return OcrEncoder(int(meta["attributes"]))
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    return write_specimen(sink, len(LETTERS), PIXELS)
 
 
 def open(options: Mapping[str, Any]) -> Ocr:

@@ -68,6 +68,13 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> UspsEn
     return UspsEncoder()
 
 
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    sink.put("train", "x", np.eye(3, PIXELS, dtype=np.float32))
+    sink.put("train", "labels", np.array([0, 1, 1], np.uint8))
+    return {"classes": DIGITS, "d": DIGITS * PIXELS}
+
+
 def open(options: Mapping[str, Any]) -> Usps:
     """The reader; DataError names what is missing."""
     root = Path(options.get("root") or "")

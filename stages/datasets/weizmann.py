@@ -32,6 +32,7 @@ from stages.datasets.vision.pictures import (
     Picture,
     featurize_pictures,
     picture_encoder,
+    picture_specimen,
 )
 
 SPLIT_SEED = 2004
@@ -80,6 +81,7 @@ class Weizmann:
 
 
 encoder = picture_encoder
+specimen = picture_specimen
 
 
 def open(options: Mapping[str, Any]) -> Weizmann:

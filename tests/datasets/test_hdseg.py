@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import h5py
+import numba
 import numpy as np
 import pytest
 from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
-from stages.datasets import DataError, hdseg, open_dataset
+from stages.datasets import DataError, hdseg, open_dataset, specimen
 from stages.datasets.vision.features import pairwise_features
 from stages.datasets.vision.superpixels import adjacency
 from stages.featurize import featurize, open_problem
+from stages.problems import build
 from storage.features import open_features
 
 GROUND_TRUTH = [
@@ -164,6 +166,13 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
         np.testing.assert_allclose(moved, expected, rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(theta, np.concatenate([x @ w[: hdseg.COLUMNS], p @ w[hdseg.COLUMNS :]]), rtol=1e-9)
         assert problem.norm2(i, delta) == pytest.approx(expected @ expected, rel=1e-5)
+
+
+def test_hdseg__specimen_has_the_types_of_the_codes(release, u8_store):
+    found = specimen({"name": "hdseg", "root": str(release), "precision": "u8"})
+    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(
+        open_problem(u8_store, "train")
+    )
 
 
 def test_hdseg__precision_is_f32_or_u8(release):

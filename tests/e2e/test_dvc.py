@@ -1,6 +1,6 @@
 """DVC itself on a fresh clone: interrupted, queued, killed and queued again; results as if nothing had happened.
 
-The sample data set at its smallest. GAPWISE_DVC=full: also the sample as it is shipped, OCR, and a sweep of six.
+The sample data set at its smallest. GAPWISE_DVC=full: also a queued sweep of six, the sample as it is shipped, and OCR.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 FULL = os.environ.get("GAPWISE_DVC") == "full"
 SMALL = [
-    *("tracking=none", "checkpoint.every_seconds=0", "solver.rebase_steps=40", "path.lambda_min=1e-3"),
+    *("tracking=none", "checkpoint.every_seconds=0", "solver.rebase_steps=100", "path.lambda_min=1e-3"),
     *("dataset.n_train=8", "dataset.n_test=3", "dataset.superpixels=40", "dataset.colour_words=16"),
     *("dataset.sift_words=16", "dataset.colour_samples=50", "dataset.sift_samples=50"),
 ]
@@ -202,8 +202,9 @@ def test_exp_run__records_a_direct_run_without_running_it(clone: Clone, repro: l
     clone.do("dvc", "checkout")
 
 
+@pytest.mark.skipif(not FULL, reason="GAPWISE_DVC=full: DVC's queue takes a minute and a half of both cores")
 def test_queue__with_a_killed_job_queued_again(clone: Clone, repro: list[tuple[int, str]]) -> None:
-    seeds = range(1, 7 if FULL else 3)
+    seeds = range(1, 7)
     finer = "path.eps=0.05"
     clone.do("dvc", "exp", "run", "--queue", "-n", "sweep", *overrides(finer, f"seed={','.join(map(str, seeds))}"))
     starts = clone.start("dvc", "queue", "start", "-j", "2")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tiny import LABELS, TINY, all_labels, feature_matrix, local
+from tiny import ALL_TINY, LABELS, all_labels, feature_matrix, local
 
 from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
 
 
-@pytest.fixture(params=sorted(TINY))
+@pytest.fixture(params=sorted(ALL_TINY))
 def problem(request):
-    return TINY[request.param]()
+    return ALL_TINY[request.param]()
 
 
 def draw_w(problem, rng):

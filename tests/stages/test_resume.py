@@ -29,9 +29,14 @@ from stages.solver.steps import steps
 from storage.commits import CommitStore
 from storage.results import read_path, read_trace
 
+MEMBERS = [
+    (*member, ("none", "weighted")[(number + number // 2) % 2])
+    for number, member in enumerate(itertools.product(SAMPLERS, steps(), ("none", "gap")))
+]
+"""Every combination of sampler, kind of step and cache; of two that differ in the cache only, one is averaged."""
 
-@pytest.mark.parametrize(("sampler", "step", "cache"), list(itertools.product(SAMPLERS, steps(), ("none", "gap"))))
-@pytest.mark.parametrize("averaging", ["none", "weighted"])
+
+@pytest.mark.parametrize(("sampler", "step", "cache", "averaging"), MEMBERS)
 def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, cache, averaging) -> None:
     problem = multiclass(n=9)
     options = options_of(sampler=sampler, step=step, cache=cache, averaging=averaging, max_passes=30.0)

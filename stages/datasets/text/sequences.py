@@ -76,6 +76,17 @@ def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labe
     report(total, total, f"{split} sequences")
 
 
+def write_specimen(sink: Sink, labels: int, attributes: int) -> dict[str, Any]:
+    """Write two short training sequences; `labels` and `attributes`, biases not counted, decide the types of the arrays."""
+    from stages.problems.chain.features import BIASES
+
+    total = attributes + len(BIASES)
+    truth = np.array([0, 1, 1, 0, 1], label_type(labels))
+    rows = Rows(np.ones(5, np.int64), np.array([0, 1, 1, 0, 2]))
+    write_blocks(sink, lambda *_: None, "train", np.array([0, 2, 5]), truth, rows, total)
+    return {"classes": labels, "attributes": total, "d": total * labels + labels**2}
+
+
 def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> dict[str, Any]:
     """What `TextEncoder` needs besides the vocabulary; feature columns in `lower` are lower-cased."""
     lines = [[template.skeleton, template.macros] for template in templates]

@@ -198,6 +198,29 @@ def featurize_pictures(
     }
 
 
+def write_specimen(sink: Sink, codes: bool = False) -> dict[str, Any]:
+    """Write two training images of two superpixels each; `codes`: unary features are stored as uint8."""
+    if codes:
+        sink.put("", "unary_scale", np.array([1.0 / 255.0]))
+    for number in range(2):
+        unary = np.array([[1, number, 0], [1, 0, 1]], np.uint8 if codes else np.float32)
+        sink.append(
+            "train",
+            unary=unary,
+            pairwise=np.ones((1, 2), np.float32),
+            edges=np.array([[0, 1]], np.int32),
+            labels=np.array([0, 1], np.uint8),
+            area=np.array([5.0, 7.0]),
+            foreground=np.array([0.0, 7.0]),
+        )
+    return {"d_unary": 3, "d_pairwise": 2}
+
+
+def picture_specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for, whatever the options of the pictures' reader."""
+    return write_specimen(sink)
+
+
 @dataclass(frozen=True)
 class PictureEncoder:
     """Blocks of new pictures, from the vocabularies and the facts under ``pictures`` of a feature store."""

@@ -184,7 +184,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:
         labels=K,
         longest=int(lengths.max(initial=1)),
         row_ptr=frozen(row_ptr, np.int64),
-        ids=frozen(ids, np.min_scalar_type(max(p - 1, 0))),  # uint8 for pixels: blocks are visited in random order
+        ids=frozen(ids, np.uint8 if p <= 256 else np.uint32),  # two types: each is compiled anew. uint8 for pixels
         values=frozen(values, np.float32),
         gram_ptr=frozen(gram_ptr, np.int64),
         gram=frozen(gram, np.float32),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,9 @@ from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint, breakpoint_of
 from stages.solver.path.rule import PathRule, PathStart, Solved, rule_of
 from stages.solver.state import corners_pool, truth_pool
+
+MOST_WARM_UP_PASSES = 20.0
+"""Effective passes at a lambda, after which `warm_up` gives the path up."""
 
 Emit = Callable[[Breakpoint], None]
 
@@ -98,3 +102,11 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
             "path=grid or path=single"
         )
     require_cone(problem)
+
+
+def warm_up(problem: Problem, options: MethodOptions, path: PathOptions, start: PathStart | None) -> None:
+    """Compile or load every function that solving a path or grid calls, by solving a little of it."""
+    few = dataclasses.replace(options, max_passes=MOST_WARM_UP_PASSES)
+    solver = begin(problem, few, path, start, seed=0)
+    solver.warm_up()
+    walk(solver, path, start, lambda _: None, lambda _: None)

@@ -1,6 +1,7 @@
 """Tiny instances of every structure: small enough to enumerate all labellings and to solve as a dense QP.
 
-Every test of the solver runs on every one of them. The instances of a structure are a file ``<structure>_instances.py``
+Every test of the solver runs on every one of them, where the compiler need not do all its work again for another type of
+array (`COMPILED_AGAIN`). The instances of a structure are a file ``<structure>_instances.py``
 here, or in a folder ``tiny`` on PYTHONPATH, with
 
 * ``INSTANCES``: functions that make a problem, by name;
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from importlib import import_module
 from pkgutil import extend_path, iter_modules
 
+import numba
 import numpy as np
 
 from stages.problems.protocol import Problem
@@ -28,8 +30,8 @@ from tiny.python_oracle_instances import python_oracle, python_oracle_sparse
 from tiny.segmentation_instances import segmentation, segmentation_u8
 
 __all__ = [
-    "TINY", "all_labels", "chain", "chain_sparse", "feature_matrix", "instance", "local", "multiclass", "multiclass_cone",
-    "python_oracle", "python_oracle_sparse", "ragged", "segmentation", "segmentation_u8",
+    "ALL_TINY", "TINY", "all_labels", "chain", "chain_sparse", "feature_matrix", "instance", "local", "multiclass",
+    "multiclass_cone", "python_oracle", "python_oracle_sparse", "ragged", "segmentation", "segmentation_u8",
 ]  # fmt: skip
 
 END = "_instances"
@@ -38,17 +40,22 @@ MODULES = {
 }
 """By structure."""
 
-TINY: dict[str, Callable[[], Problem]] = {
+ALL_TINY: dict[str, Callable[[], Problem]] = {
     name: make for _, module in sorted(MODULES.items()) for name, make in module.INSTANCES.items()
 }
+COMPILED_AGAIN = {"segmentation_u8"}
+"""Instances that differ from another one only in the type of an array, which only methods of the structure read. The
+solver is compiled for half a minute for each such type; it solves them where it is not compiled."""
+
+TINY = {name: make for name, make in ALL_TINY.items() if numba.config.DISABLE_JIT or name not in COMPILED_AGAIN}
 
 LABELS = {name: count for module in MODULES.values() for name, count in module.LABELS.items()}
 
 
 @functools.cache
 def instance(name: str) -> Problem:
-    """TINY[name](), created once, for tests that only read it."""
-    return TINY[name]()
+    """ALL_TINY[name](), created once, for tests that only read it."""
+    return ALL_TINY[name]()
 
 
 def all_labels(problem: Problem, i: int) -> list[np.ndarray]:

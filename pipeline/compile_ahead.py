@@ -1,0 +1,190 @@
+"""Compiles what later stages call while the first stages work, in two processes of their own.
+
+Nothing is compiled twice: numba keeps its results on disk, where this process finds them, and which settings have been
+compiled is remembered beside them. A process that fails costs nothing but its time; what it did not compile is compiled
+when it is needed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import multiprocessing
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from pipeline.compiling import WHAT
+from pipeline.compute.local import start_worker
+
+if TYPE_CHECKING:
+    from pipeline.config.settings import Settings
+    from pipeline.interrupt import Stop
+    from pipeline.progress import Progress
+    from stages.problems.protocol import Problem
+
+PARTS = (("init_path", "solve"), ("verify", "evaluate"))
+"""The stages whose functions each process compiles, in the order of the stages."""
+
+ROOMS = ("problems", "solver", "certify")
+"""Packages of `stages` with compiled code, besides evaluate.py."""
+
+
+class CompileAhead:
+    """Context manager: two processes run `target` to compile for `settings`, unless that was done before.
+
+    Attributes
+    ----------
+    seconds : float
+        Seconds for which `wait_for` has waited.
+    """
+
+    def __init__(
+        self, settings: Settings, progress: Progress, stop: Stop, target: Callable[..., None] | None = None
+    ) -> None:
+        self.seconds = 0.0
+        self._progress, self._stop = progress, stop
+        self._mark: Path | None = None
+        self._running: dict[Any, Any] = {}  # by their connections
+        self._left: set[str] = set()
+        if not worthwhile(settings):
+            return
+        self._mark = mark_of(settings)
+        if self._mark is None or self._mark.exists():
+            return
+        context = multiprocessing.get_context("spawn")
+        for part in PARTS:
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(
+                target=target or compile_part,
+                args=(part, dict(settings.dataset), settings.solver, settings.path, theirs),
+                daemon=True,
+            )
+            process.start()
+            theirs.close()
+            self._running[ours] = process
+            self._left.update(part)
+
+    def __enter__(self) -> CompileAhead:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for connection, process in self._running.items():
+            process.kill()
+            process.join()
+            connection.close()
+        self._running.clear()
+
+    def wait_for(self, stage: str) -> None:
+        """Wait until the functions of `stage` are compiled, or nobody compiles them; Interrupted if a stop is requested."""
+        began = time.monotonic()
+        self._hear(0.0)
+        while stage in self._left and self._running:
+            self._stop.check()
+            self._progress.report(0, 0, WHAT)
+            self._hear(0.2)
+        self.seconds += time.monotonic() - began
+
+    def _hear(self, timeout: float) -> None:
+        """Note which stages are ready; a process that ends closes its connection."""
+        ready: list[Any] = wait([*self._running], timeout)
+        for connection in ready:
+            try:
+                self._left.discard(connection.recv())
+            except (EOFError, OSError):
+                self._running.pop(connection).join()
+                connection.close()
+        if not self._left and self._mark is not None:
+            with contextlib.suppress(OSError):
+                self._mark.touch()
+
+
+def worthwhile(settings: Settings) -> bool:
+    """Whether there is a second core, all stages follow, and the data set says before it is read what to compile for."""
+    from stages.datasets import has_specimen
+
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or settings.run.managed or settings.compute.kind == "serial":
+        return False
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    whole = settings.run.stage is None and settings.run.until is None
+    return cores > 1 and whole and has_specimen(settings.dataset["name"])
+
+
+def mark_of(settings: Settings) -> Path | None:
+    """The file that says that everything is compiled for `settings`, in numba's cache; None if numba keeps it elsewhere."""
+    import stages
+    from pipeline.compute import kernel_cache
+
+    package = Path(stages.__path__[0])
+    folder = kernel_cache.folder() if kernel_cache.asked_for() else package / "solver" / "__pycache__"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    if not os.access(folder, os.W_OK):
+        return None
+    digest = hashlib.sha256()
+    for root in stages.__path__:
+        files = [Path(root) / "evaluate.py", *(file for room in ROOMS for file in (Path(root) / room).rglob("*.py"))]
+        for file in sorted(file for file in files if file.is_file()):
+            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    machine = (sys.version, version("numba"), version("llvmlite"), platform.node(), os.environ.get("NUMBA_CPU_NAME"))
+    chosen = [choices(part) for part in (settings.dataset, asdict(settings.solver), asdict(settings.path))]
+    digest.update(repr((machine, chosen)).encode())
+    return folder / f"compiled-{digest.hexdigest()[:16]}"
+
+
+def choices(options: Mapping[str, Any]) -> list[Any]:
+    """The options that may decide which functions are called: words and switches, and mini-batches, but no other number."""
+    found: list[Any] = [options.get("batch_size", 1) > 1]
+    for name, value in sorted(options.items()):
+        if isinstance(value, Mapping):
+            found.append((name, choices(value)))
+        elif value is None or isinstance(value, str | bool):
+            found.append((name, value))
+    return found
+
+
+def compile_part(
+    part: tuple[str, ...], dataset: Mapping[str, Any], options: Any, path: Any, said: Connection
+) -> None:  # pragma: no cover  (in a process of its own)
+    """Compile what each stage of `part` calls, and say its name when that is done; the target of the processes."""
+    from stages.datasets import specimen
+    from stages.problems import build
+
+    start_worker()
+    with contextlib.suppress(Exception), said:
+        found = specimen(dataset)
+        problem = build(found.structure, found.arrays, found.meta)
+        for stage in part:
+            warm_up(stage, problem, options, path)
+            said.send(stage)
+
+
+def warm_up(stage: str, problem: Problem, options: Any, path: Any) -> None:
+    """Compile or load what a stage calls."""
+    if stage == "init_path":
+        from stages.init_path import init_path
+
+        init_path(problem, path)
+    elif stage == "solve":
+        from stages.init_path import init_path
+        from stages.solver.path.walk import warm_up as warm_up_solver
+
+        warm_up_solver(problem, options, path, init_path(problem, path))
+    elif stage == "verify":
+        from stages.certify.recompute import warm_up as warm_up_audit
+
+        warm_up_audit(problem)
+    else:
+        from stages.evaluate import warm_up as warm_up_evaluation
+
+        warm_up_evaluation(problem)

@@ -1,0 +1,179 @@
+"""Processes that compile while the first stages work: for the right types, everything, and never in anybody's way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import ahead_parts
+import numba
+import psutil
+import pytest
+from configs import composed
+from tiny import chain, segmentation
+
+from pipeline.compile_ahead import CompileAhead, choices, mark_of, worthwhile
+from pipeline.compiling import WHAT
+from pipeline.config.settings import CONF, read
+from pipeline.interrupt import Interrupted, Stop
+from stages.datasets import specimen
+from stages.featurize import featurize, open_problem
+from stages.problems import build
+
+SAMPLE = [
+    *("+experiment=regpath_horseseg", "dataset.n_train=2", "dataset.n_test=1", "dataset.superpixels=20"),
+    *("dataset.colour_words=2", "dataset.sift_words=2", "dataset.colour_samples=20", "dataset.sift_samples=20"),
+]
+
+
+class Said:
+    def __init__(self) -> None:
+        self.what: list[str] = []
+
+    def report(self, done: int, total: int, what: str) -> None:
+        self.what.append(what)
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The main job's, on a machine with two cores, with a cache of its own."""
+    monkeypatch.setenv("GAPWISE_KERNELS", str(tmp_path / "kernels"))
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    return read(composed(*SAMPLE))
+
+
+def ahead(settings, part: Callable[..., None], stop: Stop | None = None) -> tuple[CompileAhead, Said]:
+    said = Said()
+    return CompileAhead(settings, said, stop or Stop(), part), said  # type: ignore[arg-type]
+
+
+def types_of(options: dict) -> numba.types.Type:
+    found = specimen(options)
+    return numba.typeof(build(found.structure, found.arrays, found.meta))
+
+
+def test_specimen__has_the_types_of_what_is_featurized(tmp_path: Path) -> None:
+    options = dict(read(composed(*SAMPLE)).dataset)
+    featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
+    assert types_of(options) == numba.typeof(open_problem(tmp_path / "store", "train")) == numba.typeof(segmentation())
+
+
+@pytest.mark.parametrize(("name", "ids"), [("ocr", numba.uint8), ("conll", numba.uint32), ("usps", None)])
+def test_specimen__of_real_data(shared_data: Path, tmp_path: Path, name: str, ids: numba.types.Type | None) -> None:
+    folder = {"conll": "conll2000"}.get(name, name)
+    found = types_of({"name": name, "root": str(shared_data / folder)})
+    if ids is None:
+        options = {"name": name, "root": str(shared_data / folder)}
+        featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
+        assert found == numba.typeof(open_problem(tmp_path / "store", "train"))
+    else:
+        fields, other = (dict(zip(t.fields, t.types, strict=True)) for t in (found, numba.typeof(chain())))
+        assert fields.pop("ids").dtype == ids
+        other.pop("ids")
+        assert fields == other
+
+
+SCRIPT = """
+import sys, tempfile
+from pathlib import Path
+from numba.core.dispatcher import Dispatcher
+from solved import options_of, path_of
+from tiny import TINY
+from pipeline.compile_ahead import PARTS, warm_up
+from stages.evaluate import _constant_loss, predict
+from stages.solve import solve
+from stages.verify import verify
+
+method, rule = sys.argv[1:]
+problem, options = TINY["multiclass"](), options_of(method=method)
+path = path_of(rule=rule, eps=0.3)
+for part in PARTS:
+    for stage in part:
+        warm_up(stage, problem, options, path)
+late, compiles = [], Dispatcher.compile
+def compile(self, signature):
+    late.append(self.py_func.__qualname__)
+    return compiles(self, signature)
+Dispatcher.compile = compile
+with tempfile.TemporaryDirectory() as folder:
+    solve(problem, options, path, Path(folder), key="k", seed=0)
+    assert not late, f"solve: {late}"
+    assert verify(problem, Path(folder))["certified"]
+    predict(problem, problem.lower if problem.lower.size else __import__("numpy").zeros(problem.d))
+    _constant_loss(problem)
+assert not late, late
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.parametrize(("method", "rule"), [("bcfw", "one_sided"), ("accelerated", "two_sided")])
+def test_warm_up__leaves_nothing_to_compile(method: str, rule: str) -> None:
+    paths = [str(CONF.parent), str(CONF.parent / "tests" / "support")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, method, rule], env=env, capture_output=True, text=True, timeout=500
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(settings) -> None:
+    first, said = ahead(settings, ahead_parts.at_once)
+    with first:
+        for stage in ("featurize", "init_path", "solve", "verify", "evaluate"):
+            first.wait_for(stage)
+    assert set(said.what) == {WHAT}
+    assert first.seconds > 0.0
+    mark = mark_of(settings)
+    assert mark is not None
+    assert mark.exists()
+    again, said = ahead(settings, ahead_parts.never)
+    with again:
+        again.wait_for("solve")
+    assert not said.what
+
+
+def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
+    found, _ = ahead(settings, ahead_parts.dies)
+    with found:
+        found.wait_for("evaluate")
+        found.wait_for("solve")
+    mark = mark_of(settings)
+    assert mark is not None
+    assert not mark.exists()
+
+
+def test_wait_for__ends_when_a_stop_is_requested_and_leaves_no_process(settings) -> None:
+    stop = Stop()
+    found, _ = ahead(settings, ahead_parts.never, stop)
+    children = psutil.Process().children(recursive=True)
+    assert len(children) >= 2
+    with found:
+        found.wait_for("featurize")  # nobody compiles for it
+        stop.request()
+        with pytest.raises(Interrupted):
+            found.wait_for("solve")
+    assert not [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
+
+
+def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
+    assert worthwhile(settings)
+    for words in (["compute=serial"], ["run.until=solve"], ["run.stage=verify"], ["run.managed=true"]):
+        assert not worthwhile(read(composed(*SAMPLE, *words))), words
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    assert not worthwhile(settings)
+
+
+def test_mark__depends_on_what_is_called_and_not_on_numbers(settings) -> None:
+    mark = mark_of(settings)
+    for words, same in (
+        (["path.eps=0.01", "dataset.n_train=3", "seed=4"], True),
+        (["solver=bcfw"], False),
+        (["path.rule=paper"], False),
+    ):
+        assert (mark_of(read(composed(*SAMPLE, *words))) == mark) is same, words
+    assert choices({"batch_size": 2}) != choices({"batch_size": 1}) == choices({})
