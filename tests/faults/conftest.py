@@ -120,7 +120,6 @@ def bench(folder: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def calm(bench: Bench) -> Calm:
-    bench.place("compiled").finish()
     place = Calm(bench.folder / "calm", bench.command)
     began = time.monotonic()
     place.finish()

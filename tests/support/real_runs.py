@@ -87,7 +87,7 @@ class Place:
 
 @dataclass
 class Calm(Place):
-    """An undisturbed run, and how many seconds one takes once everything is compiled."""
+    """An undisturbed run, and how many seconds it took, compiling included."""
 
     seconds: float = 0.0
 
