@@ -140,7 +140,7 @@ FAULTS: dict[str, Fault] = {
 
 def obey(place: Here, done: Done) -> None:
     """Delete what the error names, as its message says."""
-    error = done.err[done.err.rindex("error: ") :]
+    error = re.findall(r"^error: .*", done.err, re.MULTILINE)[-1]
     named = [Path(word) for word in re.findall(rf"{re.escape(str(place.root))}[^\s:;,()]*", error)]
     named = [path for path in (Path(str(path).rstrip(".")) for path in named) if path.exists() or path.is_symlink()]
     if "remove the link" in error:
