@@ -22,7 +22,7 @@ log = logging.getLogger("gapwise")
 
 
 def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
-    """The content of result.json, from what the stages wrote; FileNotFoundError or KeyError names what is missing."""
+    """The content of result.json, from what the stages wrote; FileNotFoundError or DamagedError names what is missing."""
     found = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
     for stage in flow().values():
         found |= {} if stage.result is None else stage.result(settings, directory)
@@ -45,8 +45,24 @@ def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
             return None
     if any(stage.has_more(manifest["stages"], settings) for stage in flow().values()):
         return None
+    if not _is_result(found):
+        log.warning("%s/result.json: not what a run leaves; it is made again", directory.path)
+        return None
     directory.manifest = manifest
     return None if directory.damaged() else dict(found)
+
+
+def _is_result(found: Mapping[str, Any]) -> bool:
+    """Whether `found` has everything that `summary` reads."""
+    parts = {"verify": VERIFY_FIELDS, "evaluate": EVALUATE_FIELDS, "problem": ("name", "n", "d")}
+    path = found.get("path")
+    return (
+        all(isinstance(found.get(part), dict) and {*fields} <= found[part].keys() for part, fields in parts.items())
+        and isinstance(found.get("status"), str)
+        and isinstance(path, list)
+        and len(path) > 0
+        and all(isinstance(record, dict) and {*PATH_FIELDS} <= record.keys() for record in path)
+    )
 
 
 def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
@@ -54,6 +70,11 @@ def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
     found = read_json(path)
     if found is None:
         raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")
+    missing = [name for name in fields if not isinstance(found, dict) or name not in found]
+    if missing:
+        raise DamagedError(
+            f"{path}: {missing[0]} is missing; delete the file and repeat the command, which makes it again"
+        )
     others = {
         k: v for k, v in found.items() if k not in fields and (v is None or isinstance(v, bool | int | float | str))
     }
@@ -62,13 +83,13 @@ def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
 
 def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One record per breakpoint of path.zarr, in the order they were solved; and its attributes."""
-    from storage.layout import open_group
+    from storage.layout import read_group
 
-    group: Any = open_group(run_dir / "path.zarr")
-    columns: dict[str, list[Any]] = {name: group[name][:].tolist() for name in PATH_FIELDS}
-    columns["status"] = [group.attrs["status_meanings"][code] for code in group["status"][:].tolist()]
+    arrays, attrs = read_group(run_dir / "path.zarr", (*PATH_FIELDS, "status"))
+    columns: dict[str, list[Any]] = {name: arrays[name].tolist() for name in PATH_FIELDS}
+    columns["status"] = [attrs["status_meanings"][code] for code in arrays["status"].tolist()]
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return records, dict(group.attrs)
+    return records, attrs
 
 
 def summary(

@@ -109,7 +109,10 @@ class RunDir:
                 for name in sorted(mine.keys() | theirs.keys())
                 if mine.get(name) != theirs.get(name)
             ]
-            raise ValueError(f"{self.path}/manifest.json belongs to another run: {', '.join(differ)}")
+            raise ValueError(
+                f"{self.path}/manifest.json belongs to another run: {', '.join(differ)}. "
+                "Move the directory away to start anew."
+            )
         self.manifest = found
 
     def save(self) -> None:

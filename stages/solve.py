@@ -249,17 +249,17 @@ def _restored(
     folder: Location,
 ) -> tuple[Any, PathRule, PathStart | None]:
     """The method, the rule and the start of a commit."""
-    nothing, attrs = np.empty(0), dict(commit.attrs["method"])
-    start = commit.attrs["start"]
-    start = None if start is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **start)
-    found = method(attrs.pop("name"))
-    own_primal = not path.is_path
+    nothing, own_primal = np.empty(0), not path.is_path
     try:
+        attrs, start = dict(commit.attrs["method"]), commit.attrs["start"]
+        start = None if start is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **start)
+        found = method(attrs.pop("name"))
         solver = found.restored(problem, options, seed, commit.arrays, attrs, own_primal=own_primal, spread=spread)
         return solver, rule_of(path).restored(path, start, commit.arrays, commit.attrs["rule"]), start
-    except ValueError as error:
+    except (ValueError, KeyError, TypeError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else error
         raise StateError(
-            f"{folder}: the committed state does not fit this problem ({error}). Restore the directory from a copy, or "
+            f"{folder}: the committed state does not fit this problem ({why}). Restore the directory from a copy, or "
             "delete it to solve again from the beginning."
         ) from error
 

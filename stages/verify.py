@@ -17,13 +17,19 @@ from stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from stages.parallel import HERE, Spread
 from stages.problems.protocol import Problem
 from stages.solver.methods import method as find_method
-from stages.solver.options import PathOptions
-from stages.solver.path.rule import attributes_of
+from stages.solver.options import PathOptions, Status
+from stages.solver.path.rule import GIVEN, attributes_of, rule_of
 from storage.backend import Location
 from storage.files import write_json
+from storage.layout import CELL_CERTIFICATES, CELLS, PATH
 from storage.results import weights_of, without_weights
 
 __all__ = ["Asked", "CertificateError", "asked_for", "verify"]
+
+REMEDY = (
+    "If path.zarr has changed since it was solved, delete it: the same command makes it again from state/. If that fails as "
+    "well, delete both it and state/ to solve again from the beginning."
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ def asked_for(path: PathOptions, method: str, *, seed: int, key: str, status: st
         **attributes_of(path),
         "certified": path.kind != "heuristic" and certifies,
         "dual_point": certifies,
+        "between": rule_of(path).between,
+        **({"own_primal": False} if path.is_path else {}),
     }
     if status is not None:
         attributes["status"] = status
@@ -94,7 +102,7 @@ def verify(
     wrong = differences(problem, arrays, attrs, asked or Asked({}))
     if wrong:
         write_json(run_dir / "verify.json", {"certified": False, "broken": wrong})
-        raise CertificateError(f"{run_dir}: path.zarr is not the path of this run: {'; '.join(wrong)}")
+        raise CertificateError(f"{run_dir}: path.zarr is not the path of this run: {'; '.join(wrong)}. {REMEDY}")
     try:
         audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))
         result = _recomputed(audit, samples, seed)
@@ -109,7 +117,7 @@ def verify(
     write_json(run_dir / "verify.json", result)
     if broken and (attrs["certified"] or not attrs["dual_point"] or "max_gap" not in result):
         raise CertificateError(
-            f"{run_dir}: {len(broken)} certificate(s) do not hold; the first: {broken[0]}. See verify.json."
+            f"{run_dir}: {len(broken)} certificate(s) do not hold; the first: {broken[0]}. See verify.json. {REMEDY}"
         )
     return result
 
@@ -152,8 +160,32 @@ def differences(
         for name, value in wanted.items()
         if name not in attrs or attrs[name] != value
     ]
-    if attrs.get("status") != "TIME_LIMIT":
+    found += [f"{what}: nothing is stored that can be used" for what in unusable(arrays, attrs)]
+    if attrs.get("status") != "TIME_LIMIT" and "lambda" in arrays:
         missing = [lam for lam in asked.lambdas if not np.any(arrays["lambda"] == lam)]
         if missing:
             found.append(f"lambda: {arrays['lambda'].tolist()} are stored, {missing} were asked for as well")
+    return found
+
+
+def unusable(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> list[str]:
+    """Arrays and attributes of a stored path, without its weights, that are missing or cannot be what solve writes."""
+    of_path = attrs.get("rule") != GIVEN
+    cells = (*CELLS, *(CELL_CERTIFICATES if attrs.get("between") else ())) if of_path else ()
+    rows = arrays["cell_low"].size if "cell_low" in arrays else 0
+    found = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
+    for spec in cells:
+        shape = (rows, 2)[: len(spec.dims)]
+        if spec.name not in arrays or arrays[spec.name].shape != shape:
+            found.append(f"array {spec.name}")
+    known = [status.value for status in Status]
+    if attrs.get("status_meanings") != known:
+        found.append("attribute status_meanings")
+    if "status" in arrays and not np.isin(arrays["status"], np.arange(len(known))).all():
+        found.append("array status")
+    if not isinstance(attrs.get("own_primal"), bool):
+        found.append("attribute own_primal")
+    for name in ("lam_top", "hinge_at_zero", "psi_norm2") if of_path else ():
+        if not isinstance(attrs.get(name), int | float):
+            found.append(f"attribute {name}")
     return found

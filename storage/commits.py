@@ -190,7 +190,10 @@ class CommitStore:
         keys = sorted(k for k in {*other, *self.identity} if other.get(k) != self.identity.get(k))
         if keys:
             pairs = ", ".join(f"{k}: {other.get(k)!r} there, {self.identity.get(k)!r} here" for k in keys)
-            raise StateError(f"{self.folder}: the state belongs to another configuration ({pairs})")
+            raise StateError(
+                f"{self.folder}: the state belongs to another configuration ({pairs}). "
+                "Move the directory away to start anew."
+            )
 
     def _damage(self, sidecar: Mapping[str, Any]) -> str | None:
         parts = [(self._path(sidecar).name, sidecar["checksum"])]

@@ -141,8 +141,9 @@ class Features:
         found = {}
         root = backend(self.path).mapped_folder(self.path)
         for folder in ("shared", split):
-            for file in sorted((root / folder).glob("*.npy")):
-                found[file.stem] = np.load(file, mmap_mode="r", allow_pickle=False)
+            for name in sorted(self.meta["files"]):  # whatever else lies there is none of the store's
+                if name.startswith(f"{folder}/"):
+                    found[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
         return found
 
     def damage(self) -> str | None:

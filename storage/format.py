@@ -18,5 +18,5 @@ def check_format(attrs: Mapping[str, Any], where: object) -> None:
     if found != FORMAT_VERSION:
         raise ValueError(
             f"{where}: format version {found}, expected {FORMAT_VERSION}; read it with the version of Gapwise that wrote "
-            "it, or run the command again"
+            "it, or delete it and repeat the command"
         )

@@ -6,13 +6,14 @@ Dtype "label" stands for the structure's label type (uint8 or int16).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import zarr
 
-from storage.backend import Location, backend
+from storage.backend import DamagedError, Location, backend
 
 CHUNK_ELEMENTS = 1 << 18
 """Most elements in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
@@ -137,8 +138,23 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
 
 
 def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
-    """A zarr group, wherever it lies."""
-    return zarr.open_group(backend(path).zarr_store(path, read_only=mode == "r"), mode=mode)
+    """A zarr group, wherever it lies; DamagedError if its metadata cannot be read."""
+    with readable(path, "the metadata"):
+        return zarr.open_group(backend(path).zarr_store(path, read_only=mode == "r"), mode=mode)
+
+
+@contextlib.contextmanager
+def readable(path: Location, what: str) -> Iterator[None]:
+    """Raise DamagedError, naming the group and `what` is read of it, for whatever zarr raises on contents it cannot read."""
+    try:
+        yield
+    except DamagedError:
+        raise
+    except (KeyError, IndexError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        raise DamagedError(
+            f"{path}: {what} is missing or cannot be read ({type(error).__name__}: {error}); delete {path} and repeat the "
+            "command, which makes it again"
+        ) from error
 
 
 def write_group(
@@ -169,13 +185,20 @@ def checked(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
 
 
 def read_group(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """(arrays, attributes) of a group, or the named arrays of it."""
+    """(arrays, attributes) of a group, or the named arrays of it; DamagedError names one that cannot be read."""
     group = open_group(path)
-    wanted = names if names is not None else tuple(sorted(name for name, _ in group.arrays()))
-    return {name: np.asarray(_array(group, name)[...]) for name in wanted}, dict(group.attrs)
+    with readable(path, "the list of arrays"):
+        wanted = names if names is not None else tuple(sorted(name for name, _ in group.arrays()))
+    return {name: _read(path, group, name) for name in wanted}, dict(group.attrs)
 
 
-def _array(group: zarr.Group, name: str) -> zarr.Array:
+def _read(path: Location, group: zarr.Group, name: str) -> np.ndarray:
+    with readable(path, f"array {name}"):
+        return np.asarray(array_of(group, name)[...])
+
+
+def array_of(group: zarr.Group, name: str) -> zarr.Array:
+    """An array of an open group; KeyError if there is none, TypeError if it is something else."""
     found = group[name]
     if not isinstance(found, zarr.Array):
         raise TypeError(f"{group.store_path}: {name} is not an array")

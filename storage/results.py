@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from storage.backend import Location
+from storage.backend import DamagedError, Location
 from storage.files import aside, make_durable, publish
 from storage.format import FORMAT_VERSION, check_format
 from storage.layout import (
@@ -19,9 +19,11 @@ from storage.layout import (
     PATH,
     TRACE,
     ArraySpec,
+    array_of,
     create_array,
     open_group,
     read_group,
+    readable,
     write_group,
 )
 
@@ -64,7 +66,7 @@ def write_path(
     `cells` (arrays of CELLS, and of CELL_CERTIFICATES if there are any), which count breakpoints by falling lambda,
     breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved.
     """
-    shapes = [{name: array.shape for name, array in open_group(s).arrays()} for s in segments]
+    shapes = [_shapes(segment) for segment in segments]
     dtypes = {}
     if segments:
         dtypes = {name: array.dtype for name, array in open_group(segments[0]).arrays()}
@@ -110,6 +112,17 @@ def write_path(
     publish(path)
 
 
+def _shapes(segment: Location) -> dict[str, tuple[int, ...]]:
+    """Shapes of a segment's arrays; DamagedError if one of PATH is missing."""
+    found = {name: array.shape for name, array in open_group(segment).arrays()}
+    if missing := [spec.name for spec in PATH if spec.name not in found]:
+        raise DamagedError(
+            f"{segment}: there is no array {missing[0]}; restore {segment.parent} from a copy, or delete it to solve again "
+            "from the beginning"
+        )
+    return found
+
+
 def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not written it."""
     if not path.is_dir():
@@ -130,11 +143,15 @@ def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, An
 
 
 def weights_of(path: Location) -> Callable[[int], np.ndarray]:
-    """Reads one breakpoint's weights (d,) at a time."""
-    stored = open_group(path)["weights"]
-    if not isinstance(stored, zarr.Array):
-        raise TypeError(f"{path}: weights is not an array")
-    return lambda b: np.ascontiguousarray(stored[b])
+    """Reads one breakpoint's weights (d,) at a time; DamagedError if they cannot be read."""
+    with readable(path, "array weights"):
+        stored = array_of(open_group(path), "weights")
+
+    def read(b: int) -> np.ndarray:
+        with readable(path, "array weights"):
+            return np.ascontiguousarray(stored[b])
+
+    return read
 
 
 def add_losses(path: Location, losses: Mapping[str, np.ndarray]) -> None:

@@ -22,7 +22,8 @@ from storage.backend import UrlPath
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--faults", choices=("short", "full"), default="short", help="full: 100 kills (tests/faults)")
+    full = "full: 1,000 drawn faults and more (tests/faults)"
+    parser.addoption("--faults", choices=("short", "full"), default="short", help=full)
     parser.addoption("--faults-table", metavar="FILE", help="write what tests/faults found as a markdown table")
 
 

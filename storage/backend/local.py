@@ -73,7 +73,7 @@ class LocalBackend(Backend[Path]):
     def remove_leftovers(self, folder: Path) -> None:
         for old in folder.glob(".old-*"):
             original = folder / old.name.removeprefix(".old-")
-            if original.exists():
+            if original.exists() or old.is_symlink():  # `publish` renames what it wrote, never a link
                 self._discard(old)
             else:
                 os.rename(old, original)

@@ -11,16 +11,19 @@ import shutil
 import signal
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from faults_table import FAULTS
+from in_process import Here, here
 from real_runs import Bench, Calm, Place, ended
 from waiting import wait_for
 
 _found: dict[str, list[str]] = {}
+_drawn: Counter[tuple[str, str]] = Counter()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,13 +58,31 @@ def found_table(found: dict[str, list[str]]) -> str:
         results = found.get(name, [])
         counts = [f"{results.count(result)} {result}" for result in dict.fromkeys(results)]
         lines.append(f"| {what} | {outcome} | {', '.join(counts) or 'not run'} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + drawn_table(_drawn)
+
+
+def drawn_table(drawn: Counter[tuple[str, str]]) -> str:
+    """The drawn faults by kind, and how often each outcome came; empty if none was drawn."""
+    if not drawn:
+        return ""
+    ways = sorted({way for _, way in drawn})
+    lines = [f"| fault | {' | '.join(ways)} |", "|---|" + "---|" * len(ways)]
+    for kind in dict.fromkeys(kind for kind, _ in drawn):
+        lines.append(f"| {kind} | {' | '.join(str(drawn[kind, way]) for way in ways)} |")
+    lines.append(f"| all | {' | '.join(str(sum(drawn[kind, w] for kind, w in drawn if w == way)) for way in ways)} |")
+    return "\n" + "\n".join(lines) + "\n"
 
 
 @pytest.fixture(scope="session")
 def form(request: pytest.FixtureRequest) -> str:
     """short or full"""
     return str(request.config.getoption("--faults"))
+
+
+@pytest.fixture(scope="session")
+def drawn() -> Counter[tuple[str, str]]:
+    """How many of the drawn faults of each kind came out in which way."""
+    return _drawn
 
 
 @pytest.fixture(scope="session")
@@ -91,7 +112,7 @@ def bench(folder: Path) -> Bench:
     write_sequences(folder / "test.txt", 10, rng)
     command = [
         *("dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/test.txt"),
-        *("path.eps=0.05", "path.lambda_min=0.1", "solver.rebase_steps=150"),
+        *("path.eps=0.1", "path.lambda_min=0.3", "solver.rebase_steps=150"),
         *("tracking=none", "compute=serial", "checkpoint.every_seconds=0"),
     ]
     return Bench(folder, command)
@@ -99,7 +120,6 @@ def bench(folder: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def calm(bench: Bench) -> Calm:
-    bench.place("compiled").finish()
     place = Calm(bench.folder / "calm", bench.command)
     began = time.monotonic()
     place.finish()
@@ -122,18 +142,18 @@ def halfway(bench: Bench, calm: Calm) -> Place:
 @pytest.fixture(scope="session")
 def solved(bench: Bench, halfway: Place) -> Place:
     """Solved, not verified."""
-    place = bench.place("solved", halfway)
+    place = here(bench.place("solved", halfway))
     place.finish("run.until=solve")
     return place
 
 
 @pytest.fixture
-def copy(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Callable[[Place], Place]]:
-    """copy(place): its runs, copied to where the test may do as it likes; removed afterwards."""
+def copy(bench: Bench, request: pytest.FixtureRequest) -> Iterator[Callable[[Place], Here]]:
+    """copy(place): its runs, copied to where the test may do as it likes, commands in this process; removed afterwards."""
     made: list[Path] = []
 
-    def make(like: Place) -> Place:
-        place = bench.place(f"copy-{abs(hash(request.node.nodeid))}-{len(made)}", like)
+    def make(like: Place) -> Here:
+        place = here(bench.place(f"copy-{abs(hash(request.node.nodeid))}-{len(made)}", like))
         made.append(place.root)
         return place
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
-import time
+import subprocess
 from collections import Counter
-from collections.abc import Callable
 
 import numpy as np
 import pytest
+from in_process import here
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, kill
 from waiting import wait_for
 
@@ -17,7 +18,7 @@ from pipeline.stage_graph import flow
 
 pytestmark = pytest.mark.slow
 
-KILLS = {"short": 6, "full": 85}
+KILLS = {"short": 4, "full": 85}
 KILLS_IN_COMMITS = {"short": 3, "full": 15}
 LIFE = 8
 """Kills after which a run is left to end, and the next one begins from nothing."""
@@ -46,7 +47,8 @@ def test_kill__at_random_moments_changes_no_bit(
         reached, complete = 0, False
         for _ in range(LIFE):
             process = place.start()
-            time.sleep(rng.uniform(0.2, longest))
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(rng.uniform(0.2, longest))
             complete = not kill(process)
             longest *= 0.7 if complete else 1.05  # commands take as long as the machine's other work lets them
             if complete:
@@ -54,7 +56,9 @@ def test_kill__at_random_moments_changes_no_bit(
             hit[stage_of(place)] += 1
             assert place.generation >= reached
             reached = place.generation
-        place.finish()
+            if hit.total() >= KILLS[form]:
+                break
+        here(place).finish()
         assert_same_results(place, calm)
         life += 1
     stages = ", ".join(f"{count} in {name}" for name, count in hit.items())
@@ -79,17 +83,15 @@ def test_kill__at_any_file_operation_of_a_commit_changes_no_bit(
                 break
             assert done.code == -signal.SIGKILL, done.err
             kills += 1
-        place.finish("run.until=verify")
+        here(place).finish("run.until=verify")
         assert_same_path(place, calm)
         life += 1
     request.node.user_properties.append(("found", f"{kills} kills"))
 
 
 @pytest.mark.fault("signal")
-def test_signals__commit_and_tell_and_go_on_to_the_same_bits(
-    halfway: Place, calm: Calm, copy: Callable[[Place], Place]
-) -> None:
-    place = copy(halfway)
+def test_signals__commit_and_tell_and_go_on_to_the_same_bits(bench: Bench, calm: Calm) -> None:
+    place = bench.place("signals")
     for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
         process, before = place.start(), place.generation
         wait_for(lambda before=before: place.generation > before, process)
@@ -99,5 +101,5 @@ def test_signals__commit_and_tell_and_go_on_to_the_same_bits(
         assert "the same command goes on from there" in done.err
         assert place.generation > before
         assert not (place.run / "path.zarr").exists()
-    place.finish()
+    here(place).finish()
     assert_same_results(place, calm)

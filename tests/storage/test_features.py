@@ -55,6 +55,20 @@ def test_features__split_without_an_entry_opens(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arrays["map"], [[3, 1]])
 
 
+def test_features__ignore_files_that_are_not_theirs(tmp_path: Path) -> None:
+    """A link or scratch file that somebody left there, for example."""
+    write(tmp_path / "f")
+    (tmp_path / "f" / "train" / ".tmp-unary.npy").symlink_to(tmp_path / "nothing")
+    (tmp_path / "f" / "train" / "unary2.npy").write_bytes(b"no array")
+    assert sorted(open_features(tmp_path / "f").arrays("train")) == [
+        "labels",
+        "labels_ptr",
+        "unary",
+        "unary_ptr",
+        "words",
+    ]
+
+
 def test_features__are_memory_mapped_and_read_only(tmp_path: Path) -> None:
     write(tmp_path / "f")
     for array in open_features(tmp_path / "f").arrays("train").values():

@@ -92,3 +92,10 @@ def test_digests__are_neither_read_nor_written_through_a_link(
     assert contents({"data": victim}, tmp_path)["data"] != "a lie"
     assert (victim.read_text(), other.read_text()) == ("precious", said)
     assert not (tmp_path / KNOWN).is_symlink()
+
+
+def test_leftovers__that_are_links_never_become_what_was_replaced(tmp_path: Path, victim: Path) -> None:
+    """A kill between the two renames of `publish` leaves a tree as .old-a.zarr, never a link."""
+    (tmp_path / ".old-a.zarr").symlink_to(victim.parent)
+    remove_leftovers(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["elsewhere"]
