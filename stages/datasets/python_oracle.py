@@ -6,6 +6,7 @@ serve them as a split of their own.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
     from stages.problems.python_oracle import Oracle
+
+log = logging.getLogger("gapwise")
 
 EVERY = 1000
 """Number of blocks between two progress reports."""
@@ -72,11 +75,24 @@ class PythonOracleReader:
         except ValueError as error:
             raise DataError(f"dataset.oracle: {error}") from error
 
+    def _say_what_is_not_seen(self) -> None:
+        """Warn that edits of data files go unnoticed if the class does not say which files it reads."""
+        from stages.problems.python_oracle import Oracle, oracle_class
+
+        declares = getattr(oracle_class(self.oracle), "files", None)
+        if getattr(declares, "__func__", declares) is Oracle.files.__func__:  # type: ignore[attr-defined]
+            log.warning(
+                "%s does not define files(): this run is known by the oracle's code and arguments only. If the oracle reads "
+                "data files, let files() return their paths; otherwise edited data will give the old result",
+                self.oracle,
+            )
+
     def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
         from stages.problems.answers import ask, labels_of
         from stages.problems.oracle_check import try_oracle
         from stages.problems.python_oracle import load_oracle
 
+        self._say_what_is_not_seen()
         d = 0
         for split in ("train", "test"):
             oracle = load_oracle(self.oracle, split, self.arguments)

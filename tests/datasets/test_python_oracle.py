@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
+import python_task
 from memory_sink import read
 
 from stages.datasets import DataError, open_dataset
@@ -76,3 +79,12 @@ def test_labelling__takes_integers_of_any_type(dtype: str) -> None:
 def test_labelling__refuses_everything_else(answer: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         answers.labelling(answer, 300, 2)
+
+
+@pytest.mark.parametrize("declares", [False, True])
+def test_reader__says_that_files_are_not_seen_unless_they_are_declared(caplog, monkeypatch, declares: bool) -> None:
+    if declares:
+        monkeypatch.setattr(python_task.Lying, "files", classmethod(lambda cls, **arguments: ()), raising=False)
+    with caplog.at_level(logging.WARNING, logger="gapwise"):
+        features(n=6)
+    assert ("python_task:Lying does not define files()" in caplog.text) is not declares
