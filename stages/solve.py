@@ -91,7 +91,7 @@ def solve(
     check_choices(problem, options, path)
     parts = SnapshotParts(run_dir / "snapshots")
     snapshots = Snapshots(parts, snapshot_passes)
-    snapshots.check(getattr(options, "averaging", "none"))
+    snapshots.check(options)
     make_directory(run_dir)
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"
@@ -130,7 +130,7 @@ def solve(
     if snapshot_passes:
         snapshots.commit()
         parts.join(run_dir / "snapshots.zarr", {"every_passes": snapshot_passes})
-    write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE)
+    write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE, iterations_of(solver))
     if attempt.finished or segments:  # written last: it marks the solve as done
         last = stack([b.record() for b in attempt.finished]) if attempt.finished else None
         attrs = _attributes(solver, rule, path, start, status, key, seed)
@@ -299,6 +299,13 @@ def _first_limit(segments: Sequence[Location], finished: list[Breakpoint]) -> St
     codes = [code for segment in segments for code in read_group(segment, ("status",))[0]["status"]]
     statuses = [list(Status)[code] for code in codes] + [b.status for b in finished]
     return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
+
+
+def iterations_of(solver: Method) -> dict[ArraySpec, np.ndarray]:
+    """What a method records of its outer iterations: the arrays of its specs whose dimension is `iteration`."""
+    specs = [ArraySpec(*spec) for spec in solver.specs if spec[1] == ("iteration",)]
+    arrays = solver.packed()[0] if specs else {}
+    return {spec: arrays[spec.name] for spec in specs}
 
 
 def trace_rows(solver: Method) -> np.ndarray:

@@ -142,6 +142,10 @@ def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, An
     return read_path(path, names)
 
 
+ITERATION = "iteration_"
+"""Prefix of a method's own columns in trace.zarr."""
+
+
 def weights_of(path: Location) -> Callable[[int], np.ndarray]:
     """Reads one breakpoint's weights (d,) at a time; DamagedError if they cannot be read."""
     with readable(path, "array weights"):
@@ -166,10 +170,20 @@ def add_losses(path: Location, losses: Mapping[str, np.ndarray]) -> None:
     make_durable(path)
 
 
-def write_trace(path: Location, rows: np.ndarray, columns: Sequence[str]) -> None:
-    """Write the trace of a solve."""
-    write_group(aside(path), TRACE, {"trace": rows}, {"trace_columns": list(columns)})
+def write_trace(
+    path: Location, rows: np.ndarray, columns: Sequence[str], iterations: Mapping[ArraySpec, np.ndarray] | None = None
+) -> None:
+    """Write the trace of a solve, and what its method recorded of its outer iterations, one array a column."""
+    own = {} if iterations is None else iterations
+    arrays = {"trace": rows, **{spec.name: array for spec, array in own.items()}}
+    write_group(aside(path), (*TRACE, *own), arrays, {"trace_columns": list(columns)})
     publish(path)
+
+
+def read_iterations(run: Location) -> dict[str, np.ndarray]:
+    """What the method of a finished solve recorded of its outer iterations, by column; {} if it records nothing."""
+    arrays, _ = read_group(run / "trace.zarr")
+    return {name.removeprefix(ITERATION): array for name, array in arrays.items() if name.startswith(ITERATION)}
 
 
 def read_trace(run: Location) -> dict[str, np.ndarray]:

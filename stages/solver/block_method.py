@@ -26,7 +26,7 @@ from stages.solver.loop import Flags, State, steps_driver
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import Status
-from stages.solver.oracles import load_exact
+from stages.solver.oracles import corners_at, load_exact
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
 from stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from stages.solver.steps import step_rule
@@ -336,9 +336,35 @@ class BlockMethod(ABC):
         self.after_exact_pass()
         return point, found
 
+    def due_pass(self, bound: float, exact: bool) -> tuple[Certificate, ExactGaps | None]:
+        """An exact pass; with `exact` False, stale gaps that are small enough replace it."""
+        stale = float(np.sum(np.maximum(self.state.gap, 0.0)))
+        if exact or not stale <= bound:
+            return self.exact_pass()
+        self.weights = self.state.w
+        return self.certificate(stale), None
+
     def better_certificate(self, point: Certificate) -> Certificate:
         """`point`, or the certificate of another primal point if that is better; then also sets `weights`."""
         return point
+
+    def pass_at(self, w: np.ndarray, point: Certificate) -> Certificate:
+        """`point`, or the certificate of w (d,) with the same dual point if that is better; takes an exact pass at w."""
+        P = self.problem
+        hinge = float(np.sum(corners_at(P, w, range(P.n), self.spread).hinge)) / P.n
+        self.at.gap_passes += 1
+        norm2 = squared_norm(w)
+        gap = 0.5 * point.lam * norm2 + hinge - point.dual
+        if gap >= point.gap:
+            return point
+        self.weights = w
+        return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
+
+    def cached_gap(self, w: np.ndarray) -> float:
+        """The gap of (w, alpha) over cached labellings, a lower bound on the exact gap."""
+        gap = np.empty(self.problem.n)
+        cached_driver(self.problem)(self.problem, self.state.pool, w, gap)
+        return float(np.sum(gap)) + self.dual_and_excess(w)[1]
 
     def make_room(self, slots: int) -> None:
         """Grow the pool until at least `slots` slots are free."""

@@ -27,7 +27,8 @@ class Method(Protocol):
     Attributes
     ----------
     specs : tuple of ArraySpec
-        The arrays that `packed` returns.
+        The arrays that `packed` returns. Those with the only dimension `iteration` are a trace of the method's own: the end
+        of the solve leaves them in trace.zarr.
     certifies : bool
         Whether it holds a feasible dual point. If not, `solve` returns no certificate, path rules refuse the method, and
         verify, summary and figures say that nothing is certified.

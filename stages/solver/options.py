@@ -65,6 +65,11 @@ class MethodOptions:
     max_seconds: float = math.inf
     """Seconds of solving in the whole stage, over all attempts."""
 
+    @property
+    def certifies_unseen(self) -> bool:
+        """Whether the solve may certify another w than `Method.point`, so that snapshots would miss it."""
+        return False
+
     def check(self) -> None:
         """Raises ValueError naming the key."""
         for name in ("max_passes", "max_oracle_calls", "max_seconds"):
@@ -121,6 +126,11 @@ class BcfwOptions(BlockOptions):
     """One batch Frank-Wolfe step over all blocks after each exact gap pass (LJ13 Alg. 2)."""
     averaging: str = "none"
 
+    @property
+    def certifies_unseen(self) -> bool:
+        """True with averaging: `point` is w."""
+        return self.averaging != "none"
+
     def check(self) -> None:
         """Raises ValueError naming the key."""
         super().check()
@@ -171,9 +181,58 @@ class CachedPassOptions(BlockOptions):
         self.acceleration.check()
 
 
+@dataclass
+class MultiplaneGroup:
+    """The group `solver.multiplane`; the letters are S15's."""
+
+    unused_iterations: int = 10
+    """T: a labelling leaves its block's working set when no oracle has returned it for this many outer iterations."""
+    approximate_passes: int = 1000
+    """M: the most approximate passes of an outer iteration."""
+    rounds: int = 10
+    """Steps of a block each time an approximate pass visits it (S15 3.5)."""
+    oracle_seconds: float = 0.0
+    """Seconds per oracle call in the slope rule; 0: measured at the start."""
+    plane_seconds: float = 0.0
+    """Seconds per labelling scored in approximate passes; 0: measured at the start."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        for name in ("unused_iterations", "rounds"):
+            check(f"solver.multiplane.{name}", getattr(self, name), getattr(self, name) >= 1, "an integer >= 1")
+        passes = self.approximate_passes
+        check("solver.multiplane.approximate_passes", passes, passes >= 0, "an integer >= 0")
+        for name, other in (("oracle_seconds", "plane_seconds"), ("plane_seconds", "oracle_seconds")):
+            value = getattr(self, name)
+            check(f"solver.multiplane.{name}", value, 0.0 <= value < math.inf, "a number > 0, or 0 to measure it")
+            ok = value > 0.0 or getattr(self, other) == 0.0
+            check(f"solver.multiplane.{name}", value, ok, f"a number > 0, as {other} is one (give both costs, or none)")
+
+
+@dataclass
+class MultiplaneOptions(BlockOptions):
+    """The options of `mpbcfw`; `cache.capacity` is S15's N, the largest working set of a block."""
+
+    step: str = "fw"
+    sampler: str = "permutation"
+    """Of exact passes; approximate passes visit every block once, in a new permutation."""
+    cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap", capacity=1000))
+    multiplane: MultiplaneGroup = field(default_factory=MultiplaneGroup)
+    averaging: str = "none"
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        check_one_of("solver.sampler", self.sampler, SAMPLERS)
+        check_one_of("solver.averaging", self.averaging, (*AVERAGES, "two_track"))
+        check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
+        self.multiplane.check()
+
+
 OPTIONS: dict[str, type[MethodOptions]] = {
     "bcfw": BcfwOptions,
     "accelerated": CachedPassOptions,
+    "mpbcfw": MultiplaneOptions,
     "multiplane_half": CachedPassOptions,
 }
 """Options by method, so that a configuration can be read without numba, which the methods' own files import. A method that

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stages.solver.method import Method
+from stages.solver.options import MethodOptions
 
 
 class Parts(Protocol):
@@ -40,9 +41,9 @@ class Snapshots:
         self.rows: list[dict[str, Any]] = []
         self._last: tuple[int, int] | None = None
 
-    def check(self, averaging: str) -> None:
-        """Raise ValueError if the solver may return another point than w."""
-        if self.every_passes and averaging != "none":
+    def check(self, options: MethodOptions) -> None:
+        """Raise ValueError if the solve may certify another point than the one that snapshots show."""
+        if self.every_passes and options.certifies_unseen:
             raise ValueError(
                 "snapshots.every_passes: snapshots are of w, not of its average; use solver.averaging=none"
             )

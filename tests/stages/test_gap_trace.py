@@ -15,7 +15,7 @@ from stages.problems.protocol import Problem
 from stages.reports.gap_trace import gap_trace, read_gap_trace
 from stages.solver.methods import method_options
 from stages.solver.objective import dual_value
-from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
+from stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
 from stages.solver.state import derive, restored_state
 from stages.solver.supports import Supports
 from storage.layout import SNAPSHOTS, read_group
@@ -164,6 +164,21 @@ def test_snapshots__refuse_averaging(tmp_path: Path) -> None:
     problem = TINY["chain"]()
     with pytest.raises(ValueError, match="snapshots are of w, not of its average"):
         with_snapshots(problem, tmp_path, solver=options(problem, averaging="weighted"))
+
+
+def test_snapshots__of_multiplane_are_of_the_average(tmp_path: Path) -> None:
+    problem = TINY["chain"]()
+    traces = {}
+    for averaging in ("none", "two_track"):
+        run, group = tmp_path / averaging, MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6)
+        chosen = {"method": "mpbcfw", "cache": CacheOptions(kind="gap"), "multiplane": group, "averaging": averaging}
+        with_snapshots(problem, run, solver=options(problem, **chosen))
+        gap_trace(problem, run)
+        traces[averaging] = read_gap_trace(run)
+    one, other = traces["none"], traces["two_track"]
+    np.testing.assert_array_equal(one["dual"][:3], other["dual"][:3])
+    assert (one["primal"][1:3] != other["primal"][1:3]).all()
+    assert (other["gap"] >= -1e-9).all()
 
 
 def test_gap_trace__says_how_to_get_one(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -23,11 +24,12 @@ from tiny import TINY, multiclass
 from stages.init_path import init_path
 from stages.parallel import Spread
 from stages.solver.methods import methods
-from stages.solver.options import SAMPLERS, Status
+from stages.solver.methods.mpbcfw import MEASURED
+from stages.solver.options import SAMPLERS, MultiplaneGroup, Status
 from stages.solver.path.rules import two_sided
 from stages.solver.steps import steps
 from storage.commits import CommitStore
-from storage.results import read_path, read_trace
+from storage.results import read_iterations, read_path, read_trace
 
 MEMBERS = [
     (*member, ("none", "weighted")[(number + number // 2) % 2])
@@ -160,3 +162,30 @@ def test_resume__does_not_depend_on_the_workers(tmp_path: Path) -> None:
     solved(problem, tmp_path / "whole", options, path)
     stopped_and_resumed(problem, tmp_path / "parts", options, path, [5, 9], spread=Spread(backwards))
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
+
+
+@pytest.mark.parametrize("averaging", ["weighted", "two_track"])
+@pytest.mark.parametrize(("sampler", "step"), [("permutation", "fw"), ("gap", "pairwise")])
+def test_resume__is_bit_equal_with_averages_of_multiplane(tmp_path: Path, averaging, sampler, step) -> None:
+    problem = TINY["chain"]()
+    options = options_of(method="mpbcfw", averaging=averaging, sampler=sampler, step=step, max_passes=40.0)
+    path = path_of(kind="grid", lambdas=[0.3, 0.05], tolerance=1e-4)
+    solved(problem, tmp_path / "whole", options, path)
+    stops = np.random.default_rng(3).integers(1, 4, size=6)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
+    assert read_iterations(tmp_path / "whole")["planes"].size > 10
+
+
+def test_resume__goes_on_with_the_unit_costs_that_were_measured(tmp_path: Path) -> None:
+    """Two solves from one commit, whatever the clock says meanwhile, have the same bits."""
+    problem, path = TINY["chain"](), path_of(**{**SINGLE, "tolerance": 1e-5})
+    options = options_of(method="mpbcfw", multiplane=MultiplaneGroup(), max_passes=40.0)
+    assert solved(problem, tmp_path / "one", options, path, stop=StopAfter(6)) is Status.INTERRUPTED
+    shutil.copytree(tmp_path / "one", tmp_path / "other")
+    at = CommitStore(tmp_path / "one" / "state", {"key": "k"}).load().attrs["method"]["counts"]
+    assert at["measured"] == MEASURED
+    assert at["oracle_seconds"] > 0.0 < at["plane_seconds"]
+    for run in ("one", "other"):
+        assert solved(problem, tmp_path / run, options, path) in (Status.CONVERGED, Status.PASS_LIMIT)
+    assert_same_path(tmp_path / "one", tmp_path / "other")

@@ -55,7 +55,8 @@ def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
 
 
 def test_verify__passes_averages_and_relative_tolerances() -> None:
-    for run in (run_of("multiclass", "single", averaging="weighted"), run_of("multiclass", "relative")):
+    multiplane = run_of("multiclass", "single", method="mpbcfw", averaging="two_track")
+    for run in (run_of("multiclass", "single", averaging="weighted"), run_of("multiclass", "relative"), multiplane):
         assert verify(TINY["multiclass"](), run)["certified"]
 
 

@@ -6,7 +6,7 @@ import fnmatch
 
 from storage.backend import Location
 from storage.format import MEASURES
-from storage.results import read_path, read_trace
+from storage.results import read_iterations, read_path, read_trace
 
 MEASURED = {"seconds", "timestamp_ms"}
 """Columns that hold measured times; all others are the same in every run."""
@@ -22,7 +22,8 @@ def assert_same_path(run: Location, expected: Location) -> None:
         assert a[name].dtype == b[name].dtype
         assert a[name].shape == b[name].shape, name
         assert a[name].tobytes() == b[name].tobytes(), name
-    trace, other = read_trace(run), read_trace(expected)
-    assert trace.keys() == other.keys()
-    for name in trace.keys() - MEASURED:
-        assert trace[name].tobytes() == other[name].tobytes(), name
+    for read in (read_trace, read_iterations):
+        trace, other = read(run), read(expected)
+        assert trace.keys() == other.keys()
+        for name in trace.keys() - MEASURED:
+            assert trace[name].tobytes() == other[name].tobytes(), name

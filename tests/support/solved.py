@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stages.solve import solve
 from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
+from stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
 
 LOWEST = 0.1
 SINGLE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}
@@ -30,6 +30,8 @@ PATHS = {
 def options_of(**choices) -> MethodOptions:
     cache = CacheOptions(kind=choices.pop("cache", "gap"), capacity=choices.pop("capacity", 50))
     often = {"refresh_every": 2} if choices.get("method", "bcfw") == "bcfw" else {}
+    if choices.get("method") == "mpbcfw":  # a run that measures its unit costs has the bits of no other
+        often = {"multiplane": MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6), "step": "pairwise"}
     options = method_options(cache=cache, **{"rebase_steps": 5, "max_passes": 500.0, **often, **choices})
     options.check()
     return options

@@ -34,7 +34,6 @@ import numpy as np
 from stages.problems.stored import check_array
 from stages.solver.block_method import SPECS
 from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
-from stages.solver.gaps import cached_driver
 from stages.solver.state import derive
 from stages.solver.step import clip_into
 
@@ -134,12 +133,6 @@ class Accelerated(CachedPasses):
         else:
             share = (MEAN_POWER + 1.0) / (MEAN_POWER + self.at.points)
             self.mean = self.mean + share * (self.state.w - self.mean)
-
-    def cached_gap(self, w: np.ndarray) -> float:
-        """The gap of (w, alpha) over cached labellings, a lower bound on the exact gap."""
-        gap = np.empty(self.problem.n)
-        cached_driver(self.problem)(self.problem, self.state.pool, w, gap)
-        return float(np.sum(gap)) + self.dual_and_excess(w)[1]
 
     def mean_gap(self) -> float:
         """The mean's gap over cached labellings; the mean restarts at w if w has the smaller gap."""

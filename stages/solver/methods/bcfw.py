@@ -20,7 +20,7 @@ from stages.solver.counts import NEVER, BlockCounts
 from stages.solver.gaps import ExactGaps
 from stages.solver.loop import Flags
 from stages.solver.minibatch import Answers, answers_driver, collect_driver
-from stages.solver.objective import Certificate, squared_norm
+from stages.solver.objective import Certificate
 from stages.solver.options import SAMPLERS, BcfwOptions, Status
 from stages.solver.oracles import corners_at
 from stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
@@ -93,14 +93,6 @@ class Bcfw(BlockMethod):
             at.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
         return None
 
-    def due_pass(self, bound: float, exact: bool) -> tuple[Certificate, ExactGaps | None]:
-        """An exact pass; with `exact` False, stale gaps that are small enough replace it."""
-        stale = float(np.sum(np.maximum(self.state.gap, 0.0)))
-        if exact or not stale <= bound:
-            return self.exact_pass()
-        self.weights = self.state.w
-        return self.certificate(stale), None
-
     def take_steps(self, threshold: float) -> None:
         """Take steps until the next rebase point; sets `exact_due` when the stale gap sum or the count asks for it."""
         at, options, n = self.at, self.options, self.problem.n
@@ -169,14 +161,7 @@ class Bcfw(BlockMethod):
         w = S.u - (2.0 / (steps * (steps + 1.0))) * S.z
         if P.lower.size:
             w = np.clip(w, P.lower, P.upper)
-        hinge = float(np.sum(corners_at(P, w, range(P.n), self.spread).hinge)) / P.n
-        self.at.gap_passes += 1
-        norm2 = squared_norm(w)
-        gap = 0.5 * point.lam * norm2 + hinge - point.dual
-        if gap >= point.gap:
-            return point
-        self.weights = w
-        return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
+        return self.pass_at(w, point)
 
     def after_exact_pass(self) -> None:
         """Restart the count to the next exact pass."""

@@ -1,7 +1,8 @@
 """Exact passes alternate with cached passes until the cached gap is about half the exact one: S15 without its clock.
 
 S15 Alg. 3 alternates an exact pass with approximate passes over the cached planes as long as these gain more per second.
-Here cached passes end when their gap is below `acceleration.inner_target` of the exact pass's gap, so that runs repeat.
+Here cached passes end when their gap is below `acceleration.inner_target` of the exact pass's gap, so that runs repeat. All
+steps are pairwise, and all labellings that have weight are candidates. S15's own rule, steps and working sets: `mpbcfw`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,94 @@
+"""Multi-plane BCFW against its relatives (S15 Fig. 4-6): one column per lambda, medians in bands over seeds.
+
+`calls.png` and `seconds.png`: primal and dual suboptimality and the gap, over exact oracle calls and over seconds.
+`planes.png`: how large the working sets are, and how many approximate passes an outer iteration has.
+
+Nobody knows the optimum. Primal suboptimality is P minus the largest D of any run at that lambda, dual suboptimality the
+least P of any run minus D: bounds from above, which level off at the smallest gap that was reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from stages.reports.comparison import summary
+from stages.reports.curves import Curves, Runs, Trace, by_lambda, draw_bands, lambda_title, read_curves
+from stages.reports.paint import SPARE, figure_in
+from storage.backend import Location
+from storage.results import read_iterations
+
+ROWS = {"primal_excess": "primal suboptimality", "dual_lack": "dual suboptimality", "gap": "duality gap"}
+PLANES = {"planes": "labellings in a working set", "approximate_passes": "approximate passes\nan outer iteration"}
+CALLS = "exact oracle calls / n"
+
+
+def make(runs: Runs, folder: Location) -> dict[str, Any]:
+    curves = read_curves(runs)
+    measured = with_suboptimality(curves)
+    names = list(dict.fromkeys(variant for variant, _ in curves))
+    figures = []
+    for name, over in (("calls.png", "passes"), ("seconds.png", "seconds")):
+        figures.append(name)
+        _paint(measured, names, over, ROWS, folder / "figures" / name)
+    iterations = read_outer_iterations(runs, curves)
+    if iterations:
+        figures.append("planes.png")
+        _paint(iterations, names, "passes", PLANES, folder / "figures" / figures[-1])
+    return {"figures": figures, **summary(curves)}
+
+
+def with_suboptimality(curves: Curves) -> Curves:
+    """The traces with two more columns, named in `ROWS`."""
+    found: Curves = {}
+    for (variant, lam), traces in curves.items():
+        there = [trace for (_, other), others in curves.items() if other == lam for trace in others]
+        least, largest = min(np.min(t["primal"]) for t in there), max(np.max(t["dual"]) for t in there)
+        found[variant, lam] = [
+            {**t, "primal_excess": t["primal"] - largest, "dual_lack": least - t["dual"]} for t in traces
+        ]
+    return found
+
+
+def read_outer_iterations(runs: Runs, curves: Curves) -> Curves:
+    """What the runs recorded of their outer iterations, with a column `passes`; only of variants with approximate passes."""
+    found: Curves = {}
+    for variant, lam, _, place in runs:
+        columns = read_iterations(place)
+        if columns and np.any(columns["approximate_passes"] > 0):
+            trace = curves[variant, lam][0]
+            blocks = trace["oracle_calls"][-1] / trace["passes"][-1]
+            found.setdefault((variant, lam), []).append(
+                {**columns, "lambda": trace["lambda"], "passes": columns["oracle_calls"] / blocks}
+            )
+    return found
+
+
+def _style(names: Sequence[str]) -> Any:
+    """Colours in the order of all variants, so that a variant has the same one in all figures; dashes for averages."""
+
+    def style(variant: str, _: int) -> dict[str, Any]:
+        return {"color": SPARE[names.index(variant) % len(SPARE)], "ls": "--" if "avg" in variant else "-"}
+
+    return style
+
+
+def _paint(curves: Curves, names: Sequence[str], over: str, rows: Mapping[str, str], target: Location) -> None:
+    columns: Mapping[str, Mapping[str, Sequence[Trace]]] = by_lambda(curves)
+    style = _style(names)
+    with figure_in(target, (4.2 * len(columns) + 2.0, 2.9 * len(rows) + 0.4)) as figure:
+        grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
+        for j, (lam, variants) in enumerate(columns.items()):
+            for i, (what, label) in enumerate(rows.items()):
+                draw_bands(grid[i, j], variants, over, what, style)
+                grid[i, j].set_xlabel("")
+                if what in PLANES:
+                    grid[i, j].set_yscale("linear")
+                if j == 0:
+                    grid[i, j].set_ylabel(label)
+            grid[0, j].set_title(lambda_title(lam, variants))
+            grid[-1, j].set_xlabel(CALLS if over == "passes" else over)
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)

@@ -1,0 +1,308 @@
+"""Multi-plane block-coordinate Frank-Wolfe with S15's slope rule (S15 Alg. 3, 3.4, 3.5).
+
+An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
+within its working set (`working_sets`), which call no oracle (`plane_steps`). There are approximate passes for as
+long as the last one raised the dual by more per second than the whole outer iteration so far, its exact pass
+included (`worth_another`): the more an oracle call costs, the more of them.
+
+S15 reads a clock. Here seconds are counted work times unit cost. Work is oracle calls, and labellings scored: every step of
+a block scores its whole working set. The unit costs are the seconds per call and per labelling of the `MEASURED`-th outer
+iteration. They are committed with the state, so a solve that is stopped and resumed has the same bits as one that is
+not. Two runs have the same bits if both are given the same costs (`solver.multiplane.oracle_seconds`, `plane_seconds`).
+
+With `step=fw` and `sampling=permutation` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks in permuted
+order. Pairwise and away steps, in both kinds of passes, and gap sampling in exact passes are not in S15.
+
+`multiplane_half` differs in three ways. Its rule looks at gaps: approximate passes until their gap is half the exact one.
+Its steps are pairwise. And it moves towards every labelling that has weight, however long ago the oracle returned it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stages.parallel import Pace
+from stages.problems.stored import check_array
+from stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Averages
+from stages.solver.block_method import SPECS, BlockMethod
+from stages.solver.codes import ORACLE_ALWAYS, ORACLE_CALLS
+from stages.solver.counts import NEVER, BlockCounts
+from stages.solver.distances import no_distances, with_room
+from stages.solver.gaps import cached_driver
+from stages.solver.objective import Certificate
+from stages.solver.options import SAMPLERS, MultiplaneOptions, Status
+from stages.solver.plane_steps import planes_driver
+from stages.solver.sampling import PERMUTATION
+from stages.solver.working_sets import retire, working_set_sizes
+
+MEASURED = 3
+"""Outer iterations that measure the unit costs; the last one counts. In the first one all oracles are called near w = 0,
+where some are much faster, and working sets hold a labelling or two."""
+
+REBASE_STEPS = 10
+"""Outer iterations go on without a rebase until they have made this many steps per block, unless `solver.rebase_steps` says
+otherwise: a rebase takes about half as long as an exact pass with a fast oracle."""
+
+NEAR = 30.0
+"""The average's gap over cached labellings is computed once the exact pass's gap is below this multiple of the tolerance."""
+
+SURE = 0.95
+"""An exact pass at the average is made once that gap is below this share of the tolerance."""
+
+ITERATION = (
+    ("breakpoint", "number of the lambda"),
+    ("oracle_calls", "max-oracle calls since the beginning"),
+    ("seconds", "seconds of solving since the beginning (measured, not repeatable)"),
+    ("dual", "dual objective"),
+    ("planes", "mean size of the working sets in the approximate passes"),
+    ("approximate_passes", "approximate passes of the outer iteration"),
+)
+"""What is recorded at the end of an outer iteration."""
+
+Options = MultiplaneOptions
+
+
+def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
+    """S15 3.4: whether the last pass raised the dual by more per second than its whole outer iteration so far.
+
+    Parameters
+    ----------
+    gain, gain_so_far : float
+        Increase of the dual objective.
+    work, work_so_far : float
+        Seconds, > 0; the last pass is part of the outer iteration.
+    """
+    return gain * work_so_far > gain_so_far * work
+
+
+@dataclass
+class MultiplaneCounts(BlockCounts):
+    """Scalars of the outer iterations."""
+
+    permutations: int = 0
+    """Passes in permuted order so far: the seed of the next permutation."""
+    marks: list[int] = field(default_factory=list)
+    """Step counts at the beginning of the last few outer iterations."""
+    measured: int = 0
+    """Outer iterations that have measured the unit costs."""
+    oracle_seconds: float = 0.0
+    """Seconds per oracle call, its step included."""
+    plane_seconds: float = 0.0
+    """Seconds per labelling scored in approximate passes, their steps included."""
+
+
+@dataclass
+class Multiplane(BlockMethod):
+    """Exact passes, each with as many approximate passes as pay."""
+
+    specs = (
+        *SPECS,
+        *(
+            (f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {what}")
+            for name, what in ITERATION
+        ),
+        ("average", ("track", "average_feature"), "f8", "running sums of the weighted averages; empty without one"),
+        ("average_ell", ("track",), "f8", "the same for the mean loss of the dual point"),
+        ("average_count", ("track",), "i8", "steps that each average counts"),
+    )
+    counts = MultiplaneCounts
+    options: Options
+
+    iterations: list[tuple[float, ...]] = field(default_factory=list)
+    """Rows as `ITERATION`."""
+    averages_of: Averages = field(default_factory=lambda: Averages.empty(0, 0))
+    plane_pace: Pace = field(default_factory=Pace)
+    """Of visits in approximate passes."""
+
+    def __post_init__(self) -> None:
+        self.averages_of = Averages.empty(TRACKS[self.options.averaging], self.problem.d)
+        costs = self.options.multiplane
+        if costs.oracle_seconds > 0.0:
+            self.at.measured = MEASURED
+            self.at.oracle_seconds, self.at.plane_seconds = costs.oracle_seconds, costs.plane_seconds
+
+    @staticmethod
+    def averages(options: Options) -> bool:
+        """Whether the state keeps a running average."""
+        return options.averaging != "none"
+
+    @property
+    def rewrites_w(self) -> bool:
+        """True with averaging: an average is certified if its gap is smaller."""
+        return self.own_primal and self.averages(self.options)
+
+    @property
+    def sampler(self) -> int:
+        """The code of `solver.sampling`; approximate passes are always in permuted order."""
+        return SAMPLERS.index(self.options.sampler)
+
+    @property
+    def capacity(self) -> int:
+        """The pool keeps all that the oracle returns; `retire` applies the cap."""
+        return NEVER
+
+    @property
+    def point(self) -> np.ndarray:
+        """(d,): the average, if there is one; otherwise the current w."""
+        if not self.rewrites_w:
+            return self.state.w
+        return self.averages_of.best(self.problem, self.at.lam, self.state).weights(self.problem)
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+    def advance(
+        self, tolerance: float, relative: bool, exact: bool, started: float
+    ) -> tuple[Status, Certificate] | None:
+        """Outer iterations; or, if one is due, an exact pass at a fixed point, which may end the solve."""
+        if not self.at.exact_due:
+            enough = self.steps + (self.options.rebase_steps or REBASE_STEPS * self.problem.n)
+            while self.steps < enough and not self.at.exact_due:
+                self.outer(tolerance, relative, started)
+            return None
+        point, found = self.due_pass(tolerance * (max(self.at.dual, 0.0) if relative else 1.0), exact)
+        self.record(point, started)
+        converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
+        status = Status.CONVERGED if converged else self.limit()
+        if status:
+            return status, point
+        if found:
+            dual = self.dual_value()
+            self.approximate_passes(dual, dual, self.problem.n)
+        self.at.exact_due = False
+        return None
+
+    def outer(self, tolerance: float, relative: bool, started: float) -> None:
+        """One exact pass and its approximate passes (S15 Alg. 3)."""
+        before = self.dual_value()
+        calls = self.moving_pass()
+        dual, estimate = self.dual_value(), self.known_gap
+        passes = self.approximate_passes(before, dual, calls)
+        planes = float(np.mean(working_set_sizes(self.state.pool)))
+        at = self.at
+        at.measured += at.measured < MEASURED
+        self.iterations.append(
+            (
+                at.breakpoint, self.oracle_calls, at.seconds + time.perf_counter() - started, self.dual_value(), planes,
+                passes,
+            )
+        )  # fmt: skip
+        bound = tolerance * (max(dual, 0.0) if relative else 1.0)
+        at.exact_due = estimate <= bound or self.limit() is not None
+        if self.rewrites_w and not at.exact_due and estimate <= NEAR * bound:
+            at.exact_due = self.cached_gap(self.point) <= SURE * bound
+
+    def moving_pass(self) -> int:
+        """n steps with the max-oracle; returns how many oracle calls they made."""
+        at, n = self.at, self.problem.n
+        at.marks = [*at.marks, self.steps][-self.options.multiplane.unused_iterations :]
+        self.make_room(n)
+        order = self.permutation() if self.sampler == PERMUTATION else np.empty(0, np.int64)
+        called, began = int(self.state.counters[ORACLE_CALLS]), time.perf_counter()
+        with self.averages_of.during(self.state, EXACT) as self.state:
+            self.run(self.flags(corner=ORACLE_ALWAYS), order, n)
+        calls = int(self.state.counters[ORACLE_CALLS]) - called
+        if at.measured < MEASURED:
+            at.oracle_seconds = (time.perf_counter() - began) / max(calls, 1)
+        return calls
+
+    def approximate_passes(self, before: float, dual: float, calls: int) -> int:
+        """As many approximate passes as pay; returns their number.
+
+        Parameters
+        ----------
+        before, dual : float
+            Dual objective at the beginning of the outer iteration, and after its exact pass.
+        calls : int
+            Oracle calls of the exact pass.
+        """
+        at, options = self.at, self.options.multiplane
+        retire(self.state.pool, self.oldest, int(self.options.cache.capacity))
+        self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts))
+        work, seconds, total = calls * at.oracle_seconds, 0.0, 0
+        for k in range(int(options.approximate_passes)):
+            began = time.perf_counter()
+            scored = self.approximate_pass()
+            seconds, total = seconds + time.perf_counter() - began, total + scored
+            if at.measured < MEASURED:
+                at.plane_seconds = seconds / max(total, 1)
+            last, last_work = dual, scored * at.plane_seconds
+            dual, work = self.dual_value(), work + last_work
+            if not worth_another(dual - last, last_work, dual - before, work):
+                return k + 1
+        return int(options.approximate_passes)
+
+    def approximate_pass(self) -> int:
+        """A visit of every block within its working set, in a new permutation; returns how many labellings were scored."""
+        P, scored = self.problem, [0]
+        order, flags, driver = self.permutation(), self.flags(rounds=self.options.multiplane.rounds), planes_driver(P)
+
+        def part(start: int, stop: int) -> None:
+            scored[0] += driver(P, self.state, flags, order[start:stop])
+
+        with self.averages_of.during(self.state, APPROXIMATE) as self.state:
+            self.plane_pace.run(part, 0, order.size, self.check_stop)
+        return int(scored[0])
+
+    def permutation(self) -> np.ndarray:
+        """int64, (n,): the blocks in a new seeded order."""
+        self.at.permutations += 1
+        return np.random.default_rng([self.seed, self.at.permutations - 1]).permutation(self.problem.n)
+
+    @property
+    def oldest(self) -> int:
+        """Atoms last active before this step have been inactive for as many outer iterations as are allowed."""
+        marks = self.at.marks
+        return marks[0] + 1 if len(marks) == self.options.multiplane.unused_iterations else 0
+
+    def better_certificate(self, point: Certificate) -> Certificate:
+        """The certificate of w beside the average's, where the cache does not rule out that w is better."""
+        w = self.state.w
+        return self.pass_at(w, point) if self.rewrites_w and self.cached_gap(w) < point.gap else point
+
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda, with its own outer iterations and averages."""
+        super().start_lambda(lam, breakpoint, exact_due=exact_due)
+        self.at.marks = []
+        self.averages_of.clear()
+
+    def warm_up(self) -> None:
+        """Also compile or load what only this method calls."""
+        super().warm_up()
+        P, S = self.problem, self.state
+        retire(S.pool, 0, NEVER)
+        working_set_sizes(S.pool)
+        with_room(no_distances(1), np.ones(1, np.int64))
+        planes_driver(P)(P, S, self.flags(), np.empty(0, np.int64))
+        if self.averages(self.options):
+            cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def own_arrays(self) -> dict[str, np.ndarray]:
+        """The outer iterations and the averages."""
+        rows = np.array(self.iterations, dtype=float).reshape(-1, len(ITERATION))
+        found = self.averages_of
+        return {
+            **{f"iteration_{name}": rows[:, k] for k, (name, _) in enumerate(ITERATION)},
+            "average": np.array(found.z).reshape(len(found.z), -1 if found.z else 0),
+            "average_ell": found.z_ell,
+            "average_count": found.counts,
+        }
+
+    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """The same from a commit; ValueError if one does not fit the problem."""
+        names = [f"iteration_{name}" for name, _ in ITERATION]
+        rows = arrays[names[0]].shape
+        columns = [check_array(name, arrays[name], rows, float) for name in names]
+        self.iterations = list(zip(*(column.tolist() for column in columns), strict=True))
+        into, tracks = self.averages_of, len(self.averages_of.z)
+        shape = (tracks, self.problem.d if tracks else 0)
+        for z, stored in zip(into.z, check_array("average", arrays["average"], shape, float, finite=True), strict=True):
+            z[:] = stored
+        into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
+        into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)
+
+
+METHOD = Multiplane

@@ -1,0 +1,219 @@
+"""Approximate passes: steps of a block within its working set, from inner products kept between its labellings (S15 3.5).
+
+A visit scores the block's labellings once; every further step of the visit takes O(their number), whatever the
+features. With q_k = B_i m_i(y_k), D_kl = ||q_k - q_l||^2 (`distances`), weights alpha, their mean q = sum_l alpha_l q_l and
+the variance V = sum_l alpha_l ||q_l - q||^2, the numbers
+
+    S_k = sum_l alpha_l D_kl = ||q_k - q||^2 + V,        V = (1/2) sum_k alpha_k S_k
+
+give the curvature of each kind of move, ||q_k - q||^2 = S_k - V, and what the move does to scores and to S itself:
+
+    move of gamma                     score h_k changes, up to a common term, by      S_k becomes
+    Frank-Wolfe, q -> q_y             (gamma scale / 2) (D_ky - S_k)                  (1 - gamma) S_k + gamma D_ky
+    pairwise, q_z -> q_y              (gamma scale / 2) (D_ky - D_kz)                 S_k + gamma (D_ky - D_kz)
+    away, q_z -> q                    (gamma scale / 2) (S_k - D_kz)                  (1 + gamma) S_k - gamma D_kz
+
+So u changes once a visit, by the sum of its moves. With a box, w = clip(u) is not linear in u: there every move is pushed
+and the labellings are scored again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, PLAIN, widest_block
+from stages.solver.codes import AVERAGED, CACHED_STEPS, STEPS
+from stages.solver.directions import gain, largest_step, line_search
+from stages.solver.distances import measure
+from stages.solver.step import atoms_of, clip_into, score_atoms
+from stages.solver.steps import AWAY, FW, PAIRWISE
+from stages.solver.working_sets import RETIRED
+
+
+@njit(**PLAIN)
+def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers):
+    """Up to `flags.rounds` steps of block i within its working set; returns how many labellings they scored, all together.
+
+    The arrays are workspace; `numbers` has a row each for scores, S, weights, and the weights that u knows of.
+    """
+    S.counters[STEPS] += 1
+    S.counters[AVERAGED] += 1
+    pool, squared, count = S.pool, S.distances.squared, S.pool.counts[i]
+    size = P.local_ptr[i + 1] - P.local_ptr[i]
+    theta, delta = theta_all[:size], delta_all[:size]
+    slots, places = slots_all[:count], places_all[:count]
+    values, spreads, alpha, before = numbers[0, :count], numbers[1, :count], numbers[2, :count], numbers[3, :count]
+    if atoms_of(pool, i, slots, places) < 0:
+        measure(P, pool, S.distances, i, slots, delta)
+        atoms_of(pool, i, slots, places)
+    start, width = S.distances.start[i], S.distances.width[i]
+    score_atoms(P, pool, i, S.w, slots, theta, values)
+    for k in range(count):
+        alpha[k] = before[k] = pool.alpha[slots[k]]
+        spreads[k] = 0.0
+    if flags.kinds != PAIRWISE:
+        write_spreads(squared, start, width, places, alpha, spreads)
+    scored, moved, ell = 0, False, S.ell[i]
+    for _ in range(flags.rounds):
+        scored += count
+        S.counters[CACHED_STEPS] += 1
+        best, away, active, base, variance = survey(pool, slots, values, spreads, alpha)
+        if best < 0:
+            break
+        pool.used[slots[best]] = S.counters[STEPS]
+        to_best, to_away = start + places[best] * width, start + places[away] * width
+        kind, gamma, top = choose(
+            flags, values[best], base, values[away], active, spreads[best] - variance, squared[to_best + places[away]],
+            spreads[away] - variance, alpha[away],
+        )  # fmt: skip
+        if gamma <= 0.0:
+            break
+        moved = True
+        make_move(kind, gamma, top, flags.scale, squared, to_best, to_away, places, best, away, values, spreads, alpha)
+        if P.lower.size > 0:
+            push_moves(P, S, flags, i, slots, alpha, before, best, delta)
+            score_atoms(P, pool, i, S.w, slots, theta, values)
+    if moved:
+        if P.lower.size == 0:
+            push_moves(P, S, flags, i, slots, alpha, before, 0, delta)
+        keep(S, flags, i, slots, alpha, ell)
+    return scored
+
+
+@njit(**PLAIN)
+def write_spreads(squared, start, width, places, alpha, spreads):
+    """S_k = sum_l alpha_l D_kl; `spreads` is zero before."""
+    for j in range(places.size):
+        if alpha[j] > 0.0:
+            row = start + places[j] * width
+            for k in range(places.size):
+                spreads[k] += alpha[j] * squared[row + places[k]]
+
+
+@njit(**PLAIN)
+def survey(pool, slots, values, spreads, alpha):
+    """(best of the working set or -1, worst active atom, active atoms, sum_k alpha_k h_k, V) of a block."""
+    best, away, active, base, variance = -1, -1, 0, 0.0, 0.0
+    for k in range(slots.size):
+        if (best < 0 or values[k] > values[best]) and pool.used[slots[k]] != RETIRED:
+            best = k
+        if alpha[k] > 0.0:
+            active += 1
+            base += alpha[k] * values[k]
+            variance += 0.5 * alpha[k] * spreads[k]
+            if away < 0 or values[k] < values[away]:
+                away = k
+    return best, away, active, base, variance
+
+
+@njit(**PLAIN)
+def choose(flags, h, base, h_away, active, to_corner, between, from_away, alpha_away):
+    """(kind, gamma, gamma_max) of the move that improves the dual most; gamma = 0 if none does (`step.best_move`).
+
+    `to_corner`, `between` and `from_away` are the curvatures of the three kinds.
+    """
+    kinds = flags.kinds
+    if flags.by_slope:
+        kinds = AWAY if active > 1 and base - h_away > h - base else FW
+    kind, gamma, top, most = FW, 0.0, 0.0, 0.0
+    for bit in range(3):
+        candidate = 1 << bit
+        if kinds & candidate == 0 or (candidate == AWAY and active < 2):
+            continue
+        if candidate == FW:
+            slope, norm2, limit = h - base, to_corner, 1.0
+        elif candidate == PAIRWISE:
+            slope, norm2, limit = h - h_away, between, largest_step(PAIRWISE, alpha_away)
+        else:
+            slope, norm2, limit = base - h_away, from_away, largest_step(AWAY, alpha_away)
+        norm2 = max(norm2, 0.0)  # a difference of sums
+        length = line_search(slope, norm2, flags.scale, limit)
+        improvement = gain(length, slope, norm2, flags.scale)
+        if improvement > most:
+            kind, gamma, top, most = candidate, length, limit, improvement
+    return kind, gamma, top
+
+
+@njit(**PLAIN)
+def make_move(kind, gamma, top, scale, squared, to_best, to_away, places, best, away, values, spreads, alpha):
+    """The weights, scores and S of a block's labellings after a move; a full step away from a corner leaves exactly 0."""
+    factor = 1.0 - gamma if kind == FW else 1.0 + gamma if kind == AWAY else 1.0
+    half = 0.5 * gamma * scale
+    for k in range(places.size):
+        if kind == FW:
+            change = squared[to_best + places[k]] - spreads[k]
+        elif kind == PAIRWISE:
+            change = squared[to_best + places[k]] - squared[to_away + places[k]]
+        else:
+            change = spreads[k] - squared[to_away + places[k]]
+        spreads[k] += gamma * change
+        values[k] += half * change
+        alpha[k] *= factor
+    full = gamma >= top
+    if kind != AWAY:
+        alpha[best] = 1.0 if full and kind == FW else alpha[best] + gamma
+    if kind != FW:
+        alpha[away] = 0.0 if full else max(alpha[away] - gamma, 0.0)
+
+
+@njit(**PLAIN)
+def push_moves(P, S, flags, i, slots, alpha, before, pivot, delta):
+    """mu, u, w and the average follow delta = sum_k (alpha_k - before_k) m(y_k); then before <- alpha.
+
+    The changes add up to zero, so each is a move from the labelling `pivot`: where two agree, delta stays exactly 0.
+    """
+    labels, length = S.pool.labels, P.label_ptr[i + 1] - P.label_ptr[i]
+    y = labels[slots[pivot], :length]
+    delta[:] = 0.0
+    for k in range(slots.size):
+        change = alpha[k] - before[k]
+        before[k] = alpha[k]
+        if k != pivot and change != 0.0:
+            P.add(i, labels[slots[k], :length], change, delta)
+            P.add(i, y, -change, delta)
+    if S.by_mu[i] == 1:
+        first = P.local_ptr[i]
+        for j in range(delta.size):
+            S.mu[first + j] += delta[j]
+    P.push(i, -flags.scale, delta, S.u)
+    if P.lower.size > 0:
+        clip_into(S.u, P.lower, P.upper, S.w)
+    if flags.average:
+        t = float(S.counters[AVERAGED])
+        P.push(i, -flags.scale * 0.5 * t * (t - 1.0), delta, S.z)
+
+
+@njit(**PLAIN)
+def keep(S, flags, i, slots, alpha, ell):
+    """Store block i's weights, and its loss, which was `ell` before the visit."""
+    S.ell[i] = 0.0
+    for k in range(slots.size):
+        S.pool.alpha[slots[k]] = alpha[k]
+        S.ell[i] += alpha[k] * S.pool.losses[slots[k]]
+    change = (S.ell[i] - ell) / S.ell.size
+    S.z_ell[1] += change
+    if flags.average:
+        t = float(S.counters[AVERAGED])
+        S.z_ell[0] += 0.5 * t * (t - 1.0) * change
+
+
+@driver
+def planes_driver(fingerprint: str) -> Any:
+    """`run_planes(P, S, flags, order) -> labellings scored`: `plane_steps` of every block of `order`."""
+
+    @njit(cache=True, **JIT)
+    def run_planes(P, S, flags, order):
+        fingerprint  # noqa: B018
+        widest = widest_block(P.local_ptr)
+        theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
+        slots, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((4, most))
+        scored = 0
+        for k in range(order.size):
+            scored += plane_steps(P, S, flags, order[k], theta, delta, slots, places, numbers)
+        return scored
+
+    return run_planes

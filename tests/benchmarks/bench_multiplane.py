@@ -1,0 +1,136 @@
+"""Multi-plane BCFW beside its relatives, with a fast oracle and with one that waits (S15 4).
+
+    python tests/benchmarks/bench_multiplane.py FEATURES --lambdas 0.01 0.001 1/n
+    python tests/benchmarks/bench_multiplane.py FEATURES --lambdas 0.01 --wait 0.005 --seconds 60
+
+FEATURES is a feature store (``runs/features/<dataset>-<key>``). For each solver and lambda: CPU seconds and exact passes to
+certified gaps P - D, each a run of its own; and the dual value after 1, 2, 5, 10, 20, 50 exact passes.
+
+With `--wait` every oracle call sleeps for so many seconds (`slow_oracle`), and each solver gets `--seconds` of wall time.
+The table has the gap after some exact passes and after some seconds, computed afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from slow_oracle import slowed
+
+from stages.featurize import open_problem
+from stages.problems.protocol import Problem
+from stages.solver.methods import method_options
+from stages.solver.objective import squared_norm
+from stages.solver.options import CacheOptions, PathOptions, Status
+from stages.solver.oracles import corners_at
+from stages.solver.path.walk import begin
+
+TOLERANCES = (0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
+PASSES = (1, 2, 5, 10, 20, 50)
+SOLVERS: dict[str, dict[str, Any]] = {
+    "mpbcfw": {"method": "mpbcfw", "cache": CacheOptions("gap", capacity=1000)},
+    "mpbcpfw": {"method": "mpbcfw", "step": "pairwise", "cache": CacheOptions("gap", capacity=1000)},
+    "accelerated": {"method": "accelerated", "cache": CacheOptions("gap")},
+    "bcpfw_gap_cache": {"sampler": "gap", "step": "pairwise", "cache": CacheOptions("gap")},
+    "bcfw": {"sampler": "uniform", "step": "fw"},
+}
+
+
+def solver_of(problem: Problem, name: str, lam: float, **more: Any) -> Any:
+    """A solver, compiled."""
+    options = method_options(**{**SOLVERS[name], **more})
+    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, seed=0)
+    solver.warm_up()
+    return solver
+
+
+class Recorder:
+    """The boundary of a solve: keeps (passes, seconds, dual, w) at each one, and stops it at a limit."""
+
+    def __init__(self, passes: float = np.inf, seconds: float = np.inf) -> None:
+        self.rows: list[tuple[float, float, float, np.ndarray]] = []
+        self.passes, self.seconds = passes, seconds
+
+    def __call__(self, solver: Any) -> Status | None:
+        row = (solver.passes_here, solver.at.seconds, solver.dual_value(), solver.point.copy())
+        self.rows.append(row)
+        return Status.TIME_LIMIT if row[0] >= self.passes or row[1] >= self.seconds else None
+
+    def at(self, column: int, value: float) -> int:
+        """The first row at which passes (0) or seconds (1) have reached a value; -1 if none has."""
+        return next((k for k, row in enumerate(self.rows) if row[column] >= value - 1e-9), -1)
+
+
+def certified(problem: Problem, name: str, lam: float, tolerance: float, most: float) -> str:
+    """CPU seconds and exact passes to a certified gap."""
+    solver, begun = solver_of(problem, name, lam), time.process_time()
+    status, _ = solver.solve(tolerance, lambda _: Status.TIME_LIMIT if time.process_time() - begun > most else None)
+    spent = time.process_time() - begun
+    return f"{spent:.2f}, {solver.passes_here:.0f}" if status is Status.CONVERGED else f"not in {most:g} s"
+
+
+def fast(problem: Problem, arguments: argparse.Namespace, lam: float) -> None:
+    """The two tables of a fast oracle."""
+    print("| CPU s, exact passes to P − D ≤ | " + " | ".join(f"{t:g}" for t in TOLERANCES) + " |")
+    print("|---" * (len(TOLERANCES) + 1) + "|")
+    for name in arguments.solvers:
+        cells = []
+        for tolerance in TOLERANCES:
+            cells.append(certified(problem, name, lam, tolerance, arguments.seconds))
+            if cells[-1].startswith("not"):
+                break
+        print(f"| `{name}` | " + " | ".join([*cells, *["–"] * (len(TOLERANCES) - len(cells))]) + " |", flush=True)
+    print("\n| D after exact passes | " + " | ".join(f"{p}" for p in PASSES) + " |")
+    print("|---" * (len(PASSES) + 1) + "|")
+    for name in arguments.solvers:
+        record = Recorder(passes=PASSES[-1])
+        solver_of(problem, name, lam, rebase_steps=problem.n).solve(1e-12, record)
+        cells = [f"{record.rows[record.at(0, p)][2]:.5f}" for p in PASSES]
+        print(f"| `{name}` | " + " | ".join(cells) + " |", flush=True)
+
+
+def waiting(arguments: argparse.Namespace, lam: float) -> None:
+    """The table of a slow oracle."""
+    problem, slow = slowed(arguments.features, arguments.wait)
+    seconds = [arguments.seconds * share for share in (0.125, 0.25, 0.5, 1.0)]
+    passes = [p for p in PASSES if p * problem.n * arguments.wait <= arguments.seconds]
+    heads = [*(f"{p} passes" for p in passes), *(f"{s:g} s" for s in seconds)]
+    print("| P − D after | " + " | ".join(heads) + " | passes |\n" + "|---" * (len(heads) + 2) + "|")
+
+    def gap(row: tuple[float, float, float, np.ndarray]) -> float:
+        _, _, dual, w = row
+        hinge = float(np.mean(corners_at(problem, w, range(problem.n)).hinge))
+        return 0.5 * lam * squared_norm(w) + hinge - dual
+
+    for name in arguments.solvers:
+        record = Recorder(seconds=arguments.seconds)
+        solver_of(slow, name, lam, rebase_steps=max(1, problem.n // 4)).solve(1e-12, record)
+        rows = [*(record.at(0, p) for p in passes), *(record.at(1, s) for s in seconds)]
+        cells = [f"{gap(record.rows[k]):.3g}" if k >= 0 else "–" for k in rows]
+        print(f"| `{name}` | " + " | ".join(cells) + f" | {record.rows[-1][0]:.0f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("features", type=Path)
+    parser.add_argument("--lambdas", nargs="+", default=["0.01"])
+    parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=list(SOLVERS))
+    parser.add_argument("--wait", type=float, default=0.0, help="seconds that each oracle call sleeps")
+    parser.add_argument("--seconds", type=float, default=60.0, help="most seconds of a solve")
+    arguments = parser.parse_args()
+    problem = open_problem(arguments.features, "train")
+    print(f"{arguments.features.name}: n = {problem.n:,}, d = {problem.d:,}, oracle + {1e3 * arguments.wait:g} ms")
+    for text in arguments.lambdas:
+        lam = 1.0 / problem.n if text == "1/n" else float(text)
+        print(f"\nlambda = {text}\n")
+        if arguments.wait:
+            waiting(arguments, lam)
+        else:
+            fast(problem, arguments, lam)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Averages of dual iterates on two tracks: the naive recursions, the best point between them, and what is certified."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dense import best, primal_value
+from single import LAM, never, solver_of
+from tiny import TINY, instance, multiclass
+
+from stages.solver.averages import APPROXIMATE, EXACT, DualPoint, best_between, between
+from stages.solver.codes import ORACLE_ALWAYS
+from stages.solver.distances import with_room
+from stages.solver.methods import method_options
+from stages.solver.objective import squared_norm
+from stages.solver.options import MultiplaneGroup, Status
+from stages.solver.plane_steps import planes_driver
+
+COSTS = MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6)
+
+
+def averaging_of(problem, averaging, lam=LAM, **choices):
+    choices = {"method": "mpbcfw", "cache": "gap", "capacity": 1000, "multiplane": COSTS, **choices}
+    return solver_of(problem, lam, averaging=averaging, **choices)
+
+
+def naive(points):
+    weights = np.arange(1.0, len(points) + 1.0)
+    return (weights / weights.sum()) @ np.array(points)
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass", "multiclass_cone", "python_oracle"])
+@pytest.mark.parametrize("averaging", ["weighted", "two_track"])
+def test_tracks__equal_the_naive_recursions(name, averaging):
+    """One visit at a time, the iterate is recorded on its track; a track of one kind does not count the other's steps."""
+    problem = instance(name)
+    solver = averaging_of(problem, averaging, 0.05)
+    solver.rebase()
+    seen, order = {EXACT: [], APPROXIMATE: []}, np.arange(problem.n)
+    for _ in range(3):
+        solver.make_room(problem.n)
+        for kind in (EXACT, APPROXIMATE, APPROXIMATE):
+            state = solver.state
+            solver.state = state._replace(distances=with_room(state.distances, state.pool.counts))
+            with solver.averages_of.during(solver.state, kind) as solver.state:
+                for i in order:
+                    if kind == EXACT:
+                        solver.run(solver.flags(sampler=1, corner=ORACLE_ALWAYS), order[i : i + 1], 1)
+                    else:
+                        planes_driver(problem)(problem, solver.state, solver.flags(rounds=4), order[i : i + 1])
+                    S = solver.state
+                    seen[kind if averaging == "two_track" else EXACT].append([*S.u, S.z_ell[1]])
+    points = solver.averages_of.points(solver.state)
+    assert len(points) == (2 if averaging == "two_track" else 1)
+    for point, track in zip(points, seen.values(), strict=False):
+        np.testing.assert_allclose([*point.v, point.ell], naive(track), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("boxed", [False, True])
+def test_best_between__is_at_least_as_good_as_both_and_as_all_between(seed, boxed):
+    rng = np.random.default_rng(seed)
+    bounds = np.sort(rng.normal(scale=0.3, size=(2, 12)), axis=0) if boxed else np.empty((2, 0))
+    problem = multiclass(seed, lower=bounds[0], upper=bounds[1])
+    a, b = (DualPoint(rng.normal(scale=0.5, size=problem.d), float(rng.uniform())) for _ in range(2))
+    found = best_between(problem, LAM, a, b)
+    value = found.value(problem, LAM)
+    assert value >= max(between(a, b, share).value(problem, LAM) for share in np.linspace(0.0, 1.0, 201)) - 1e-12
+    assert best_between(problem, LAM, a, a).value(problem, LAM) == pytest.approx(a.value(problem, LAM), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
+    problem = instance(name)
+    solver = averaging_of(problem, "two_track", 0.05, max_passes=12.0, rebase_steps=1)
+    seen = 0
+
+    def boundary(solver):
+        nonlocal seen
+        points = solver.averages_of.points(solver.state)
+        value = solver.averages_of.best(problem, 0.05, solver.state).value(problem, 0.05)
+        assert value >= max(point.value(problem, 0.05) for point in points) - 1e-12
+        assert value <= best(name, 0.05) + 1e-9, "the average of dual points is one"
+        seen += len(points) == 2
+
+    solver.solve(1e-9, boundary)
+    assert seen > 3
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
+@pytest.mark.parametrize("averaging", ["weighted", "two_track"])
+@pytest.mark.parametrize("step", ["fw", "pairwise"])
+def test_certificate__belongs_to_the_returned_weights(name, averaging, step):
+    problem = instance(name)
+    solver = averaging_of(problem, averaging, step=step, max_passes=3000.0)
+    status, point = solver.solve(2e-3, never)
+    assert status is Status.CONVERGED
+    assert point.norm2 == pytest.approx(squared_norm(solver.weights))
+    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
+    assert best(name, LAM) - 2e-3 <= point.dual <= best(name, LAM) + 1e-7
+
+
+@pytest.mark.parametrize("passes", [2.0, 9.0])
+def test_limits__certify_the_better_of_average_and_last_point(passes):
+    problem = multiclass(n=60, width=12, classes=6)
+    solver = averaging_of(problem, "two_track", 1e-2, max_passes=passes)
+    status, point = solver.solve(1e-9, never)
+    assert status is Status.PASS_LIMIT
+    dual = solver.dual_value()
+    last = primal_value(problem, solver.state.w, 1e-2) - dual
+    mean = primal_value(problem, solver.averages_of.best(problem, 1e-2, solver.state).weights(problem), 1e-2) - dual
+    assert point.gap == pytest.approx(min(last, mean), abs=1e-9)
+
+
+def test_averaging__on_one_track_certifies_sooner_than_the_last_point():
+    """Frank-Wolfe steps swing about the optimum (LJ13 3.4)."""
+    problem, passes = multiclass(n=60, width=12, classes=6), {}
+    for averaging in ("none", "weighted", "two_track"):
+        solver = averaging_of(problem, averaging, 1e-2, max_passes=3000.0)
+        assert solver.solve(2e-2, never)[0] is Status.CONVERGED
+        passes[averaging] = solver.passes_here
+    assert passes["two_track"] <= passes["none"] + 2.0, passes
+
+
+def test_averaging__of_two_tracks_is_for_two_kinds_of_passes():
+    with pytest.raises(ValueError, match=r"solver\.averaging: expected one of none, weighted, got 'two_track'"):
+        method_options("bcfw", averaging="two_track").check()
+    method_options("mpbcfw", averaging="two_track").check()

@@ -1,0 +1,291 @@
+"""Multi-plane BCFW: working sets, approximate steps, S15's slope rule, and the optimum with every combination."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from dense import best, primal_value
+from single import LAM, never, solver_of
+from tiny import TINY, instance, multiclass
+
+from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from stages.solver.distances import with_room
+from stages.solver.methods import method_options
+from stages.solver.methods.mpbcfw import MEASURED, worth_another
+from stages.solver.options import CacheOptions, MultiplaneGroup, Status
+from stages.solver.plane_steps import planes_driver
+from stages.solver.sampling import PERMUTATION
+from stages.solver.state import derive
+from stages.solver.steps import steps
+from stages.solver.supports import empty_pool, insert
+from stages.solver.working_sets import RETIRED, retire, working_set_sizes
+
+COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
+MEMBERS = [*itertools.product(["permutation"], steps()), ("gap", "fw"), ("gap", "pairwise"), ("max_gap", "best")]
+
+
+def multiplane_of(problem, lam=LAM, *, multiplane=None, **choices):
+    group = MultiplaneGroup(**{**COSTS, **(multiplane or {})})
+    return solver_of(problem, lam, method="mpbcfw", cache="gap", **{"capacity": 1000, **choices}, multiplane=group)
+
+
+def atoms(pool, i):
+    found, s = [], pool.head[i]
+    while s >= 0:
+        found.append(int(s))
+        s = pool.next[s]
+    return found
+
+
+def after_exact_passes(problem, passes=3, **choices):
+    """A solver after some exact passes without approximate ones, ready for `plane_steps`."""
+    solver = multiplane_of(problem, multiplane={"approximate_passes": 0}, **choices)
+    solver.rebase()
+    for _ in range(passes):
+        solver.moving_pass()
+    solver.rebase()
+    state = solver.state
+    solver.state = state._replace(distances=with_room(state.distances, state.pool.counts))
+    return solver
+
+
+# -- the slope rule ---------------------------------------------------------------------------------------------------
+def test_slope_rule__decides_as_the_formula_by_hand():
+    # an exact pass of 10 s gains 2; approximate passes of 1 s gain 1, 0.5, 0.3, 0.1: slopes of all 3/11, 3.5/12, 3.8/13
+    assert worth_another(1.0, 1.0, 3.0, 11.0)
+    assert worth_another(0.5, 1.0, 3.5, 12.0)
+    assert worth_another(0.3, 1.0, 3.8, 13.0)
+    assert not worth_another(0.1, 1.0, 3.9, 14.0)
+    assert not worth_another(0.0, 1.0, 0.0, 1.0), "nothing is gained by going on where nothing rises"
+    assert not worth_another(1.0, 2.0, 5.0, 10.0), "as fast as the whole is not faster"
+
+
+def test_slope_rule__ends_the_passes_of_a_recorded_sequence(monkeypatch):
+    """Dual values 0 before and 2 after the exact pass, then as scripted; 20 oracle calls of 0.5 s, 4 planes of 0.25 s."""
+    duals = [3.0, 3.5, 3.8, 4.08, 9.9]  # 0.28 is less than 4.08 / 14, the last pass included
+    solver = multiplane_of(multiclass(), multiplane={"oracle_seconds": 0.5, "plane_seconds": 0.25})
+    solver.rebase()
+    values = iter(duals)
+    monkeypatch.setattr(solver, "approximate_pass", lambda: 4)
+    monkeypatch.setattr(solver, "dual_value", lambda: next(values))
+    assert solver.approximate_passes(0.0, 2.0, 20) == 4
+    assert next(values) == 9.9
+
+
+def test_slope_rule__makes_more_passes_where_oracle_calls_cost_more():
+    passes = []
+    for cost in (1e-6, 1e-4, 1e-2):
+        solver = multiplane_of(instance("chain"), 0.05, multiplane={"oracle_seconds": cost})
+        solver.solve(1e-3, never)
+        passes.append(np.mean([row[-1] for row in solver.iterations]))
+    assert passes[0] < passes[1] < passes[2]
+
+
+@pytest.mark.parametrize("most", [0, 2])
+def test_approximate_passes__are_at_most_as_many_as_allowed(most):
+    solver = multiplane_of(instance("chain"), 0.05, multiplane={"oracle_seconds": 1.0, "approximate_passes": most})
+    solver.solve(0.05, never)
+    assert {row[-1] for row in solver.iterations} <= set(range(most + 1))
+    assert max(row[-1] for row in solver.iterations) == most
+
+
+def test_costs__are_measured_at_the_start_and_then_kept():
+    solver = multiplane_of(instance("chain"), 0.05, multiplane={"oracle_seconds": 0.0, "plane_seconds": 0.0})
+    solver.options.rebase_steps = 1
+    seen = []
+    solver.solve(
+        1e-3, lambda solver: seen.append((solver.at.measured, solver.at.oracle_seconds, solver.at.plane_seconds))
+    )
+    assert [measured for measured, *_ in seen[: MEASURED + 2]] == [*range(MEASURED + 1), MEASURED]
+    assert min(min(costs) for costs in seen[1:]) > 0.0
+    assert len(set(seen[MEASURED:])) == 1
+    assert len(set(seen[: MEASURED + 1])) == MEASURED + 1
+
+
+def test_costs__are_given_both_or_none():
+    for given in ({"oracle_seconds": 1.0}, {"plane_seconds": 1.0}):
+        with pytest.raises(ValueError, match=r"solver\.multiplane\..*_seconds: expected a number > 0, as"):
+            method_options("mpbcfw", multiplane=MultiplaneGroup(**given)).check()
+    with pytest.raises(ValueError, match=r"solver\.cache\.kind: expected gap, for method=mpbcfw"):
+        method_options("mpbcfw", cache=CacheOptions(kind="none")).check()
+
+
+# -- working sets -----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", range(20))
+def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
+    rng = np.random.default_rng(seed)
+    pool = empty_pool(3, 60, 2, np.uint8)
+    for _ in range(40):
+        s = insert(pool, int(rng.integers(3)), np.array([0, 0], np.uint8), 0.5, 10**9)
+        pool.used[s], pool.alpha[s] = rng.integers(-1, 12), rng.integers(2) * 0.5
+    before, most = int(rng.integers(6)), int(rng.integers(1, 8))
+    expected = []
+    for i in range(3):
+        there = atoms(pool, i)
+        recent = [s for s in there if pool.used[s] >= before]
+        order = sorted(recent, key=lambda s: (-pool.used[s], there.index(s)))
+        expected.append((set(order[:most]), {s for s in there if pool.alpha[s] > 0.0}))
+    retire(pool, before, most)
+    for i, (kept, weighted) in enumerate(expected):
+        there = atoms(pool, i)
+        assert {s for s in there if pool.used[s] != RETIRED} == kept
+        assert set(there) == kept | weighted
+        assert pool.counts[i] == len(there)
+    np.testing.assert_array_equal(working_set_sizes(pool), [len(kept) for kept, _ in expected])
+
+
+@pytest.mark.parametrize("step", ["fw", "pairwise"])
+@pytest.mark.parametrize(("most", "unused"), [(2, 10), (1000, 2), (3, 3)])
+def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, step, most, unused):
+    problem = instance("chain")
+    solver = multiplane_of(problem, 0.02, step=step, capacity=most, multiplane={"unused_iterations": unused})
+    approximate_pass, starts, seen = solver.approximate_pass, [], []
+    moving_pass = solver.moving_pass
+
+    def noted_exact():
+        starts.append(solver.steps)
+        return moving_pass()
+
+    def noted():
+        pool = solver.state.pool
+        oldest = starts[-unused] if len(starts) >= unused else -1
+        chosen = pool.used != RETIRED
+        there = np.concatenate([atoms(pool, i) for i in range(problem.n)])
+        assert working_set_sizes(pool).max() <= most
+        assert (pool.used[there][chosen[there]] > oldest).all()
+        outside = there[~chosen[there]]
+        if len(starts) > len(seen):  # the first approximate pass; later ones may have taken the weight
+            assert (pool.alpha[outside] > 0.0).all()
+        found = approximate_pass()
+        assert (pool.used[outside] == RETIRED).all(), "no approximate step chooses what has left the working set"
+        if len(starts) > len(seen):
+            seen.append(outside.size)
+        return found
+
+    monkeypatch.setattr(solver, "moving_pass", noted_exact)
+    monkeypatch.setattr(solver, "approximate_pass", noted)
+    solver.options.max_passes = 25.0
+    solver.solve(1e-9, never)
+    assert max(seen) > 0
+
+
+# -- approximate steps ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("step", steps())
+def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
+    """From inner products, which chains keep in single precision, as from features: the same move."""
+    ends = []
+    for kernel in ("step", "planes"):
+        solver = after_exact_passes(instance(name), step=step)
+        order = np.arange(solver.problem.n)
+        if kernel == "step":
+            solver.run(solver.flags(sampler=PERMUTATION, corner=CACHE_ONLY), order, order.size)
+        else:
+            planes_driver(solver.problem)(solver.problem, solver.state, solver.flags(), order)
+        ends.append((solver.state.u.copy(), solver.state.ell.copy(), solver.dual_value()))
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("step", steps())
+@pytest.mark.parametrize("by_mu", [0, 1])
+def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
+    problem = instance(name)
+    solver = after_exact_passes(problem, step=step)
+    solver.state.by_mu[:] = by_mu
+    order, last = np.arange(problem.n), solver.dual_value()
+    flags = solver.flags(rounds=10)
+    for k in range(5 * problem.n):
+        planes_driver(problem)(problem, solver.state, flags, order[k % problem.n : k % problem.n + 1])
+        dual = solver.dual_value()
+        assert dual >= last - 1e-12
+        last = dual
+    S = solver.state
+    running = S.mu.copy(), S.ell.copy(), S.u.copy(), float(S.z_ell[1])
+    for i in range(problem.n):
+        weights = S.pool.alpha[atoms(S.pool, i)]
+        assert weights.min() >= 0.0
+        assert weights.sum() == pytest.approx(1.0, abs=1e-12)
+    derive(problem, S, solver.scale)
+    for a, b in zip(running[1 - by_mu :], (S.mu, S.ell, S.u, float(S.z_ell[1]))[1 - by_mu :], strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-11)
+
+
+def test_plane_steps__several_a_visit_gain_more_than_one_and_count_their_work():
+    gains, scored = [], []
+    for rounds in (1, 10):
+        solver = after_exact_passes(instance("chain"), lam=0.02)
+        problem, before = solver.problem, solver.dual_value()
+        order = np.arange(problem.n)
+        scored.append(planes_driver(problem)(problem, solver.state, solver.flags(rounds=rounds), order))
+        gains.append(solver.dual_value() - before)
+    assert gains[1] > gains[0] > 0.0
+    assert scored[0] == solver.state.pool.counts.sum()
+    assert scored[0] < scored[1] <= 10 * scored[0]
+
+
+# -- the method -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize(("sampler", "step"), MEMBERS)
+def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampler, step):
+    problem = instance(name)
+    tolerance = 2e-3 if step == "fw" else 1e-6
+    solver = multiplane_of(problem, sampler=sampler, step=step, max_passes=3000.0)
+    solver.options.rebase_steps = 1
+    duals = []
+    status, point = solver.solve(tolerance, lambda solver: duals.append(solver.dual_value()))
+    assert status is Status.CONVERGED
+    assert -1e-12 <= point.gap <= tolerance
+    assert min(np.diff(duals), default=0.0) >= -1e-12
+    assert best(name, LAM) - tolerance <= point.dual <= best(name, LAM) + 1e-7
+    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
+    columns = np.array(solver.iterations)
+    assert (np.diff(columns[:, 1]) > 0).all()
+    assert (np.diff(columns[:, 3]) >= -1e-12).all()
+    assert 1.0 <= columns[0, 4] <= 2.0, "the truth and the oracle's first answer"
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_multiplane__without_approximate_passes_is_bcfw(name):
+    """In permuted order, with the seeds of `bcfw`."""
+    problem = instance(name)
+    one = solver_of(problem, sampler="permutation", step="fw", refresh_every=0)
+    two = multiplane_of(problem, multiplane={"approximate_passes": 0})
+    for solver in (one, two):
+        solver.rebase()
+    for _ in range(4):
+        one.take_steps(-1.0)
+        two.moving_pass()
+        np.testing.assert_allclose(one.state.u, two.state.u, rtol=1e-9, atol=1e-12)
+    assert one.dual_value() == pytest.approx(two.dual_value(), abs=1e-12)
+
+
+def test_multiplane__needs_fewer_oracle_calls_than_bcfw():
+    problem = multiclass(n=60, width=12, classes=6)
+    passes = []
+    for most in (0, 1000):
+        group = {"oracle_seconds": 1e-2, "approximate_passes": most}
+        solver = multiplane_of(problem, 1e-2, multiplane=group, max_passes=3000.0)
+        assert solver.solve(1e-2, never)[0] is Status.CONVERGED
+        passes.append(solver.passes_here)
+    assert passes[1] < 0.5 * passes[0], passes
+
+
+def test_exact_pass__calls_the_oracle_for_every_block_in_a_new_order():
+    solver = multiplane_of(instance("chain"))
+    solver.rebase()
+    orders, run = [], solver.run
+
+    def noted(flags, order, count):
+        assert flags.corner == ORACLE_ALWAYS
+        orders.append(order.tolist())
+        return run(flags, order, count)
+
+    solver.run = noted
+    assert [solver.moving_pass(), solver.moving_pass()] == [solver.problem.n] * 2
+    assert sorted(orders[0]) == sorted(orders[1]) == list(range(solver.problem.n))
+    assert orders[0] != orders[1]
