@@ -10,6 +10,7 @@ from typing import Any
 from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
 from pipeline.stage_graph import flow
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
 from stages.solver.options import ENDED
 from storage.backend import Location
 from storage.files import DamagedError
@@ -83,10 +84,13 @@ def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
 
 def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One record per breakpoint of path.zarr, in the order they were solved; and its attributes."""
-    from storage.layout import read_group
+    from stages.problems.certainty import UPPER_BOUNDED
+    from storage.layout import BOUNDS, read_group
 
-    arrays, attrs = read_group(run_dir / "path.zarr", (*PATH_FIELDS, "status"))
-    columns: dict[str, list[Any]] = {name: arrays[name].tolist() for name in PATH_FIELDS}
+    bounded = read_group(run_dir / "path.zarr", ())[1].get("certainty") == UPPER_BOUNDED
+    fields = (*PATH_FIELDS, *(spec.name for spec in BOUNDS if bounded))
+    arrays, attrs = read_group(run_dir / "path.zarr", (*fields, "status"))
+    columns: dict[str, list[Any]] = {name: arrays[name].tolist() for name in fields}
     columns["status"] = [attrs["status_meanings"][code] for code in arrays["status"].tolist()]
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return records, attrs
@@ -114,19 +118,28 @@ def summary(
         compiling = f" (compiling {took['compiling']:.0f} of it)" if took.get("compiling", 0.0) >= 0.5 else ""
         total = sum(seconds for name, seconds in took.items() if name != "compiling")
         lines.append(("time", f"{total:.0f} s{compiling}" + (f": {spent}" if spent else "")))
+    certainty = verify.get("certainty", EXACT)
     if verify["certified"]:
         word = "every certificate holds" + _reach(found)
+    elif certainty == ESTIMATE and found.get("kind") != "heuristic" and verify.get("dual_point", True):
+        word = "the oracle is approximate without a bound, so gaps are estimates and nothing is certified"
     elif not verify.get("dual_point", True):
         word = "the method has no dual point, so nothing is certified"
     elif found["status"] in ENDED:
         word = "a heuristic path, nothing is certified"
     else:
         word = f"{found['status']} came before the tolerance, not certified to the end"
+        if found["status"] == "BOUND_LIMIT":
+            word += " (more dataset.sweeps or a smaller dataset.slack tighten the oracle's bounds)"
     epsilon = verify.get("epsilon")
-    bound = f" (ε {_number(epsilon)})" if epsilon is not None else ""
+    bound = f" ({certainty}, ε {_number(epsilon)})" if epsilon is not None else f" ({certainty})"
     rebuilt = f"rebuilt to {_number(verify['max_rebuild_error'])}"
     largest = f": largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}" if verify.get("dual_point", True) else ""
     lines.append(("verify", word + largest))
+    if certainty == UPPER_BOUNDED and "proven" in verify:
+        share, used = verify["proven"], verify["bound_slack_share"]
+        text = f"oracle proven optimal on {share:.1%} of the blocks; its bounds use {used:.2%} of ε"
+        lines.append(("", text))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} (picked on the test split) · {losses}"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}

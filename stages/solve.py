@@ -16,13 +16,14 @@ import numpy as np
 
 from stages.init_path import init_path
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import ESTIMATE, certainty_of
 from stages.problems.protocol import Problem
 from stages.solver.counts import TRACE
 from stages.solver.method import Method
 from stages.solver.methods import method
 from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint
-from stages.solver.path.rule import PathRule, PathStart, attributes_of, rule_of
+from stages.solver.path.rule import PathRule, PathStart, attributes_of, certainty_of_path, rule_of
 from stages.solver.path.walk import begin, check_choices, walk
 from stages.solver.snapshots import Snapshots
 from storage.backend import Location
@@ -275,7 +276,8 @@ def _attributes(
         "status_meanings": [s.value for s in Status],
         "method": solver.options.method,
         **attributes_of(path),
-        "certified": path.kind != "heuristic" and solver.certifies,
+        "certified": path.kind != "heuristic" and solver.certifies and certainty_of(solver.problem) != ESTIMATE,
+        "certainty": certainty_of_path(solver.problem, path),
         "dual_point": solver.certifies,
         "between": rule.between,
         "own_primal": solver.rewrites_w,

@@ -15,6 +15,7 @@ import numpy as np
 
 from stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from stages.problems.protocol import Problem
 from stages.solver.methods import method as find_method
 from stages.solver.options import PathOptions, Status
@@ -42,8 +43,17 @@ class Asked:
     """Given lambdas, which all have to be there unless time ran out."""
 
 
-def asked_for(path: PathOptions, method: str, *, seed: int, key: str, status: str | None = None) -> Asked:
-    """What a configuration asks for; `status` is how the solve stage says it ended, if that is known.
+def asked_for(
+    path: PathOptions, method: str, *, seed: int, key: str, status: str | None = None, certainty: str = EXACT
+) -> Asked:
+    """What a configuration asks for.
+
+    Parameters
+    ----------
+    status : str, optional
+        How the solve stage says it ended, if that is known.
+    certainty : str
+        What the gaps of the problem are (`problems.certainty`).
 
     Raises
     ------
@@ -56,7 +66,8 @@ def asked_for(path: PathOptions, method: str, *, seed: int, key: str, status: st
         "seed": seed,
         "method": method,
         **attributes_of(path),
-        "certified": path.kind != "heuristic" and certifies,
+        "certified": path.kind != "heuristic" and certifies and certainty != ESTIMATE,
+        "certainty": ESTIMATE if path.kind == "heuristic" else certainty,
         "dual_point": certifies,
         "between": rule_of(path).between,
         **({"own_primal": False} if path.is_path else {}),
@@ -110,6 +121,7 @@ def verify(
         result = {
             "dual_point": bool(attrs["dual_point"]),
             "certified": False,
+            "certainty": certainty_here(problem, attrs),
             "epsilon": float(attrs["eps"]),
             "broken": error.broken,
         }
@@ -138,8 +150,34 @@ def _recomputed(audit: Audit, samples: int, seed: int) -> dict[str, Any]:
         "max_rebuild_error": max(b.rebuild_error for b in rebuilt),
         "max_simplex_error": max(b.simplex_error for b in rebuilt),
         "lambda_low": float(closed[-1]) if closed.size else None,
+        "certainty": certainty_here(audit.problem, attrs),
+        **bounds_of(audit),
         "samples": sampled,
         "broken": audit.broken,
+    }
+
+
+def certainty_here(problem: Problem, attrs: Mapping[str, Any]) -> str:
+    """What the gaps of a stored path are: those of a heuristic one are estimates, for stale gaps decided."""
+    return ESTIMATE if attrs.get("kind") == "heuristic" else certainty_of(problem)
+
+
+def bounds_of(audit: Audit) -> dict[str, Any]:
+    """How good the bounds of an approximate oracle are, over all breakpoints; {} if there are none.
+
+    `proven`: share of the blocks whose answer attains its bound; `bound_slack`: the mean part of the gap that is due to the
+    bounds, and `bound_slack_share` the same as a share of the gap that is allowed.
+    """
+    if certainty_of(audit.problem) != UPPER_BOUNDED:
+        return {}
+    slack = [b.bound_slack for b in audit.rebuilt]
+    allowed = [audit.allowed(b) for b in range(len(slack))]
+    return {
+        "proven": float(np.mean([b.proven for b in audit.rebuilt])),
+        "bound_slack": float(np.mean(slack)),
+        "bound_slack_share": float(
+            np.mean([s / most for s, most in zip(slack, allowed, strict=True) if most > 0.0] or [0.0])
+        ),
     }
 
 
@@ -152,7 +190,11 @@ def differences(
     problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], asked: Asked
 ) -> list[str]:
     """What of a stored path is not as the problem and `asked` say, each with its name; [] if all is."""
-    wanted = {"n": problem.n, "d": problem.d, **asked.attributes}
+    certainty = certainty_here(problem, attrs)
+    if certainty_of(problem) == EXACT:
+        attrs = {"certainty": certainty, **attrs}  # paths solved before there was another
+    claim = {"certified": False} if certainty == ESTIMATE else {}
+    wanted = {"n": problem.n, "d": problem.d, "certainty": certainty, **claim, **asked.attributes}
     found = [
         f"attribute {name}: {attrs[name]!r} is stored, {value!r} was asked for"
         if name in attrs

@@ -34,7 +34,7 @@ from storage.files import (
 )
 from storage.format import FORMAT_VERSION
 from storage.integrity import sealed, unsealed
-from storage.layout import PATH, ArraySpec, read_group, write_group
+from storage.layout import ArraySpec, path_specs, read_group, write_group
 from storage.pointer import Pointer
 
 log = logging.getLogger("gapwise.storage")
@@ -125,7 +125,7 @@ class CommitStore:
         segments = list(self.segments)
         if segment is not None:
             path = once(self.folder / f"s{number:06d}.zarr")
-            write_group(aside(path), PATH, segment["arrays"], segment["attrs"])
+            write_group(aside(path), path_specs(segment["arrays"]), segment["arrays"], segment["attrs"])
             segments.append({"name": path.name, "checksum": tree_checksum(aside(path))})
             publish(path)
         path = once(self.folder / f"g{number:06d}.zarr")

@@ -7,7 +7,7 @@ Dtype "label" stands for the structure's label type (uint8 or int16).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -57,6 +57,12 @@ PATH = (
     ),
     *SUPPORTS,
 )
+
+BOUNDS = (
+    ArraySpec("bound_slack", _BREAKPOINT, "f8", "part of the gap that is due to the bounds of the approximate oracle"),
+    ArraySpec("proven", _BREAKPOINT, "f8", "share of the blocks whose bound the oracle attains: a proven maximum"),
+)
+"""In addition to PATH where the oracle is approximate and bounded."""
 
 _CELL = ("cell",)
 
@@ -112,6 +118,11 @@ LOSSES = (
 EVALUATED = "evaluated_"
 """Prefix of `lambda` and of the measures at all lambdas where a path was evaluated, breakpoints and others; their dimension
 is `evaluated`."""
+
+
+def path_specs(names: Container[str]) -> tuple[ArraySpec, ...]:
+    """PATH, and those of BOUNDS that are among `names`."""
+    return (*PATH, *(spec for spec in BOUNDS if spec.name in names))
 
 
 def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:

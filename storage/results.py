@@ -16,12 +16,12 @@ from storage.layout import (
     CELLS,
     EVALUATED,
     LOSSES,
-    PATH,
     TRACE,
     ArraySpec,
     array_of,
     create_array,
     open_group,
+    path_specs,
     read_group,
     readable,
     write_group,
@@ -32,9 +32,10 @@ RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "lab
 
 
 def stack(records: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """Arrays of PATH from breakpoints as mappings; `support_offset` (n + 1,) and `label_offset` begin at 0 in each."""
+    """Arrays of PATH, and of BOUNDS if there are any, from breakpoints as mappings; `support_offset` (n + 1,) and
+    `label_offset` begin at 0 in each."""
     out: dict[str, np.ndarray] = {}
-    for spec in PATH:
+    for spec in path_specs(records[0]):
         values = [record[spec.name] for record in records]
         if spec.name == "label_offset":
             out[spec.name] = _joined_offsets(values)
@@ -79,7 +80,7 @@ def write_path(
         aside(path), mode="w", zarr_format=3, attributes={"format_version": FORMAT_VERSION, **attrs}
     )
     target = {}
-    for spec in PATH:
+    for spec in path_specs(dtypes):
         rows = sum(shape[spec.name][0] for shape in shapes)
         if spec.name == "label_offset":
             rows -= len(shapes) - 1
@@ -115,7 +116,7 @@ def write_path(
 def _shapes(segment: Location) -> dict[str, tuple[int, ...]]:
     """Shapes of a segment's arrays; DamagedError if one of PATH is missing."""
     found = {name: array.shape for name, array in open_group(segment).arrays()}
-    if missing := [spec.name for spec in PATH if spec.name not in found]:
+    if missing := [spec.name for spec in path_specs(found) if spec.name not in found]:
         raise DamagedError(
             f"{segment}: there is no array {missing[0]}; restore {segment.parent} from a copy, or delete it to solve again "
             "from the beginning"

@@ -95,11 +95,14 @@ def export(to: Export) -> None:
 
 def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
     from pipeline.result import breakpoints
+    from stages.problems.certainty import EXACT
 
     path, attrs = breakpoints(directory.path)
     return {
         "status": directory.manifest["stages"]["solve"]["status"],
         "rule": attrs["rule"],
+        "kind": attrs["kind"],
+        "certainty": attrs.get("certainty", EXACT),
         "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
         "path": path,
     }

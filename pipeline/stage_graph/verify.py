@@ -14,11 +14,17 @@ if TYPE_CHECKING:
 
 
 def run(job: Job) -> dict[str, Any]:
+    from stages.problems.certainty import certainty_of
     from stages.verify import asked_for, verify
 
     settings, solved = job.settings, job.dir.manifest["stages"]["solve"]
     asked = asked_for(
-        settings.path, settings.solver.method, seed=settings.seed, key=job.dir.key, status=solved["status"]
+        settings.path,
+        settings.solver.method,
+        seed=settings.seed,
+        key=job.dir.key,
+        status=solved["status"],
+        certainty=certainty_of(job.train),
     )
     found = verify(job.train, job.dir.path, asked=asked, spread=job.spread, report=job.report)
     return {"certified": bool(found["certified"])}

@@ -18,6 +18,7 @@ from typing import Any
 
 from pipeline.result import breakpoints
 from pipeline.rundir import LockedError, flat, locked, read_json
+from stages.problems.certainty import EXACT
 from storage.backend import Location
 from storage.files import fetched, listed
 
@@ -58,6 +59,8 @@ def project(
             path, _ = breakpoints(run_dir)
             at = _last_stamps(trace, stamps, len(path), ended)
             final = [] if result is None else _final(result, ended)
+            if result is not None:
+                client.set_tag(run_id, "gapwise.certainty", result.get("certainty", EXACT))
             _log(client, run_id, [*_path_series(path, at, _losses(run_dir)), *final], {})
             if result is not None:
                 _children(client, experiment, run_id, run_dir, manifest, path, at, trace, stamps)

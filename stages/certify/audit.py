@@ -17,6 +17,7 @@ from stages.certify.oracle import OracleError
 from stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
 from stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import UPPER_BOUNDED, certainty_of
 from stages.problems.protocol import Problem
 from stages.problems.stored import check_array, check_supports
 
@@ -114,7 +115,7 @@ class Audit:
         kind = twin(str(attrs["rule"]))
         self._check_stored()
         self.claimed = arrays["lambda"].size
-        limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT")
+        limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT")
         if kind.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
             self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
         self.twin = kind(self)
@@ -122,7 +123,18 @@ class Audit:
     def _check_stored(self) -> None:
         """BaselessError if an array has another size than the problem asks for, or refers to what is not there."""
         A, total = self.arrays, self.arrays["lambda"].size
-        columns = ("lambda", "lambda_low", "gap", "primal", "dual", "hinge", "loss_dual", "norm2", "status")
+        columns: tuple[str, ...] = (
+            "lambda",
+            "lambda_low",
+            "gap",
+            "primal",
+            "dual",
+            "hinge",
+            "loss_dual",
+            "norm2",
+            "status",
+        )
+        columns += ("bound_slack", "proven") if self.bounded else ()
         try:
             check_array("lambda", A["lambda"], (total or 1,), np.float64)
             for name in columns[1:]:
@@ -179,7 +191,23 @@ class Audit:
         self.slacks = [self._slack(b, r) for b, r in enumerate(self.rebuilt)]
         for b, r in enumerate(self.rebuilt):
             self._compare(b, r, dual)
+        if self.bounded:
+            self.rebuilt = [self._as_claimed(b, r) for b, r in enumerate(self.rebuilt)]
         return self.rebuilt
+
+    @property
+    def bounded(self) -> bool:
+        """Whether hinges are bounds on those of an approximate oracle."""
+        return certainty_of(self.problem) == UPPER_BOUNDED
+
+    def _as_claimed(self, b: int, r: Rebuilt) -> Rebuilt:
+        """Breakpoint b with the hinge that the path claims, where that is the larger one.
+
+        Recomputed bounds may be tighter than those that the path rests on. Then they confirm them, and what the path says of
+        the lambdas around is checked for the numbers from which it was derived.
+        """
+        more = max(float(self.arrays["hinge"][b]) - r.hinge, 0.0)
+        return r._replace(gap=r.gap + more, hinge=r.hinge + more, primal=r.primal + more)
 
     def _compare(self, b: int, r: Rebuilt, dual: bool) -> None:
         A = self.arrays
@@ -194,9 +222,11 @@ class Audit:
         }
         stale = ("gap", "hinge", "primal") if not self.attrs["certified"] and dual else ()
         unknown = () if dual else ("gap", "loss_dual", "dual")
+        looser = max(float(A["bound_slack"][b]), 0.0) if self.bounded else 0.0
         for name, (value, allowed) in found.items():
             stored = float(A[name][b])
-            if name not in stale + unknown and not abs(stored - value) <= allowed:
+            above = allowed + (looser if name in ("gap", "hinge", "primal") else 0.0)
+            if name not in stale + unknown and not -allowed <= stored - value <= above:
                 self.broken.append(
                     f"{where}: {name} is stored as {stored:.9g}, recomputed {value:.9g}{slack.note(abs(stored - value))}"
                 )

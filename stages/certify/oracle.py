@@ -5,6 +5,10 @@ L_i(y) + <theta_i, m_i(y)>. Nothing but enumeration proves that, but one labelli
 answer is compared with labellings that are at hand without a further call: the truth; at breakpoints the decoded labelling
 and those of the stored dual point; and where a structure allows any row of labels, the truth of one of the next blocks and
 the block's own truth with one entry changed.
+
+Where the oracle is approximate and bounded, hinges rest on the structure's bounds instead, computed here by a call of their
+own and as tight as the structure can make them; no labelling may be worth more than the bound, the oracle's answer
+included. Where it is only an estimate, nothing is certified and nothing refused.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
 
@@ -25,8 +30,8 @@ ROUNDING = 1e-6
 LOOK_AHEAD = 8
 """Number of following blocks among which one of the same length is looked for."""
 
-NOTHING, TRUTH, DECODED, NEIGHBOUR, CHANGED, STORED = range(6)
-"""Which labelling is worth more than the oracle's answer."""
+NOTHING, TRUTH, DECODED, NEIGHBOUR, CHANGED, STORED, ANSWER = range(7)
+"""Which labelling is worth more than the oracle's answer, or than the bound."""
 
 NAMES = (
     "nothing",
@@ -35,18 +40,22 @@ NAMES = (
     "the true labelling of another block",
     "the true labelling with one entry changed",
     "a labelling of the stored dual point",
+    "the max-oracle's own answer",
 )
+
+PROVEN = 1e-9
+"""Share of the terms of a value by which a bound may exceed the oracle's answer that is taken for a maximiser."""
 
 
 class OracleError(ValueError):
-    """A max-oracle whose answer is not the maximum; says which block, and which labelling is worth more."""
+    """A max-oracle whose answer is not the maximum, or a bound that is none; says which block and labelling show it."""
 
 
 class Answers(NamedTuple):
     """What the max-oracle found for some blocks at a fixed w; arrays over these blocks."""
 
     most: np.ndarray
-    """float64: max_y L_i(y) + <theta_i, m_i(y)>"""
+    """float64: max_y L_i(y) + <theta_i, m_i(y)>, or the bound on it"""
     hinges: np.ndarray
     """float64: the same less the truth's"""
     labels: np.ndarray
@@ -55,6 +64,24 @@ class Answers(NamedTuple):
     """int8: the code of a labelling that is worth more, NOTHING if none is known"""
     worth: np.ndarray
     """float64: what that labelling is worth"""
+    found: np.ndarray
+    """float64: what the answers are worth; `most` itself unless there is a bound"""
+
+    @property
+    def proven(self) -> np.ndarray:
+        """bool: whether the answer attains the bound, up to rounding, and so is a maximiser."""
+        size = np.abs(self.most) + np.abs(self.found) + np.abs(self.most - self.hinges)
+        return self.most - self.found <= PROVEN * size
+
+    @property
+    def slack(self) -> float:
+        """Sum over the blocks of what the bounds add to the answers' values."""
+        return math.fsum(self.most - self.found)
+
+    @property
+    def least_hinges(self) -> np.ndarray:
+        """float64: lower estimates of the hinges, from the answers and the truth; the hinges where the oracle is exact."""
+        return self.hinges if self.found is self.most else np.maximum(self.hinges - (self.most - self.found), 0.0)
 
 
 @njit(**JIT)
@@ -102,6 +129,16 @@ def _rival(P, i, code, theta, values, z, scratch):
     return True
 
 
+@njit(**JIT)
+def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, worth, k):
+    """`_compare` with the labellings that are at hand; z is workspace."""
+    for code in range(TRUTH, STORED):
+        if (code == DECODED and not decode) or (code > DECODED and values == 0):
+            continue
+        if _rival(P, i, code, theta, values, z, scratch):
+            _compare(P, i, theta, y, most, z, code, rival, worth, k)
+
+
 @driver
 def answers_driver(fingerprint: str) -> Any:
     """`answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth)`: one oracle call per block.
@@ -127,13 +164,40 @@ def answers_driver(fingerprint: str) -> Any:
             most[k] = P.loss(i, y) + P.value(i, theta, y)
             hinges[k] = most[k] - P.value(i, theta, P.truth[first:last])
             rival[k] = NOTHING
-            for code in range(TRUTH, STORED):
-                if (code == DECODED and not decode) or (code > DECODED and values == 0):
-                    continue
-                if _rival(P, i, code, theta, values, z, scratch):
-                    _compare(P, i, theta, y, most[k], z, code, rival, worth, k)
+            _compare_at_hand(P, i, theta, y, most[k], z, decode, values, scratch, rival, worth, k)
 
     return answers
+
+
+@driver
+def bounded_driver(fingerprint: str) -> Any:
+    """`bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, found)`: one call of oracle and bound each.
+
+    As `answers_driver`, but `most` holds the bounds, and `found` what the answers are worth.
+    """
+
+    @njit(cache=True, **JIT)
+    def bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, found):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        end = 0
+        for k in range(blocks.size):
+            i = blocks[k]
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            z = np.empty(truth.size, P.truth.dtype)
+            start, end = end, end + truth.size
+            y = labels[start:end]
+            P.max_oracle(i, theta, y, scratch)
+            most[k] = P.max_bound(i, theta, y, scratch)
+            found[k] = P.loss(i, y) + P.value(i, theta, y)
+            hinges[k] = most[k] - P.value(i, theta, truth)
+            rival[k] = NOTHING
+            _compare(P, i, theta, y, most[k], y, ANSWER, rival, worth, k)
+            _compare_at_hand(P, i, theta, y, most[k], z, decode, values, scratch, rival, worth, k)
+
+    return bounded
 
 
 @driver
@@ -167,23 +231,35 @@ def answers_and_decoded(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> 
     return _answers(problem, w, blocks, True)
 
 
-def _answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
+def _answers(problem: Any, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
     P, size = problem, blocks.size
     labels = np.empty(int(np.sum(P.label_ptr[blocks + 1] - P.label_ptr[blocks])), P.truth.dtype)
-    found = Answers(np.empty(size), np.empty(size), labels, np.zeros(size, np.int8), np.full(size, math.nan))
-    values = P.labels if P.unconstrained else 0
-    answers_driver(P)(
-        P, frozen(w), frozen(blocks), decode, values, labels, found.most, found.hinges, found.rival, found.worth
-    )
-    return found
+    most, found = np.empty(size), np.empty(size)
+    results = most, np.empty(size), np.zeros(size, np.int8), np.full(size, math.nan)
+    arguments = P, frozen(w), frozen(blocks), decode, P.labels if P.unconstrained else 0, labels
+    if certainty_of(P) == UPPER_BOUNDED:
+        bounded_driver(P)(P.tightened(), *arguments[1:], *results, found)
+    else:
+        answers_driver(P)(*arguments, *results)
+        found = most
+    _, hinges, rival, worth = results
+    return Answers(most, hinges, labels, rival, worth, found)
 
 
 def exact_pass(problem: Problem, w: np.ndarray, spread: Spread = HERE, *, decode: bool) -> Answers:
-    """The answers of all blocks at w (d,); OracleError if one is not the maximum."""
+    """The answers of all blocks at w (d,); OracleError if one is not the maximum, or a bound is none.
+
+    Without a bound on an approximate oracle, `most` and `hinges` are the largest values at hand.
+    """
     parts = spread.blocks(answers_and_decoded if decode else answers, problem, w, range(problem.n))
     found = Answers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    refuse_beaten(found)
-    return found
+    certainty = certainty_of(problem)
+    if certainty == ESTIMATE:
+        truth = found.most - found.hinges
+        most = np.fmax(np.fmax(found.most, truth), found.worth)
+        return found._replace(most=most, hinges=most - truth, found=most)
+    refuse_beaten(found, certainty)
+    return found if certainty == UPPER_BOUNDED else found._replace(found=found.most)
 
 
 def compare_stored(
@@ -191,15 +267,26 @@ def compare_stored(
 ) -> None:
     """OracleError if a labelling of the dual point (its supports as in path.zarr) is worth more than an answer at w (d,)."""
     supports = frozen(offset), frozen(label), frozen(label_offset)
+    if certainty_of(problem) == ESTIMATE:
+        return
     stored_driver(problem)(problem, frozen(w), *supports, found.labels, found.most, found.rival, found.worth)
-    refuse_beaten(found)
+    refuse_beaten(found, certainty_of(problem))
 
 
-def refuse_beaten(found: Answers) -> None:
-    """OracleError for the first block whose answer is beaten."""
+def refuse_beaten(found: Answers, certainty: str) -> None:
+    """OracleError for the first block whose answer, or bound, is beaten or no number."""
     beaten = found.rival != NOTHING
+    if certainty == UPPER_BOUNDED:
+        beaten = beaten | np.isnan(found.most)
     if beaten.any():
         i = int(np.argmax(beaten))
+        if certainty == UPPER_BOUNDED:
+            rival = f"{NAMES[found.rival[i]]} is worth {found.worth[i]:.9g} (loss included)"
+            shown = rival if found.rival[i] != NOTHING else "it is not a number"
+            raise OracleError(
+                f"block {i}: the bound on the maximum is {found.most[i]:.9g}, but {shown}, so it is no bound; check "
+                "max_bound, value and loss of this structure"
+            )
         raise OracleError(
             f"block {i}: the max-oracle's answer is worth {found.most[i]:.9g} (loss included), {NAMES[found.rival[i]]} "
             f"{found.worth[i]:.9g}, so the answer is not the maximum; check max_oracle, decode, value and loss of this "

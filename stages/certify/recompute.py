@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.certify.oracle import compare_stored, exact_pass
+from stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
@@ -35,6 +35,10 @@ class Rebuilt(NamedTuple):
     """max_j |w_j|, stored or recomputed"""
     psi_scale: float
     """mean_i ||psi_i|| of the dual point"""
+    bound_slack: float = 0.0
+    """The part of gap and hinge that is due to the bounds on an approximate oracle's maxima."""
+    proven: float = 1.0
+    """Share of the blocks whose answer attains the bound."""
 
 
 class Zero(NamedTuple):
@@ -128,19 +132,28 @@ def exact(
     point: Point,
     supports: tuple[np.ndarray, ...],
     spread: Spread = HERE,
-) -> tuple[float, float]:
-    """(sum of block gaps, mean hinge) at w (d,) with the dual point of `supports`; OracleError if an answer is beaten."""
+) -> tuple[float, float, Answers]:
+    """(sum of block gaps, mean hinge) at w (d,) with the dual point of `supports`, and the answers that they rest on.
+
+    OracleError if an answer is beaten.
+    """
     found = exact_pass(problem, w, spread, decode=True)
     offset, _, label, label_offset = supports
     compare_stored(problem, w, found, offset, label, label_offset)
     inside = np.empty(problem.n)
     inside_driver(problem)(problem, frozen(w), point.mu, inside)
-    return math.fsum((found.most - point.ell - inside) / problem.n), math.fsum(found.hinges) / problem.n
+    return math.fsum((found.most - point.ell - inside) / problem.n), math.fsum(found.hinges) / problem.n, found
 
 
-def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE) -> float:
-    """P_lambda(w) by an exact pass; OracleError if an answer of the max-oracle is beaten."""
-    hinges = exact_pass(problem, w, spread, decode=False).hinges
+def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE, *, least: bool = False) -> float:
+    """P_lambda(w) by an exact pass; OracleError if an answer of the max-oracle is beaten.
+
+    Where the oracle is approximate, the bound on it; with `least`, the lower estimate. That is what can disprove a
+    certificate between breakpoints, which bounds P at a mixture of solved points by convexity: the oracle's bounds at the
+    mixture itself may be looser.
+    """
+    found = exact_pass(problem, w, spread, decode=False)
+    hinges = found.least_hinges if least else found.hinges
     return 0.5 * lam * float(np.sum(w**2)) + math.fsum(hinges) / problem.n
 
 
@@ -201,14 +214,15 @@ def rebuild(
         return Rebuilt(norm2, math.nan, hinge, math.nan, 0.0, 0.0, primal, math.nan, most, 0.0)
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
     w = stored if own else clip(problem, point.v)
-    gap, hinge = exact(problem, w, point, supports_of(arrays, b), spread)
+    gap, hinge, found = exact(problem, w, point, supports_of(arrays, b), spread)
     mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
     primal = 0.5 * lam * norm2 + hinge
     value = dual_at(problem, mean_ell, point.v, lam)
     size = max(_largest_entry(stored), _largest_entry(w))
     error = 0.0 if own or size == 0.0 else _largest_entry(w - stored) / size
     gap = primal - value if own else gap
-    return Rebuilt(norm2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale)
+    numbers = norm2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale
+    return Rebuilt(*numbers, found.slack / problem.n, float(np.mean(found.proven)))
 
 
 def _largest_entry(w: np.ndarray) -> float:
@@ -220,6 +234,12 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
     found = exact_pass(P, np.zeros(P.d), spread, decode=True)
+    if not found.proven.all():
+        i = int(np.argmin(found.proven))
+        raise OracleError(
+            f"block {i}: the bound exceeds the oracle's answer by {found.most[i] - found.found[i]:.3g}; above the first "
+            "breakpoint a path rests on the largest losses themselves"
+        )
     hinge = math.fsum(found.hinges) / P.n
     labels = found.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
     corners = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr

@@ -101,7 +101,7 @@ class Stepwise(ABC):
         return worst
 
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
-        """P_lambda(w(lambda)) by an exact pass, less the dual value of the point that certifies lambda."""
+        """P_lambda(w(lambda)) by an exact pass (`primal_at`, least), less the dual value that certifies lambda."""
         audit = self.audit
         lams = audit.arrays["lambda"][: audit.claimed]
         b = max(int(np.searchsorted(-lams, -lam, side="right")) - 1, 0)
@@ -116,4 +116,4 @@ class Stepwise(ABC):
         else:
             tau = self.dual_share(r, b, lam)
         dual = dual_at(audit.problem, tau * r.ell, tau * v * here / lam, lam)
-        return primal_at(audit.problem, w, lam, spread) - dual
+        return primal_at(audit.problem, w, lam, spread, least=True) - dual

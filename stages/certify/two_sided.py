@@ -11,10 +11,11 @@ import math
 import numpy as np
 
 from stages.certify.audit import Audit, BaselessError
-from stages.certify.oracle import OracleError
+from stages.certify.oracle import OracleError, exact_pass
 from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
 from stages.certify.rounding import TOLERANCE
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import UPPER_BOUNDED, certainty_of
 
 ROUNDING = 1e-12
 """Tolerance for sums of shares, and for a hinge that should be zero, as a share of that of w = 0."""
@@ -165,7 +166,9 @@ class TwoSided:
         if scale > 1.0:
             w = scale * self._vectors(b)[0]
             try:
-                hinge = primal_at(self.problem, w, 0.0, self.spread)
+                hinge = primal_at(self.problem, w, 0.0, self.spread, least=True)
+                if certainty_of(self.problem) == UPPER_BOUNDED:
+                    hinge = max(hinge, self._hinge_by_margins(self._vectors(b)[0], scale))
             except OracleError as error:
                 raise BaselessError([f"{self._where(c)}: {error}"]) from error
             if not hinge <= ROUNDING * self.zero.hinge:
@@ -177,6 +180,19 @@ class TwoSided:
         return max(
             [at_zero, *(self._miss(0.5 * x * scale**2 * norm2 + hinge, ell - dual_norm2 / (2.0 * x)) for x in places)]
         )
+
+    def _hinge_by_margins(self, w: np.ndarray, scale: float) -> float:
+        """A bound on the mean hinge at scale w: margins at w are at least L_i(y) - h_i, with h_i bounded from above.
+
+        With h_i / L_i <= m for all wrong labellings they are at least (1 - m) L_i(y), so
+        scale (1 - m) >= 1 makes the hinge 0.
+        """
+        P = self.problem
+        hinges = exact_pass(P, w, self.spread, decode=False).hinges
+        least = np.array([P.least_loss(i) for i in range(P.n)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            worst = float(np.max(np.where(hinges > 0.0, hinges / least, 0.0)))
+        return 0.0 if scale * (1.0 - worst) >= 1.0 - TOLERANCE else self.zero.hinge
 
     # -- one lambda ---------------------------------------------------------------------------------------------------
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
@@ -199,7 +215,7 @@ class TwoSided:
                 c2 = float(np.sum(clip(P, own_psi) ** 2))
                 share *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
             w, psi, ell = w + t[side] * own_w, psi + share * own_psi, ell + share * own_ell
-        return self._miss(primal_at(P, w, lam, spread), dual_at(P, ell, psi / lam, lam))
+        return self._miss(primal_at(P, w, lam, spread, least=True), dual_at(P, ell, psi / lam, lam))
 
 
 TWIN = TwoSided

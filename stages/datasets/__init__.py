@@ -152,7 +152,7 @@ def specimen(options: Mapping[str, Any]) -> Encoded:
     return Encoded(reader.structure, sink.arrays("train"), facts)
 
 
-FOLDERS = {"conll": "conll2000", "weizmann": "horses"}
+FOLDERS = {"conll": "conll2000", "msrc": "msrc_v2", "stanford": "stanford_bg", "weizmann": "horses"}
 """Folders of raw data under $GAPWISE_DATA whose names are not their reader's."""
 
 

@@ -55,6 +55,14 @@ def task_loss(answer: Any) -> float:
     return float(answer)
 
 
+def bound(answer: Any) -> float:
+    """`answer` as a float if it is one finite number; otherwise ValueError."""
+    found = np.asarray(answer)
+    if found.shape != () or found.dtype.kind not in "fiub" or not np.isfinite(found):
+        raise ValueError(f"a bound must be one finite real number, got {answer!r}")
+    return float(found)
+
+
 def _named(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{value:g}"
 
@@ -65,6 +73,15 @@ def labels_of(oracle: Any) -> int:
     if isinstance(labels, bool) or not isinstance(labels, int | np.integer) or not 1 <= labels <= MOST_LABELS:
         raise ValueError(f"{type(oracle).__name__}.labels: must be an integer from 1 to {MOST_LABELS}, is {labels!r}")
     return int(labels)
+
+
+BASE = "stages.problems.python_oracle"
+"""The module of the class `Oracle`, whose own methods only raise errors."""
+
+
+def bounds(oracle: Any) -> bool:
+    """Whether a user's class defines `max_bound`."""
+    return any("max_bound" in vars(kind) for kind in type(oracle).__mro__[:-1] if kind.__module__ != BASE)
 
 
 def ask(where: str, method: Callable[..., Any], *arguments: Any) -> Any:

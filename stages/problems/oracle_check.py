@@ -3,7 +3,8 @@
 At w = 0 and at a few random w, no labelling at hand may be worth more than the oracle's answer y*, where y is worth
 L_i(y) + <w, phi(x_i, y)>: not the truth, not the decoded labelling, not the truths of other blocks of the same length, not
 the answers for other w. And a second call must give the same answer. Labellings for which `features` or `loss` raises an
-error are taken for none of this block's and left out. Verify repeats the comparison on the run's own w.
+error are taken for none of this block's and left out. Verify repeats the comparison on the run's own w. The answer of an
+approximate oracle may be beaten, but not its bound, if it has one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stages.problems.answers import ask, labelling, labels_of, numbers, task_loss
+from stages.problems.answers import ask, bound, bounds, labelling, labels_of, numbers, task_loss
 
 if TYPE_CHECKING:
     from stages.problems.python_oracle import Oracle
@@ -91,6 +92,10 @@ def _compare(
 ) -> None:
     """Raise ValueError if a rival is worth more than the oracle's answer."""
     most, terms = _worth(oracle, split, i, theta, answer)
+    if oracle.approximate:
+        if not bounds(oracle):
+            return
+        most, rivals = _bound(oracle, split, i, theta), [Rival("its own answer", answer), *rivals]
     for rival in rivals:
         try:
             value, others = _worth(oracle, split, i, theta, rival.labels)
@@ -99,12 +104,24 @@ def _compare(
                 continue  # not a labelling of this block
             raise
         if value - most > ROUNDING * (terms + others):
+            if oracle.approximate:
+                raise ValueError(
+                    f"{_where(oracle, 'max_bound', split, i)}: at {at} it is {most:.9g}, but {rival.name}, "
+                    f"{rival.labels.tolist()}, is worth {value:.9g} (loss + <theta, features>); expected a number that no "
+                    "labelling exceeds"
+                )
             raise ValueError(
                 f"{_where(oracle, 'max_oracle', split, i)}: at {at} its answer {answer.tolist()} is worth {most:.9g} (loss "
                 f"+ <theta, features>), but {rival.name}, {rival.labels.tolist()}, is worth {value:.9g}; expected the "
                 "labelling that is worth most. (If that row is no labelling of this block, let `features` or `loss` raise "
                 "an error for it.)"
             )
+
+
+def _bound(oracle: Oracle, split: str, i: int, theta: np.ndarray) -> float:
+    """The bound on block i's maximum; ValueError names method and block."""
+    where = _where(oracle, "max_bound", split, i)
+    return ask(where, lambda: bound(oracle.max_bound(i, theta.copy())))
 
 
 def _worth(oracle: Oracle, split: str, i: int, theta: np.ndarray, y: np.ndarray) -> tuple[float, float]:

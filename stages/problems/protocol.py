@@ -100,6 +100,37 @@ class Problem(Protocol):
         """A tuple of arrays: the workspace of one thread."""
 
 
+class Bounded(Problem, Protocol):
+    """A structure whose max-oracle is approximate: it returns a labelling that may not be the best.
+
+    Its hinges are then too small, and a gap computed from them certifies nothing. With a bound on each maximum the gap
+    counts again: P <= lambda/2 ||w||^2 + (1/n) sum_i (max_bound_i - <theta_i, m_i(y_i)>) for any answers of the oracle.
+
+    Attributes
+    ----------
+    certainty : str
+        UPPER_BOUNDED if `max_bound` is to be used, ESTIMATE if there is no bound (`stages.problems.certainty`). Not read by
+        compiled code.
+    """
+
+    @property
+    def certainty(self) -> str: ...
+
+    def max_bound(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Any) -> float:
+        """A number >= max_y L_i(y) + <theta, m_i(y)>.
+
+        It is called right after ``max_oracle(i, theta, y, scratch)``, whose work is still in `scratch`; y is its answer.
+        The bound must hold whatever `scratch` contains. (`upper` is the name of the box.)
+        """
+
+    def tightened(self) -> Any:
+        """The same problem, whose bounds are never above these, as tight as it can make them: verify asks for those.
+
+        A bound may jump where rounding decides when it is tight enough. So stored numbers cannot be expected to the last
+        digit, but a certificate holds if bounds that are at most as large confirm it. Not called from compiled code.
+        """
+
+
 def _forward(declaration: Any) -> None:
     forward: Any = overload_method  # its stub lacks jit_options
     options = JIT if declaration.__name__ == "scratch" else PLAIN
@@ -140,6 +171,11 @@ def norm2(self, i, delta):
 @_forward
 def push(self, i, c, delta, w):
     return self.instance_class.push
+
+
+@_forward
+def max_bound(self, i, theta, y, scratch):
+    return self.instance_class.max_bound
 
 
 @_forward

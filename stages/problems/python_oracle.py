@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, objmode
 
-from stages.problems.answers import ask, describe, labelling, labels_of, numbers, task_loss
+from stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
 from stages.problems.protocol import JIT, dot, frozen
 from stages.problems.user_code import oracle_source, told, user_module
 
@@ -38,12 +39,16 @@ class Oracle:
         Entries of a labelling are 0, ..., labels - 1; at most 32768.
     lower, upper : sequence of float
         Bounds on w, of length d; empty: none.
+    approximate : bool
+        Whether `max_oracle` may miss the maximum. Gaps are then upper-bounded if the class defines `max_bound`, and only
+        estimates, which certify nothing, if it does not.
     """
 
     d: int
     labels: int = 2
     lower: Any = ()
     upper: Any = ()
+    approximate: bool = False
 
     @classmethod
     def files(cls, **arguments: Any) -> Sequence[str | Path]:
@@ -75,6 +80,13 @@ class Oracle:
 
     def decode(self, i: int, theta: np.ndarray) -> Any:
         """argmax_y <theta, features(i, y)>."""
+        raise NotImplementedError
+
+    def max_bound(self, i: int, theta: np.ndarray) -> float:
+        """A number >= max_y L_i(y) + <theta, features(i, y)>; only of an approximate oracle that can bound its maximum.
+
+        A path needs it to be the maximum itself, the largest loss, at theta = 0.
+        """
         raise NotImplementedError
 
     def least_loss(self, i: int) -> float:
@@ -110,6 +122,11 @@ class PythonOracle(NamedTuple):
     def unconstrained(self) -> bool:
         """Which rows of labels are labellings, only the user knows."""
         return False
+
+    @property
+    def certainty(self) -> str:
+        """EXACT, or ESTIMATE if the user's oracle is approximate; with a bound it is a `BoundedPythonOracle`."""
+        return ESTIMATE if _object(self.spec.tobytes()).approximate else EXACT
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:
@@ -159,6 +176,46 @@ class PythonOracle(NamedTuple):
         return (np.empty(0),)
 
 
+class BoundedPythonOracle(NamedTuple):
+    """A `PythonOracle` whose user's class is approximate and defines `max_bound`; a class of its own, so that nothing is
+    compiled or called for the others."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    labels: int
+    ids: np.ndarray
+    spec: np.ndarray
+
+    unconstrained = PythonOracle.unconstrained  # type: ignore[misc]
+    scores = PythonOracle.scores  # type: ignore[misc]
+    max_oracle = PythonOracle.max_oracle  # type: ignore[misc]
+    decode = PythonOracle.decode  # type: ignore[misc]
+    value = PythonOracle.value  # type: ignore[misc]
+    add = PythonOracle.add  # type: ignore[misc]
+    norm2 = PythonOracle.norm2  # type: ignore[misc]
+    push = PythonOracle.push  # type: ignore[misc]
+    loss = PythonOracle.loss  # type: ignore[misc]
+    least_loss = PythonOracle.least_loss  # type: ignore[misc]
+    scratch = PythonOracle.scratch  # type: ignore[misc]
+
+    @property
+    def certainty(self) -> str:
+        """UPPER_BOUNDED."""
+        return UPPER_BOUNDED
+
+    def tightened(self) -> BoundedPythonOracle:
+        """There is one bound."""
+        return self
+
+    def max_bound(self, i, theta, y, scratch):
+        return _max_bound(self.spec, i, theta)
+
+
 calls_python = True
 
 CALL: dict[str, Any] = {"_nrt": True}
@@ -170,6 +227,13 @@ def _max_oracle(spec, i, theta, y):
     with objmode(loss="float64"):
         loss = call(spec, i, "max_oracle", theta, y)
     return loss  # noqa: RET504  object mode cannot return
+
+
+@njit(**CALL)
+def _max_bound(spec, i, theta):
+    with objmode(bound="float64"):
+        bound = call_bound(spec, i, theta)
+    return bound  # noqa: RET504  object mode cannot return
 
 
 @njit(**CALL)
@@ -226,6 +290,15 @@ def call(spec: np.ndarray, i: int, what: str, vector: Any, y: np.ndarray) -> flo
         raise ValueError(f"{type(oracle).__name__}.{what}: block {i}: {describe(error)}") from error
 
 
+def call_bound(spec: np.ndarray, i: int, theta: np.ndarray) -> float:
+    """`max_bound` of a user's object; an error names the block, as does an answer that is no finite number."""
+    oracle = _object(spec.tobytes())
+    try:
+        return bound(oracle.max_bound(i, theta.copy()))
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{type(oracle).__name__}.max_bound: block {i}: {describe(error)}") from error
+
+
 _objects: dict[bytes, Oracle] = {}
 _making = threading.Lock()
 
@@ -265,7 +338,7 @@ def oracle_class(oracle: str) -> type[Oracle]:
     return made
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle:
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle | BoundedPythonOracle:
     """The problem over ``labels`` and ``labels_ptr`` of one split, with ``ids`` and ``ids_ptr`` if blocks touch few weights.
 
     `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name.
@@ -292,7 +365,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
         )
     labels = labels_of(oracle)
     local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
-    return PythonOracle(
+    kind = BoundedPythonOracle if oracle.approximate and bounds(oracle) else PythonOracle
+    return kind(  # type: ignore[call-arg]
         n=n,
         d=d,
         local_ptr=frozen(local, np.int64),
@@ -311,6 +385,8 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     return {}
 
 
-def metrics(problem: PythonOracle, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+def metrics(
+    problem: PythonOracle | BoundedPythonOracle, arrays: Mapping[str, np.ndarray], predictions: np.ndarray
+) -> dict[str, float]:
     """Share of the entries of the flat `predictions` that differ from the truth."""
     return {"label_error": float(np.mean(predictions != problem.truth))}

@@ -117,6 +117,25 @@ def larger(typingctx, a, b):
     return packed(packed, packed), codegen
 
 
+@_operation(lambda x: float(np.max(x)))
+def largest(typingctx, x):
+    """The largest of the eight; nan is not looked for."""
+
+    def codegen(context, builder, signature, args):
+        (values,) = args
+        size = WIDTH
+        while size > 1:  # the upper half against the lower one
+            size //= 2
+            half = ir.VectorType(ir.IntType(32), size)
+            undefined = ir.Constant(values.type, ir.Undefined)
+            low = builder.shuffle_vector(values, undefined, ir.Constant(half, list(range(size))))
+            high = builder.shuffle_vector(values, undefined, ir.Constant(half, list(range(size, 2 * size))))
+            values = builder.select(builder.fcmp_ordered(">", low, high), low, high)
+        return builder.extract_element(values, ir.Constant(ir.IntType(32), 0))
+
+    return types.float64(packed), codegen
+
+
 @njit(**PLAIN)
 def columns(first, K):
     """First columns of the four vectors of the group that starts at column `first`; for K >= 8 none ends after K."""

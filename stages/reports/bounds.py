@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stages.problems.certainty import EXACT
 from stages.solver.path.rules import path_rule
 
 TAIL = 0.3
@@ -16,6 +17,11 @@ Arrays = Mapping[str, np.ndarray]
 Attrs = Mapping[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]
 """(lambda, bound on the gap), lambda falling; the bound is on gap / primal for a path with `relative`."""
+
+
+def gap_label(attrs: Attrs, *, relative: bool = False) -> str:
+    """The label of an axis of gaps, which says what they are: exact, upper-bounded or estimate."""
+    return f"duality gap{' / primal' if relative else ''} ({attrs.get('certainty', EXACT)})"
 
 
 def whole_axis(arrays: Arrays, attrs: Attrs, first: float, last: float) -> Curve:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from stages.reports.gap_trace import read_gap_trace
+from stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
 from storage.backend import Location
 
 AXES = {"passes": "effective passes", "seconds": "seconds"}
@@ -34,6 +34,11 @@ def read_curves(runs: Runs) -> Curves:
     for variant, lam, _, place in runs:
         curves.setdefault((variant, lam), []).append(read_gap_trace(place))
     return curves
+
+
+def trace_attributes(runs: Runs) -> Mapping[str, Any]:
+    """The attributes of the first run's gap trace: what its gaps are. All runs of a sweep have the same oracle."""
+    return next((gap_trace_attributes(place) for *_, place in runs), {})
 
 
 def by_lambda(curves: Curves) -> dict[str, dict[str, list[Trace]]]:

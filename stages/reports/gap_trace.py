@@ -7,10 +7,12 @@ P(w) of a snapshot takes one exact pass at its w. With the dual value of the sam
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import certainty_of
 from stages.problems.protocol import Problem
 from stages.solver.objective import squared_norm
 from stages.solver.oracles import corners_at
@@ -45,10 +47,11 @@ def gap_trace(
     for k in range(rows):
         report(k, rows, "exact gaps of snapshots")
         w = np.ascontiguousarray(weights[k], dtype=np.float64)  # type: ignore[index]
-        hinge = float(np.sum(corners_at(problem, w, range(problem.n), spread).hinge)) / problem.n
+        hinge = float(np.sum(corners_at(problem, w, range(problem.n), spread).upper_hinge)) / problem.n
         primal[k] = 0.5 * columns["lambda"][k] * squared_norm(w) + hinge
     target = run_dir / "gap_trace.zarr"
-    write_group(aside(target), GAP_TRACE, {**columns, "primal": primal, "gap": primal - columns["dual"]}, {})
+    attrs = {"certainty": certainty_of(problem)}
+    write_group(aside(target), GAP_TRACE, {**columns, "primal": primal, "gap": primal - columns["dual"]}, attrs)
     publish(target)
     return rows
 
@@ -58,3 +61,8 @@ def read_gap_trace(run_dir: Location) -> dict[str, np.ndarray]:
     if not (run_dir / "gap_trace.zarr").is_dir():
         raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots (snapshots.every_passes=1)")
     return read_group(run_dir / "gap_trace.zarr")[0]
+
+
+def gap_trace_attributes(run_dir: Location) -> dict[str, Any]:
+    """What the gaps of a trace are, as its attribute `certainty`."""
+    return dict(open_group(run_dir / "gap_trace.zarr").attrs)

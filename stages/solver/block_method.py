@@ -33,6 +33,10 @@ from stages.solver.steps import step_rule
 from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
 from stages.solver.warm_start import truth_driver
 
+FAINT = 0.1
+"""Share of the tolerance that the optimiser is left with, however large the slack of the oracle's bounds; where its own gap
+is below that and nearly all of the tolerance is missed by slack, more steps are in vain."""
+
 SPECS: tuple[ArraySpec, ...] = (
     ("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),
     ("support_used", ("atom",), "i8", "step at which the labelling was last chosen"),
@@ -78,7 +82,7 @@ class BlockMethod(ABC):
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the primal point of the last certificate."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """float64, (n,): hinges of the blocks at the last exact pass."""
+    """float64, (n,): hinges of the blocks at the last exact pass, or the bounds on them that the structure offers."""
 
     @classmethod
     def begin(
@@ -324,8 +328,8 @@ class BlockMethod(ABC):
         S.gap[:], self.hinges = found.gap, found.hinge
         at.gap_passes += 1
         at.exact_due = False
-        at.exact_total = float(np.sum(found.gap))
-        point = self.certificate(at.exact_total, float(np.sum(found.hinge)) / P.n)
+        at.exact_total, at.slack, at.proven = float(np.sum(found.gap)), found.slack, found.proven
+        point = self.certificate(float(np.sum(found.certified)), float(np.sum(found.hinge)) / P.n)
         at.dual = point.dual
         self.weights = self.point
         point = self.better_certificate(point)
@@ -351,13 +355,16 @@ class BlockMethod(ABC):
     def pass_at(self, w: np.ndarray, point: Certificate) -> Certificate:
         """`point`, or the certificate of w (d,) with the same dual point if that is better; takes an exact pass at w."""
         P = self.problem
-        hinge = float(np.sum(corners_at(P, w, range(P.n), self.spread).hinge)) / P.n
+        found = corners_at(P, w, range(P.n), self.spread)
+        hinge = float(np.sum(found.upper_hinge)) / P.n
         self.at.gap_passes += 1
         norm2 = squared_norm(w)
         gap = 0.5 * point.lam * norm2 + hinge - point.dual
         if gap >= point.gap:
             return point
         self.weights = w
+        if found.bound is not found.h:
+            self.at.slack, self.at.proven = float(np.mean(found.bound - found.h)), float(np.mean(found.proven))
         return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
 
     def cached_gap(self, w: np.ndarray) -> float:
@@ -414,6 +421,17 @@ class BlockMethod(ABC):
         calls, stamp = self.oracle_calls, float(round(time.time() * 1000))
         row = (at.breakpoint, at.lam, calls / n, calls, self.steps, seconds, stamp, point.gap, point.dual, point.primal)
         self.trace.append(row)
+
+    def left_for_oracle(self, bound: float) -> float:
+        """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""
+        return max(bound - self.at.slack, FAINT * bound)
+
+    def hopeless(self, bound: float) -> Status | None:
+        """BOUND_LIMIT if an exact pass missed `bound` only because of the slack of the oracle's bounds, otherwise None."""
+        at = self.at
+        return (
+            Status.BOUND_LIMIT if at.slack > (1.0 - 2.0 * FAINT) * bound and at.exact_total <= FAINT * bound else None
+        )
 
     def limit(self) -> Status | None:
         """The limit that has been reached at this lambda, or None."""

@@ -78,8 +78,8 @@ class CachedPasses(BlockMethod):
             return None
         point, _ = self.exact_pass()
         self.record(point, started)
-        converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
-        status = Status.CONVERGED if converged else self.limit()
+        bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
+        status = Status.CONVERGED if point.gap <= bound else self.limit() or self.hopeless(bound)
         if status:
             self.leave()
             return status, point

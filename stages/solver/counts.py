@@ -23,6 +23,10 @@ class Counts:
     seconds_before: float = 0.0
     initial_calls: int = 0
     """Oracle calls made before the first lambda (path start)."""
+    slack: float = 0.0
+    """What the bounds of an approximate oracle added to the gap at the last exact pass; 0 if the oracle is exact."""
+    proven: float = 1.0
+    """Share of the blocks whose corner was proven to be a maximiser in that pass; 0 without a bound."""
 
 
 @dataclass

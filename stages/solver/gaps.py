@@ -8,9 +8,10 @@ import numpy as np
 from numba import njit
 
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen, max_label_length, widest_block
-from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, exact_driver
+from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, run_driver
 from stages.solver.step import atoms_of, score_atoms
 from stages.solver.supports import Pool, empty_pool
 
@@ -19,13 +20,22 @@ class ExactGaps(NamedTuple):
     """The results of one exact pass at a fixed w; arrays over blocks."""
 
     gap: np.ndarray
-    """float64, (n,): g_i"""
+    """float64, (n,): g_i; a lower estimate if the oracle is approximate"""
     hinge: np.ndarray
-    """float64, (n,): max_y L_i(y) - <theta_i, m_i(y_i) - m_i(y)> >= 0"""
+    """float64, (n,): max_y L_i(y) - <theta_i, m_i(y_i) - m_i(y)> >= 0, or the bound on it that the structure offers"""
     loss: np.ndarray
     """float64, (n,): L_i of the corners"""
     corner: np.ndarray
     """truth's dtype, (n, longest): the corners' labels"""
+    certified: np.ndarray
+    """float64, (n,): the block gaps that belong to `hinge`; `gap` itself if the oracle is exact"""
+    proven: float
+    """Share of the blocks whose corner is proven to be a maximiser; 1 if the oracle is exact, 0 without a bound."""
+
+    @property
+    def slack(self) -> float:
+        """What the bounds add to the gap; 0 if the oracle is exact."""
+        return 0.0 if self.certified is self.gap else float(np.sum(self.certified)) - float(np.sum(self.gap))
 
 
 def exact_gaps(
@@ -45,21 +55,36 @@ def exact_gaps(
     atoms = empty_pool(n, 0, longest, problem.truth.dtype) if pool is None else pool
     if spread.elsewhere is not None:
         found = corners_at(problem, w, range(n), spread)
-        base = bases(problem, w, mu, ell, atoms, spread)
-        return ExactGaps((found.h - base) / n, found.hinge, found.loss, found.corner)
+        return _gaps(found, bases(problem, w, mu, ell, atoms, spread), certainty_of(problem))
     found, base, every = Corners.empty(problem, n), np.empty(n), np.arange(n)
-    kernel, what, w = exact_driver(problem), np.array([ORACLES | BASES]), frozen(w)
+    w = frozen(w)
 
     def part(start: int, stop: int) -> None:
         of = slice(start, stop)
-        kernel(
-            problem, w, mu, ell, atoms, what, every[of],
-            found.h[of], base[of], found.hinge[of], found.loss[of], found.corner[of],
-        )  # fmt: skip
+        piece = Corners(*(column[of] for column in found))
+        run_driver(problem, w, mu, ell, atoms, ORACLES | BASES, every[of], base[of], piece)
 
     spread.over_threads(part, n)
-    check_corners(found, every)
-    return ExactGaps((found.h - base) / n, found.hinge, found.loss, found.corner)
+    check_corners(found, every, certainty_of(problem))
+    return _gaps(found, base, certainty_of(problem))
+
+
+def _gaps(found: Corners, base: np.ndarray, certainty: str) -> ExactGaps:
+    """The gaps from the oracle's answers and base_i = ell_i + <theta_i, mu_i>.
+
+    base_i is a mean of labellings' values, hence also a lower estimate of the maximum, below which an approximate oracle
+    may fall.
+    """
+    n = base.size
+    if certainty == EXACT:
+        gap = (found.h - base) / n
+        return ExactGaps(gap, found.hinge, found.loss, found.corner, gap, 1.0)
+    gap = np.maximum(found.h - base, 0.0) / n
+    if certainty == ESTIMATE:
+        hinge = found.hinge + np.maximum(base - found.h, 0.0)
+        return ExactGaps(gap, hinge, found.loss, found.corner, gap, 0.0)
+    proven = float(np.mean(found.proven))
+    return ExactGaps(gap, found.upper_hinge, found.loss, found.corner, (found.bound - base) / n, proven)
 
 
 @driver

@@ -27,6 +27,8 @@ class Status(StrEnum):
     """A path ended where (lambda / 2) ||w||^2 is below 1 % of eps and the hinge is above it."""
     ROUNDING_LIMIT = "ROUNDING_LIMIT"
     """A path ended where rounding could make up a visible share of eps."""
+    BOUND_LIMIT = "BOUND_LIMIT"
+    """The bounds of an approximate oracle are too loose for the tolerance; its own gap is far below."""
 
 
 ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT})

@@ -1,7 +1,8 @@
 """Max-oracle calls for many blocks at one w, and ell_i + <theta_i, mu_i> at the same w.
 
 One compiled function computes both, because the two parts of a gap may be computed in different processes, and only
-identical machine code rounds identically.
+identical machine code rounds identically. Structures whose oracle is approximate but bounded (`protocol.Bounded`) have a
+function of their own, which adds the bounds; for all others nothing changes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from stages.parallel import HERE, Spread
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
 from stages.solver.codes import FEW_ATOMS
@@ -20,24 +22,41 @@ from stages.solver.supports import Pool, empty_pool
 ORACLES, BASES = 1, 2
 """Bits that say what a call of the driver computes."""
 
+ROUNDING = 1e-9
+"""Share of the terms of a value by which two ways to compute it may differ."""
+
 
 class Corners(NamedTuple):
     """What the max-oracle found for some blocks at a fixed w; arrays over these blocks."""
 
     h: np.ndarray
-    """float64: max_y L_i(y) + <theta_i, m_i(y)>"""
+    """float64: max_y L_i(y) + <theta_i, m_i(y)>, or what an approximate oracle found"""
     hinge: np.ndarray
     """float64: h_i - <theta_i, m_i(y_i)> >= 0"""
     loss: np.ndarray
     """float64: L_i of the corners"""
     corner: np.ndarray
     """truth's dtype, (blocks, longest): the corners' labels"""
+    bound: np.ndarray
+    """float64: >= the maximum; h_i itself where the oracle is exact, or where there is no bound"""
 
     @classmethod
     def empty(cls, problem: Problem, size: int) -> Corners:
         """Room for `size` blocks."""
         corner = np.zeros((size, max_label_length(problem)), problem.truth.dtype)
-        return cls(np.empty(size), np.empty(size), np.empty(size), corner)
+        h = np.empty(size)
+        bounded = certainty_of(problem) == UPPER_BOUNDED
+        return cls(h, np.empty(size), np.empty(size), corner, np.empty(size) if bounded else h)
+
+    @property
+    def upper_hinge(self) -> np.ndarray:
+        """float64: the hinges that may enter a certificate, bound_i - <theta_i, m_i(y_i)>."""
+        return self.hinge if self.bound is self.h else self.hinge + (self.bound - self.h)
+
+    @property
+    def proven(self) -> np.ndarray:
+        """bool: whether the corner attains the bound, up to rounding, and so is a maximiser."""
+        return self.bound - self.h <= ROUNDING * (np.abs(self.loss) + np.abs(self.h) + np.abs(self.h - self.hinge))
 
 
 @njit(**PLAIN)
@@ -90,33 +109,66 @@ def exact_driver(fingerprint: str) -> Any:
     return exact
 
 
+@driver
+def bounded_driver(fingerprint: str) -> Any:
+    """`bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner, bound)`: also the bounds on the maxima.
+
+    The other arguments and results are those of `exact_driver`.
+    """
+
+    @njit(cache=True, **JIT)
+    def bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner, bound):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        widest = 0
+        for k in range(blocks.size):
+            widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
+        theta_all = np.empty(widest)
+        for k in range(blocks.size):
+            i = blocks[k]
+            exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, corner)
+            if what[0] & ORACLES:
+                theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
+                y = corner[k, : P.label_ptr[i + 1] - P.label_ptr[i]]
+                bound[k] = P.max_bound(i, theta, y, scratch)
+
+    return bounded
+
+
+def run_driver(
+    problem: Problem,
+    w: np.ndarray,
+    mu: np.ndarray,
+    ell: np.ndarray,
+    pool: Pool,
+    what: int,
+    blocks: np.ndarray,
+    base: np.ndarray,
+    found: Corners,
+) -> None:
+    """Fill `found` and `base` for `blocks` with the compiled function of the structure."""
+    arguments = problem, w, mu, ell, pool, np.array([what]), blocks
+    results = found.h, base, found.hinge, found.loss, found.corner
+    if certainty_of(problem) == UPPER_BOUNDED:
+        bounded_driver(problem)(*arguments, *results, found.bound)
+    else:
+        exact_driver(problem)(*arguments, *results)
+
+
 def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Corners:
     """One oracle call for each of `blocks` at w (d,), one after another: a `BlockFunction`."""
     found, nothing = Corners.empty(problem, blocks.size), np.empty(0)
     pool = empty_pool(0, 0, found.corner.shape[1], found.corner.dtype)
-    what = np.array([ORACLES])
-    exact_driver(problem)(
-        problem,
-        frozen(w),
-        nothing,
-        nothing,
-        pool,
-        what,
-        blocks,
-        found.h,
-        nothing,
-        found.hinge,
-        found.loss,
-        found.corner,
-    )
-    check_corners(found, blocks)
+    run_driver(problem, frozen(w), nothing, nothing, pool, ORACLES, blocks, nothing, found)
+    check_corners(found, blocks, certainty_of(problem))
     return found
 
 
 def corners_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE) -> Corners:
     """One oracle call for each of `blocks` at the same w (d,), wherever `spread` says, in the order of `blocks`."""
     parts = spread.blocks(call_oracles, problem, w, blocks)
-    return Corners(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    found = Corners(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return found if certainty_of(problem) == UPPER_BOUNDED else found._replace(bound=found.h)
 
 
 def bases(
@@ -125,10 +177,10 @@ def bases(
     """float64, (n,): ell_i + <theta_i, mu_i> of all blocks, on this process's threads."""
     base, nothing, w = np.empty(problem.n), np.empty(0), frozen(w)
     corner = np.empty((0, max_label_length(problem)), problem.truth.dtype)
-    kernel, what, every = exact_driver(problem), np.array([BASES]), np.arange(problem.n)
+    found, every = Corners(nothing, nothing, nothing, corner, nothing), np.arange(problem.n)
 
     def part(start: int, stop: int) -> None:
-        kernel(problem, w, mu, ell, pool, what, every[start:stop], nothing, base[start:stop], nothing, nothing, corner)
+        run_driver(problem, w, mu, ell, pool, BASES, every[start:stop], base[start:stop], found)
 
     spread.over_threads(part, problem.n)
     return base
@@ -139,13 +191,31 @@ def load_exact(problem: Problem) -> None:
     call_oracles(problem, np.empty(0), np.empty(0, np.int64))
 
 
-def check_corners(found: Corners, blocks: np.ndarray) -> None:
-    """Raise ValueError, naming the block, if an oracle's value is below the truth's, so that it is not the maximum."""
+def check_corners(found: Corners, blocks: np.ndarray, certainty: str = EXACT) -> None:
+    """Raise ValueError, naming the block, if an answer contradicts what the structure says of its oracle.
+
+    An exact oracle's value is never below the truth's. That of an approximate one may be; the truth's value then replaces
+    it, for it is the better estimate. A bound below the oracle's own value is none.
+    """
     truth = found.h - found.hinge
-    wrong = ~(found.hinge >= -1e-9 * (np.abs(found.loss) + np.abs(found.h) + np.abs(truth)))
-    if wrong.any():
+    size = ROUNDING * (np.abs(found.loss) + np.abs(found.h) + np.abs(truth))
+    wrong = ~(found.hinge >= -size)
+    if certainty == EXACT and wrong.any():
         k = int(np.argmax(wrong))
         raise ValueError(
             f"max-oracle: block {blocks[k]}: its labelling scores {-found.hinge[k]:.3g} below the truth (loss included); "
             "an exact max-oracle never does. Check max_oracle, value and loss of this structure."
         )
+    if certainty == EXACT:
+        return
+    found.h[:], found.hinge[:] = np.maximum(found.h, truth), np.maximum(found.hinge, 0.0)
+    if certainty == ESTIMATE:
+        return
+    wrong = ~(found.bound >= found.h - size)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise ValueError(
+            f"max_bound: block {blocks[k]}: the bound is {found.bound[k]:.9g}, but a labelling is worth {found.h[k]:.9g} "
+            "(loss included); a bound never is below any. Check max_bound, value and loss of this structure."
+        )
+    found.bound[:] = np.maximum(found.bound, found.h)

@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("pipeline", "stages", "storage")
 KERNELS = (
     "stages.problems.protocol",
+    "stages.problems.certainty",
     "stages.problems.moves",
     "stages.problems.compiled",
     "stages.problems.stored",

@@ -60,7 +60,7 @@ def gap_pass(problem: Problem, spread: Spread) -> ExactGaps:
 
 
 def same_bits(one: ExactGaps, other: ExactGaps) -> bool:
-    return all(a.tobytes() == b.tobytes() for a, b in zip(one, other, strict=True))
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(one, other, strict=True))
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,21 @@ def write_features(target: Path, pictures: int) -> None:
             writer.append("test", **blocks)
 
 
+def test_classes__are_drawn_instead_where_there_are_several(tmp_path: Path) -> None:
+    write_run(tmp_path, 1, "single")
+    with FeatureWriter(tmp_path / "features") as writer:
+        writer.meta = {"class_names": ["sky", "tree", "road"]}
+        regions, classes = np.repeat(np.arange(12), 10), np.repeat([0, 2, 255], 40).astype(np.uint8)
+        writer.append(
+            "test", labels=np.zeros(12, np.uint8), counts=np.zeros((12, 3), np.float32), mask=classes,
+            superpixel_map=regions.astype(np.uint16), rgb=np.full((120, 3), 90, np.uint8), hw=np.array([[10, 12]], np.int32),
+        )  # fmt: skip
+    np.savez(tmp_path / "predictions.npz", labels=np.repeat([0, 1, 2], 4), label_ptr=np.array([0, 12]))
+    names = {path.name for path in draw(tmp_path, open_features(tmp_path / "features"))}
+    assert "classes.png" in names
+    assert "segmentations.png" not in names
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("count", "kind"), [(1, "single"), (4, "grid"), (17, "regpath"), (300, "heuristic")])
 def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None:

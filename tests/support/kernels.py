@@ -41,6 +41,7 @@ def compile_of(names: list[str]) -> None:
     ways = (
         (options_of(batch_size=2), path_of(kind="single", lam=0.3, tolerance=0.05)),
         (options_of(batch_step=True), path_of(kind="single", lam=0.3, tolerance=0.05)),
+        (options_of(method="mpbcfw", step="pairwise"), path_of(kind="single", lam=0.3, tolerance=0.05)),
         (options_of(method="accelerated"), path_of(rule="two_sided", kappa=0.7, eps=0.2, lambda_min=0.3)),
         (options_of(), path_of(kind="grid", lambdas=[1.0, 0.3], warm_start="keep_primal", tolerance=0.05)),
     )

@@ -30,8 +30,11 @@ class Picture(NamedTuple):
     rgb: np.ndarray
     """uint8 (H, W, 3)"""
     mask: np.ndarray
-    """uint8 (H, W), 1 = foreground"""
+    """uint8 (H, W), 1 = foreground; or the class of each pixel"""
 
+
+Tally = Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
+"""tally(regions, mask): what a block says of its superpixels' labels, such as `superpixels.tally`; like `Load`."""
 
 Load = Callable[[Any], Picture]
 """Makes the picture of one item; a module-level function or a partial of one, so that it can be sent to workers."""
@@ -105,12 +108,14 @@ def _described(
     return regions, {"unary": unary, "pairwise": pairwise_features(unary, edges, words.widths), "edges": edges}
 
 
-def _block(item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions) -> dict[str, np.ndarray]:
+def _block(
+    item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions, count: Tally
+) -> dict[str, np.ndarray]:
     """Arrays of one block; if `item[0]`, including the picture, for figures."""
     shown, source = item
     rgb, mask = load(source)
     regions, arrays = _described(rgb, words, options.superpixels, options.pairwise)
-    arrays |= tally(regions, mask)
+    arrays |= count(regions, mask)
     if shown:
         arrays |= {
             "superpixel_map": regions.ravel(),
@@ -138,6 +143,8 @@ def featurize_pictures(
     sink: Sink,
     map_blocks: MapBlocks,
     report: Report,
+    count: Tally = tally,
+    for_training: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] = dict,
 ) -> dict[str, Any]:
     """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test".
 
@@ -145,6 +152,7 @@ def featurize_pictures(
     ----------
     load : makes the picture of an item, in a worker.   items : the items of each split, small and picklable.
     seed : draws the samples the vocabularies are learned from.
+    count : labels and areas of superpixels.   for_training : what becomes of a block of the split "train".
 
     Returns
     -------
@@ -172,13 +180,13 @@ def featurize_pictures(
     sink.put("", "sift_words", words.sift)
 
     tasks = [(False, item) for item in train] + [(number < SHOWN, item) for number, item in enumerate(test)]
-    describe = partial(_block, load=load, words=words, options=options)
+    describe = partial(_block, load=load, words=words, options=options, count=count)
     superpixels = 0
     for done, arrays in enumerate(map_blocks(describe, tasks), 1):
         check_finite(arrays, f"image {done - 1}")
         superpixels += len(arrays["labels"])
         if done <= len(train):
-            sink.append("train", **arrays)
+            sink.append("train", **for_training(arrays))
         else:
             sink.append("test", **(NO_PICTURE | arrays))
         report(done, len(tasks), "superpixels and features")

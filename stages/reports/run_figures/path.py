@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stages.reports.bounds import between
+from stages.reports.bounds import between, gap_label
 from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
 from stages.reports.stored import StoredRun
 
@@ -39,7 +39,7 @@ def paint(figure: Figure, run: StoredRun) -> None:
         upper.set_ylim(min(0.0, float(np.min(gap))), 1.15 * top)
     else:
         upper.set_yscale("log")
-    upper.set_ylabel("duality gap / primal" if relative else "duality gap")
+    upper.set_ylabel(gap_label(attrs, relative=relative))
     upper.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
     lower.step(lam, np.arange(1, lam.size + 1), where="post", color=GREEN)
     lower.plot(lam[-1:], [lam.size], "o", color=GREEN)

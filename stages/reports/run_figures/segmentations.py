@@ -15,9 +15,9 @@ SHOWN = 6
 
 
 def applies(run: StoredRun) -> bool:
-    """True if the features contain pictures and the run has predictions."""
+    """True if the features contain pictures of two classes and the run has predictions."""
     pictures = run.test_blocks
-    return bool(run.predictions) and "hw" in pictures and pictures["hw"].size > 0
+    return bool(run.predictions) and "hw" in pictures and "counts" not in pictures and pictures["hw"].size > 0
 
 
 def paint(figure: Figure, run: StoredRun) -> None:

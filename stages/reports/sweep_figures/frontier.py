@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from stages.reports.bounds import whole_axis
+from stages.reports.bounds import gap_label, whole_axis
 from stages.reports.curves import AXES, Runs
 from stages.reports.paint import BLUE, GREY, ORANGE, figure_in, method_style, plain_ticks
 from stages.reports.prices import PathRun, Row, lambda_name, path_lines, path_row, price_table, read_prices, solve_lines
@@ -90,8 +90,7 @@ def _paint_certified(paths: Sequence[PathRun], target: Location) -> None:
             axes.axhline(eps, color=GREY, ls="--", lw=1)
             count, name = solved.size, price.variant.replace("_", " ")
             axes.set_title(f"{name}: {count} λ{'s' * (count > 1)} solved, {price.passes:.0f} exact passes")
-            goal = "gap / primal" if path.attrs["relative"] else "duality gap"
-            axes.set(ylim=(-0.04 * eps, 1.12 * eps), ylabel=goal)
+            axes.set(ylim=(-0.04 * eps, 1.12 * eps), ylabel=gap_label(path.attrs, relative=path.attrs["relative"]))
         panels[-1].set(xscale="log", xlabel="λ")
         panels[-1].set_xlim(first, last)
         handles, labels = panels[0].get_legend_handles_labels()

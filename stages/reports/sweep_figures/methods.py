@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from stages.reports.bounds import gap_label
 from stages.reports.comparison import summary
-from stages.reports.curves import AXES, Runs, by_lambda, draw_bands, lambda_title, read_curves
+from stages.reports.curves import AXES, Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
 from stages.reports.paint import figure_in, method_style
 from storage.backend import Location
 
@@ -20,7 +21,7 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
                 draw_bands(grid[i, j], variants, over, "gap", method_style)
             grid[0, j].set_title(lambda_title(lam, variants))
         for row in grid:
-            row[0].set_ylabel("duality gap")
+            row[0].set_ylabel(gap_label(trace_attributes(runs)))
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
     return {"figures": ["gaps.png"], **summary(curves)}

@@ -6,8 +6,9 @@ from typing import Any
 
 from matplotlib import colormaps
 
+from stages.reports.bounds import gap_label
 from stages.reports.comparison import summary
-from stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves
+from stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
 from stages.reports.paint import figure_in
 from storage.backend import Location
 
@@ -21,7 +22,7 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
             draw_bands(row[0], variants, "passes", "gap", _style)
             draw_bands(row[1], variants, "passes", "stale_ratio", _style)
             row[1].axhline(1.0, color="black", lw=0.8)
-            row[0].set_ylabel("duality gap")
+            row[0].set_ylabel(gap_label(trace_attributes(runs)))
             row[1].set_ylabel("ratio")
             row[0].set_title(lambda_title(lam, variants))
             row[1].set_yscale("linear")

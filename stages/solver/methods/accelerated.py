@@ -186,7 +186,7 @@ class Accelerated(CachedPasses):
         estimate = self.known_gap + excess
         if first and self.state.curvature[1] > 0.0:
             at.curvature = float(self.state.curvature[0] / self.state.curvature[1])
-        bound = tolerance * (max(dual, 0.0) if relative else 1.0)
+        bound = self.left_for_oracle(tolerance * (max(dual, 0.0) if relative else 1.0))
         if estimate <= bound and not self.own_point:
             self.settle()
             return

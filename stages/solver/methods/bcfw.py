@@ -83,12 +83,12 @@ class Bcfw(BlockMethod):
             point, found = self.due_pass(bound, exact)
             self.record(point, started)
             bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
-            status = Status.CONVERGED if point.gap <= bound else self.limit()
+            status = Status.CONVERGED if point.gap <= bound else self.limit() or self.hopeless(bound)
             if status:
                 return status, point
             if found and self.options.batch_step:
                 self.batch_step(found)
-        self.take_steps((EARLY if exact else 1.0) * bound if bound == bound else -1.0)
+        self.take_steps((EARLY if exact else 1.0) * self.left_for_oracle(bound) if bound == bound else -1.0)
         if relative and not self.options.refresh_every and not bound > 0.0:
             at.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
         return None

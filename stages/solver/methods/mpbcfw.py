@@ -164,8 +164,8 @@ class Multiplane(BlockMethod):
             return None
         point, found = self.due_pass(tolerance * (max(self.at.dual, 0.0) if relative else 1.0), exact)
         self.record(point, started)
-        converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
-        status = Status.CONVERGED if converged else self.limit()
+        bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
+        status = Status.CONVERGED if point.gap <= bound else self.limit() or self.hopeless(bound)
         if status:
             return status, point
         if found:
@@ -189,7 +189,7 @@ class Multiplane(BlockMethod):
                 passes,
             )
         )  # fmt: skip
-        bound = tolerance * (max(dual, 0.0) if relative else 1.0)
+        bound = self.left_for_oracle(tolerance * (max(dual, 0.0) if relative else 1.0))
         at.exact_due = estimate <= bound or self.limit() is not None
         if self.rewrites_w and not at.exact_due and estimate <= NEAR * bound:
             at.exact_due = self.cached_gap(self.point) <= SURE * bound

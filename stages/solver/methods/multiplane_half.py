@@ -20,7 +20,7 @@ class MultiplaneHalf(CachedPasses):
         self.moving_pass()
         dual, _ = self.dual_and_excess()
         estimate = self.known_gap
-        if estimate <= tolerance * (max(dual, 0.0) if relative else 1.0):
+        if estimate <= self.left_for_oracle(tolerance * (max(dual, 0.0) if relative else 1.0)):
             self.at.exact_due = True
             return
         options = self.options.acceleration

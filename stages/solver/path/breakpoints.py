@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from stages.problems.protocol import Problem
 from stages.solver.method import Method
 from stages.solver.objective import Certificate, squared_norm
@@ -33,11 +34,19 @@ class Breakpoint:
     block_gap: np.ndarray
     """float64, (n,)"""
     supports: Supports
+    certainty: str = EXACT
+    """What its gap is: EXACT, UPPER_BOUNDED or ESTIMATE."""
+    slack: float = 0.0
+    """The part of its gap that is due to the oracle's bounds."""
+    proven: float = 1.0
+    """Share of the blocks whose maximum is proven to be found."""
 
     def record(self) -> dict[str, Any]:
         """Its numbers and arrays under the names of `storage.layout.PATH`."""
         point = self.point
+        bounds = {"bound_slack": self.slack, "proven": self.proven} if self.certainty == UPPER_BOUNDED else {}
         return {
+            **bounds,
             "lambda": point.lam,
             "lambda_low": self.lambda_low,
             "gap": point.gap,
@@ -79,6 +88,9 @@ def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low
         weights=weights,
         block_gap=solver.block_gaps(),
         supports=solver.supports() or no_supports(solver.problem),
+        certainty=certainty_of(solver.problem),
+        slack=at.slack,
+        proven=at.proven,
     )
 
 

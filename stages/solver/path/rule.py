@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from stages.problems.certainty import ESTIMATE, certainty_of
 from stages.solver.options import PathOptions, Status
 from stages.solver.path.rules import GIVEN, path_rule
 
@@ -226,6 +227,11 @@ def attributes_of(path: PathOptions) -> dict[str, Any]:
         "kappa": path.kappa,
         "lambda_min": path.lambda_min,
     }
+
+
+def certainty_of_path(problem: Problem, path: PathOptions) -> str:
+    """What the gaps of a path are: those of a heuristic path are estimates, for stale gaps decide."""
+    return ESTIMATE if path.kind == "heuristic" else certainty_of(problem)
 
 
 def rule_of(path: PathOptions) -> type[PathRule]:

@@ -111,6 +111,13 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
     """
     require_cone(problem)
     found = corners_at(problem, np.zeros(problem.d), range(problem.n), spread)
+    if found.bound is not found.h and not found.proven.all():
+        i = int(np.argmin(found.proven))
+        raise ValueError(
+            f"path: at w = 0 the bound on block {i} exceeds the oracle's answer by {found.bound[i] - found.h[i]:.3g}, but a "
+            "path needs the largest losses themselves: let max_oracle and max_bound agree there, or use path=grid or "
+            "path=single"
+        )
     if not found.loss.any():
         log.warning(
             "the max-oracle finds no labelling with a task loss above 0: w = 0 is optimal for every lambda, and nothing is "

@@ -26,12 +26,14 @@ __path__ = extend_path(__path__, __name__)
 from tiny.blocks import ragged
 from tiny.chain_instances import chain, chain_sparse
 from tiny.multiclass_instances import multiclass, multiclass_cone
+from tiny.potts import potts, potts_blocks, potts_tree
 from tiny.python_oracle_instances import python_oracle, python_oracle_sparse
 from tiny.segmentation_instances import segmentation, segmentation_u8
 
 __all__ = [
     "ALL_TINY", "TINY", "all_labels", "chain", "chain_sparse", "feature_matrix", "instance", "local", "multiclass",
-    "multiclass_cone", "python_oracle", "python_oracle_sparse", "ragged", "segmentation", "segmentation_u8",
+    "multiclass_cone", "potts", "potts_blocks", "potts_tree", "python_oracle", "python_oracle_sparse", "ragged",
+    "segmentation", "segmentation_u8",
 ]  # fmt: skip
 
 END = "_instances"
@@ -50,6 +52,7 @@ solver is compiled for half a minute for each such type; it solves them where it
 TINY = {name: make for name, make in ALL_TINY.items() if numba.config.DISABLE_JIT or name not in COMPILED_AGAIN}
 
 LABELS = {name: count for module in MODULES.values() for name, count in module.LABELS.items()}
+LABELS["Potts"] = lambda problem: problem.labels
 
 
 @functools.cache

@@ -1,0 +1,126 @@
+"""MSRC version 2 (Shotton, Winn, Rother, Criminisi, ECCV 2006; masks of Malisiewicz, Efros, BMVC 2007): 591 photographs.
+
+`dataset.root` holds ``msrc_v2_labels.npz`` (classes of pixels) and ``images_jpg.tar``. `dataset.classes` is 21, the usual
+classes: all but horse and mountain, which have few examples and count as void; or 8, those of Stanford Background.
+
+Superpixels and features are those of the horses (`vision.pictures`). The split is fixed: names in sorted order, permuted by
+`numpy.random.default_rng(2006)`; the first `n_train` train (335, as many as the usual training and validation images), the
+other 256 test. The published lists of the usual split are not part of these files.
+
+New input for `encoder`: pictures of about 320 x 213 pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.stanford import CLASSES as STANFORD_CLASSES
+from stages.datasets.stanford import _decoded, _photographs
+from stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
+from stages.datasets.vision.pictures import (
+    FEATURES_VERSION,
+    PICTURE_PACKAGES,
+    FeatureOptions,
+    featurize_pictures,
+    picture_encoder,
+)
+from stages.problems.void import VOID, silenced
+
+ALL = (
+    "building", "grass", "tree", "cow", "horse", "sheep", "sky", "mountain", "aeroplane", "water", "face", "car", "bicycle",
+    "flower", "sign", "bird", "book", "chair", "road", "cat", "dog", "body", "boat",
+)  # fmt: skip
+"""The classes 1, 2, ... of the file; 0 is void."""
+USUAL = tuple(name for name in ALL if name not in ("horse", "mountain"))
+LABELS, PICTURES = "msrc_v2_labels.npz", "images_jpg.tar"
+SPLIT_SEED = 2006
+WHERE = ("root",)
+NEEDS = PICTURE_PACKAGES
+
+
+@dataclass(frozen=True)
+class Msrc:
+    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `PottsOptions`."""
+
+    root: Path
+    classes: int = len(USUAL)
+    n_train: int = 335
+    n_test: int | None = None
+    seed: int = 0
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+    potts: PottsOptions = field(default_factory=PottsOptions)
+    structure: str = "potts"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The classes."""
+        return USUAL if self.classes == len(USUAL) else STANFORD_CLASSES
+
+    def files(self) -> dict[str, Path]:
+        return {name: self.root / name for name in (LABELS, PICTURES)}
+
+    def source(self) -> dict[str, Any]:
+        return {"features_version": FEATURES_VERSION}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Write the blocks of both splits; see `featurize_pictures`."""
+        masks, photographs = self._masks(), _photographs(self.root / PICTURES)
+        missing = [name for name in masks if name not in photographs]
+        if missing:
+            raise DataError(f"{self.root / PICTURES}: has no {missing[0]}.jpg")
+        train, test = permuted_split(list(masks), self.n_train, SPLIT_SEED)
+        images = {"train": train, "test": test[: self.n_test]}
+        items = {split: [(photographs[name], masks[name]) for name in names] for split, names in images.items()}
+        facts = featurize_pictures(
+            _decoded, items, self.features, self.seed, sink, map_blocks, report,
+            count=partial(tally_classes, count=self.classes), for_training=silenced,
+        )  # fmt: skip
+        return facts | {
+            "classes": self.classes,
+            "class_names": list(self.names),
+            "images": images,
+            **vars(self.potts),
+        }
+
+    def _masks(self) -> dict[str, np.ndarray]:
+        """Classes of the pixels of every photograph, uint8 (H, W), by name."""
+        path = self.root / LABELS
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                names, hw, offset, found = (file[name] for name in ("id", "hw", "offset", "gt23"))
+                to_stanford = file["map23_to_stanford8"]
+        except UNREADABLE as error:
+            raise DataError(f"{path}: expected id, hw, offset, gt23 and map23_to_stanford8: {error}") from error
+        if self.classes == len(USUAL):
+            table = np.array([VOID, *(USUAL.index(name) if name in USUAL else VOID for name in ALL)], np.uint8)
+        else:
+            table = np.where(to_stanford == 0, VOID, to_stanford - 1).astype(np.uint8)
+        if found.max(initial=0) >= table.size:
+            raise DataError(f"{path}: gt23 holds {found.max()}, expected 0 to {table.size - 1}")
+        return {
+            str(name): table[found[first:last]].reshape(size)
+            for name, size, first, last in zip(names, hw, offset[:-1], offset[1:], strict=True)
+        }
+
+
+encoder = picture_encoder
+
+
+def open(options: Mapping[str, Any]) -> Msrc:
+    """Reader for `dataset.root`, `classes`, `n_train`, `n_test`, `seed`, and the fields of the two sets of options."""
+    own = ("root", "classes", "n_train", "n_test", "seed")
+    given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))
+    if given.get("classes", len(USUAL)) not in (len(USUAL), len(STANFORD_CLASSES)):
+        raise OptionError(f"dataset.classes: expected 21 or 8, got {given['classes']!r}")
+    root = Path(given.get("root") or "").expanduser()
+    missing = [name for name in (LABELS, PICTURES) if not (root / name).is_file()]
+    if not given.get("root") or missing:
+        raise DataError(f"dataset.root: {root} does not hold {', '.join(missing)}")
+    taken = {name: given[name] for name in own if name in given} | {"features": given["features"], "root": root}
+    return Msrc(**taken, potts=PottsOptions.taken_from(options))

@@ -1,0 +1,76 @@
+"""What data sets of pictures with several classes share: class counts of superpixels, the options of the Potts structure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import OptionError
+from stages.problems.void import VOID
+
+ORACLES = ("trws", "expansion", "trws_expansion")
+
+
+@dataclass(frozen=True)
+class PottsOptions:
+    """Options of the structure `potts`, which its problems find among the facts of the features."""
+
+    potts: float | None = None
+    """Fixed weight of all pairwise features; None: learned, >= 0."""
+    oracle: str = "trws"
+    sweeps: int = 100
+    slack: float = 1e-3
+
+    def __post_init__(self) -> None:
+        for name, ok, expected in (
+            ("potts", self.potts is None or 0.0 <= self.potts < np.inf, "a number >= 0, or null to learn the weights"),
+            ("oracle", self.oracle in ORACLES, "one of " + ", ".join(ORACLES)),
+            ("sweeps", isinstance(self.sweeps, int) and self.sweeps >= 1, "a whole number >= 1"),
+            ("slack", 0.0 <= self.slack < np.inf, "a number >= 0"),
+        ):
+            if not ok:
+                raise OptionError(f"dataset.{name}: expected {expected}, got {getattr(self, name)!r}")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Its options."""
+        return tuple(f.name for f in fields(cls))
+
+    @classmethod
+    def taken_from(cls, options: Mapping[str, Any]) -> PottsOptions:
+        """Those among `options`; None keeps the default."""
+        return cls(**{name: options[name] for name in cls.names() if options.get(name) is not None})
+
+
+def tally_classes(regions: np.ndarray, classes: np.ndarray, count: int) -> dict[str, np.ndarray]:
+    """Labels of superpixels and what they are scored by.
+
+    Parameters
+    ----------
+    regions : (H, W) ids 0..S-1.   classes : uint8 (H, W), 0..count-1, or VOID.
+
+    Returns
+    -------
+    labels : uint8 (S,), the class of most labelled pixels, VOID where at least half of all pixels are void.
+    area : float64 (S,), labelled pixels.   counts : float32 (S, count), pixels of each class.
+    """
+    flat, values = regions.ravel().astype(np.int64), classes.ravel()
+    size, labelled = int(flat.max()) + 1, values != VOID
+    index = flat[labelled] * count + values[labelled]
+    counts = np.bincount(index, minlength=size * count).reshape(size, count)
+    area, total = counts.sum(axis=1), np.bincount(flat, minlength=size)
+    labels = np.where(2 * area > total, np.argmax(counts, axis=1), VOID)
+    return {
+        "labels": labels.astype(np.uint8),
+        "area": area.astype(np.float64),
+        "counts": counts.astype(np.float32),
+    }
+
+
+def permuted_split(names: Sequence[str], n_train: int, seed: int) -> tuple[list[str], list[str]]:
+    """Training and test names: a fixed permutation of the sorted names, cut after `n_train`."""
+    order = [sorted(names)[k] for k in np.random.default_rng(seed).permutation(len(names))]
+    return order[:n_train], order[n_train:]

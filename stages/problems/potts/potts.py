@@ -1,0 +1,392 @@
+"""Segmentation of superpixels with K labels and Potts terms, whose max-oracle is approximate and comes with a bound.
+
+Block i is an image of S superpixels and E edges between neighbours, labels y in {0, ..., K - 1}^S. The score is
+
+    sum_p <w_{y_p}, x_p>  -  sum_pq <w_P, x_pq> [y_p != y_q],      w_P >= 0,
+
+so in local coordinates m_i(y) = ([y_p = k] label by label, -[y_p != y_q] on edges) in R^{K S + E}, B_i = blockdiag(X', ...,
+X', P') with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_0, ..., X w_{K-1}, P w_P). The loss is the share of the image's
+labelled pixels that lie in superpixels with a wrong label. *Void* superpixels have no true label: they have no loss, and in
+training their feature rows and those of their edges must be 0 (`void.silenced`), so that they do not enter the score either.
+
+w_P is learned, with w_P >= 0, or fixed (`meta["potts"]`): its bounds are then equal, which allows single lambdas and grids
+but no path (S15 has one such weight, 1).
+
+With K > 2 the maximum is NP-hard. `meta["oracle"]` chooses how it is approached:
+
+* ``trws``: message passing (`trws`), whose messages also give the bound of `max_bound`;
+* ``expansion``: alpha-expansion (`expansion`; S15), without a useful bound, so that no gap is more than an estimate;
+* ``trws_expansion``: alpha-expansion from the labelling of message passing, with the bound of its messages.
+
+The answer is never worse than the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
+from stages.problems.potts import trws
+from stages.problems.potts.expansion import expand
+from stages.problems.potts.kernels import label_scores
+from stages.problems.potts.trws import NEVER, padded, value_of
+from stages.problems.protocol import PLAIN, frozen
+from stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot, rows_norm2
+from stages.problems.segmentation.maxflow import adjacency
+from stages.problems.segmentation.maxflow import workspace as cut_workspace
+from stages.problems.segmentation.segmentation import check_features
+from stages.problems.segmentation.segmentation import derived as segmentation_derived
+from stages.problems.void import VOID
+
+MOST_LABELS = 254
+
+ORACLES = ("trws", "expansion", "trws_expansion")
+TRWS, EXPANSION, TRWS_EXPANSION = range(3)
+
+SWEEPS, SLACK = 100, 1e-3
+"""Defaults of `meta["sweeps"]` and `meta["slack"]`: message passing ends after so many sweeps, or once the bound exceeds the
+answer's value by no more than so much (in units of the loss, whose largest value is 1)."""
+
+NEGATIVE = 1e-9
+"""An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
+
+PROVEN = 1e-10
+"""Share of the answer's value that the bound may exceed it by where more sweeps would only remove rounding."""
+
+
+class Potts(NamedTuple):
+    """n images; d = K D_U + D_P, the unary weights first, label by label."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    classes: int
+    """K"""
+    oracle: int
+    """index into ORACLES"""
+    sweeps: int
+    slack: float
+    unary: np.ndarray
+    """float32, (label_ptr[-1], D_U)"""
+    pairwise: np.ndarray
+    """float32, (edge_ptr[-1], D_P), >= 0"""
+    edge_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    edges: np.ndarray
+    """int32, (edge_ptr[-1], 2): superpixels of the image, from 0"""
+    gram_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    gram: np.ndarray
+    """float32, (gram_ptr[-1],): X X' of every image, flat"""
+    loss_if_wrong: np.ndarray
+    """float64, (label_ptr[-1],): the loss of a wrong label at each superpixel; 0 where it is void"""
+    arc_ptr: np.ndarray
+    """int32, (label_ptr[-1] + n,); this and the next three are `maxflow.adjacency`"""
+    head: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    reverse: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    edge: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    most_superpixels: int
+    most_edges: int
+
+    @property
+    def labels(self) -> int:
+        """K."""
+        return self.classes
+
+    @property
+    def unconstrained(self) -> bool:
+        """Every superpixel may have any label."""
+        return True
+
+    @property
+    def certainty(self) -> str:
+        """Bounded, unless alpha-expansion works alone."""
+        return ESTIMATE if self.oracle == EXPANSION else UPPER_BOUNDED
+
+    def tightened(self) -> Potts:
+        """All sweeps, whatever the slack: the bound never rises from one to the next."""
+        return self._replace(slack=0.0)
+
+    def scores(self, i, w, theta):
+        size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
+        label_scores(self.unary, self.label_ptr[i], size, self.classes, w, theta)
+        rows_dot(self.pairwise, 1.0, self.edge_ptr[i], w[self.classes * width :], theta[self.classes * size :])
+
+    def max_oracle(self, i, theta, y, scratch):
+        _maximise(self, i, theta, True, y, scratch)
+        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+
+    def max_bound(self, i, theta, y, scratch):
+        return _bound(self, i, theta, y.size, scratch[0])
+
+    def decode(self, i, theta, y, scratch):
+        _maximise(self, i, theta, False, y, scratch)
+
+    def value(self, i, theta, y):
+        total, edges = 0.0, self.classes * y.size
+        for p in range(y.size):
+            total += theta[np.int64(y[p]) * y.size + p]
+        for e in range(theta.size - edges):
+            if y[self.edges[self.edge_ptr[i] + e, 0]] != y[self.edges[self.edge_ptr[i] + e, 1]]:
+                total -= theta[edges + e]
+        return total
+
+    def add(self, i, y, c, out):
+        edges = self.classes * y.size
+        for p in range(y.size):
+            out[np.int64(y[p]) * y.size + p] += c
+        for e in range(out.size - edges):
+            if y[self.edges[self.edge_ptr[i] + e, 0]] != y[self.edges[self.edge_ptr[i] + e, 1]]:
+                out[edges + e] -= c
+
+    def norm2(self, i, delta):
+        size, total = self.label_ptr[i + 1] - self.label_ptr[i], 0.0
+        gram = self.gram[self.gram_ptr[i] : self.gram_ptr[i + 1]]
+        for k in range(self.classes):
+            total += max(gram_form(gram, delta[k * size : (k + 1) * size]), 0.0)
+        return total + rows_norm2(self.pairwise, self.edge_ptr[i], delta[self.classes * size :])
+
+    def push(self, i, c, delta, w):
+        size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
+        for k in range(self.classes):
+            of = w[k * width : (k + 1) * width]
+            rows_add(self.unary, self.label_ptr[i], c, delta[k * size : (k + 1) * size], of)
+        rows_add(self.pairwise, self.edge_ptr[i], c, delta[self.classes * size :], w[self.classes * width :])
+
+    def loss(self, i, y):
+        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+
+    def least_loss(self, i):
+        """Void superpixels left out: a labelling that differs from the truth only there has the truth's score."""
+        costs = self.loss_if_wrong[self.label_ptr[i] : self.label_ptr[i + 1]]
+        return np.min(costs[costs > 0.0], initial=np.inf)
+
+    def scratch(self):
+        messages = trws.workspace(self.most_superpixels, self.most_edges, self.classes)
+        nodes, edges = self.most_superpixels, self.most_edges
+        moves = np.empty(nodes, np.uint8), np.empty(nodes, np.uint8), np.empty(edges)
+        return messages, cut_workspace(nodes, edges), moves
+
+
+@njit(**PLAIN)
+def _loss(truth, cost, first, y):
+    total = 0.0
+    for p in range(y.size):
+        if y[p] != truth[first + p]:
+            total += cost[first + p]
+    return total
+
+
+@njit(**PLAIN)
+def _arcs(self, i):
+    """arc_ptr, head, reverse and edge of block i; to be called from compiled code, as views do not get out of it."""
+    first, last, arcs, end = self.label_ptr[i], self.label_ptr[i + 1], 2 * self.edge_ptr[i], 2 * self.edge_ptr[i + 1]
+    rows = self.arc_ptr[first + i : last + i + 1]
+    return rows, self.head[arcs:end], self.reverse[arcs:end], self.edge[arcs:end]
+
+
+@njit(**PLAIN)
+def _fill(self, i, theta, augmented, size, scores):
+    """scores <- theta's part for superpixels, row by row, with the loss if `augmented`. ValueError for impossible scores."""
+    labels, columns, first = self.classes, padded(self.classes), self.label_ptr[i]
+    for p in range(size):
+        for k in range(columns):
+            scores[p * columns + k] = NEVER
+    for k in range(labels):
+        for p in range(size):
+            scores[p * columns + k] = theta[k * size + p]
+    if augmented:
+        for p in range(size):
+            cost = self.loss_if_wrong[first + p]
+            for k in range(labels):
+                if k != self.truth[first + p]:
+                    scores[p * columns + k] += cost
+    finite, largest, least = True, 0.0, 0.0
+    for j in range(theta.size):
+        finite &= abs(theta[j]) < np.inf
+    for e in range(labels * size, theta.size):
+        largest, least = max(largest, theta[e]), min(least, theta[e])
+    if not finite:
+        raise ValueError("potts: a score is not finite; look for nan or infinity in the weights")
+    if least < -NEGATIVE * largest:
+        raise ValueError(
+            "potts: an edge score is negative, so message passing gives no bound; clip the pairwise weights to >= 0"
+        )
+
+
+@njit(**PLAIN)
+def _bound(self, i, theta, size, messages):
+    """The bound on the maximum with the loss, from the messages that `messages` holds."""
+    scores, phi, row = messages[0], messages[1], messages[2]
+    _fill(self, i, theta, True, size, scores)
+    rows, head, reverse, edge = _arcs(self, i)
+    return trws.bound(self.classes, scores, phi, row, theta[self.classes * size :], rows, head, reverse, edge)
+
+
+@njit(**PLAIN)
+def _maximise(self, i, theta, augmented, y, scratch):
+    """y <- the best labelling that the oracle finds, with or without the loss."""
+    labels, columns, size, first = self.classes, padded(self.classes), y.size, self.label_ptr[i]
+    messages, cut, moves = scratch
+    scores, best = messages[0], messages[5]
+    _fill(self, i, theta, augmented, size, scores)
+    rows, head, reverse, edge = _arcs(self, i)
+    capacity = theta[labels * size :]
+    for p in range(size):
+        if augmented:
+            best[p] = self.truth[first + p]
+        else:
+            best[p] = 0
+            for k in range(1, labels):
+                if scores[p * columns + k] > scores[p * columns + np.int64(best[p])]:
+                    best[p] = k
+    score = value_of(labels, scores, capacity, rows, head, edge, best[:size])
+    if self.oracle != EXPANSION:
+        slack = max(self.slack if augmented else 0.0, PROVEN * abs(score))
+        score, _ = trws.maximise(labels, self.sweeps, slack, score, capacity, rows, head, reverse, edge, messages)
+    if self.oracle != TRWS:
+        expand(labels, score, capacity, rows, head, reverse, edge, scores, best, moves[0], cut, moves[2], moves[1])
+    for p in range(size):
+        y[p] = best[p]
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Potts:
+    """Potts problem over the ragged arrays of one split (each with its ``<name>_ptr``).
+
+    Parameters
+    ----------
+    arrays : Mapping
+        Per image: ``unary`` (S, D_U) and ``pairwise`` (E, D_P) float32, ``edges`` (E, 2) int with ends a < b < S, ``labels``
+        (S,) in 0, ..., K - 1 or VOID, ``area`` (S,) in labelled pixels, ``gram`` (S * S,) float32 from `derived`.
+    meta : Mapping
+        ``classes`` K; ``potts``: the fixed weight of all pairwise features, None to learn them; ``oracle``, ``sweeps`` and
+        ``slack`` as above, each with a default. ``checked`` as in `segmentation.build`.
+
+    Raises
+    ------
+    ValueError
+        If a field is invalid; the message names it and the block.
+    """
+    classes, oracle, sweeps, slack = _options(meta)
+    names = ("unary", "pairwise", "edges", "labels", "area", "gram")
+    ptr = {name: np.asarray(arrays[f"{name}_ptr"], np.int64) for name in names}
+    sizes, edge_counts = np.diff(ptr["unary"]), np.diff(ptr["pairwise"])
+    for name, expected in (("labels", sizes), ("area", sizes), ("gram", sizes * sizes), ("edges", edge_counts)):
+        got = np.diff(ptr[name])
+        if got.size != expected.size:
+            raise ValueError(f"potts: {name} has {got.size} blocks, expected {expected.size}")
+        _refuse(got != expected, lambda i, n=name, g=got, x=expected: (i, f"{n} has length {g[i]}, expected {x[i]}"))
+    n, label_ptr, edge_ptr = sizes.size, ptr["unary"], ptr["pairwise"]
+    labels, area = np.asarray(arrays["labels"]).reshape(-1), np.asarray(arrays["area"], float).reshape(-1)
+    edges = np.asarray(arrays["edges"]).reshape(-1, 2)
+    unary, pairwise = frozen(arrays["unary"], np.float32), frozen(arrays["pairwise"], np.float32)
+
+    def block(pointer: np.ndarray, k: int) -> int:
+        return int(np.searchsorted(pointer, k, side="right")) - 1
+
+    _refuse(sizes == 0, lambda i: (i, "unary has no superpixels"))
+    void = labels == VOID
+    bad_label = ((labels < 0) | (labels >= classes)) & ~void
+    _refuse(
+        bad_label,
+        lambda k: (block(label_ptr, k), f"labels holds {labels[k]}, expected 0 to {classes - 1}, or {VOID} for void"),
+    )
+    bad_area = ~(np.isfinite(area) & ((area > 0) | (void & (area >= 0))))
+    _refuse(bad_area, lambda k: (block(label_ptr, k), f"area holds {area[k]}, expected a positive number of pixels"))
+    within = np.repeat(sizes, edge_counts)
+    bad_edge = (edges[:, 0] < 0) | (edges[:, 0] >= edges[:, 1]) | (edges[:, 1] >= within)
+    _refuse(bad_edge, lambda k: (block(edge_ptr, k), f"edges holds {edges[k].tolist()}, expected a < b < {within[k]}"))
+    if not meta.get("checked", False):
+        for i in range(n):
+            x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
+            check_features(x, edge_x, f"potts: block {i}")
+    first, width = classes * unary.shape[1], classes * unary.shape[1] + pairwise.shape[1]
+    lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
+    lower[first:] = 0.0
+    if meta.get("potts") is not None:
+        lower[first:] = upper[first:] = float(meta["potts"])
+    arc_ptr, head, reverse, edge = adjacency(edges.astype(np.int64), edge_ptr, label_ptr)
+    return Potts(
+        n=n,
+        d=width,
+        local_ptr=frozen(classes * label_ptr + edge_ptr),
+        label_ptr=frozen(label_ptr),
+        truth=frozen(np.where(void, 0, labels), np.uint8),
+        lower=frozen(lower),
+        upper=frozen(upper),
+        classes=classes,
+        oracle=ORACLES.index(oracle),
+        sweeps=sweeps,
+        slack=slack,
+        unary=unary,
+        pairwise=pairwise,
+        edge_ptr=frozen(edge_ptr),
+        edges=frozen(edges, np.int32),
+        gram_ptr=frozen(ptr["gram"]),
+        gram=frozen(arrays["gram"], np.float32).reshape(-1),
+        loss_if_wrong=frozen(_costs(void, area, label_ptr)),
+        arc_ptr=frozen(arc_ptr),
+        head=frozen(head),
+        reverse=frozen(reverse),
+        edge=frozen(edge),
+        most_superpixels=int(sizes.max()),
+        most_edges=int(edge_counts.max()),
+    )
+
+
+def _options(meta: Mapping[str, Any]) -> tuple[int, str, int, float]:
+    """classes, oracle, sweeps and slack; ValueError names what is wrong."""
+    classes, oracle = int(meta["classes"]), str(meta.get("oracle", "trws"))
+    sweeps, slack, weight = meta.get("sweeps", SWEEPS), float(meta.get("slack", SLACK)), meta.get("potts")
+    for name, value, ok, expected in (
+        ("classes", classes, 2 <= classes <= MOST_LABELS, f"2 to {MOST_LABELS}"),
+        ("oracle", oracle, oracle in ORACLES, "one of " + ", ".join(ORACLES)),
+        ("sweeps", sweeps, isinstance(sweeps, int) and sweeps >= 1, "a whole number >= 1"),
+        ("slack", slack, 0.0 <= slack < np.inf, "a number >= 0"),
+        ("potts", weight, weight is None or 0.0 <= float(weight) < np.inf, "a number >= 0, or null to learn it"),
+    ):
+        if not ok:
+            raise ValueError(f"potts: {name} is {value!r}, expected {expected}")
+    return classes, oracle, int(sweeps), slack
+
+
+def _refuse(bad: np.ndarray, describe: Any) -> None:
+    if bad.any():
+        i, what = describe(int(np.argmax(bad)))
+        raise ValueError(f"potts: block {i}: {what}")
+
+
+def _costs(void: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
+    """The loss of a wrong label: the superpixel's share of the image's labelled pixels; 0 where it is void."""
+    counted = np.where(void, 0.0, area)
+    image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
+    total = np.bincount(image, counted, minlength=label_ptr.size - 1)[image]
+    return np.divide(counted, total, out=np.zeros_like(counted), where=total > 0.0)
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """``gram`` (S * S,) float32: X X' of one image, summed in float64. Checks the block's features first."""
+    return segmentation_derived(**block)
+
+
+def metrics(problem: Potts, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+    """Pixel accuracy, and its mean over the classes that occur, from each superpixel's ``counts`` (S, K) of pixels."""
+    counts = np.asarray(arrays["counts"], float).reshape(-1, problem.classes)
+    total, right = counts.sum(axis=0), np.zeros(problem.classes)
+    np.add.at(right, predictions, counts[np.arange(predictions.size), predictions])
+    there = total > 0.0
+    return {
+        "pixel_accuracy": float(right.sum() / total.sum()) if there.any() else 1.0,
+        "class_accuracy": float(np.mean(right[there] / total[there])) if there.any() else 1.0,
+    }

@@ -1,0 +1,194 @@
+"""An approximate oracle with a bound: certificates are true although the oracle is not exact."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numba
+import numpy as np
+import pytest
+from dense import optimum, primal_value
+from single import never
+from solved import options_of, path_of, solved, stopped_and_resumed
+from tiny import TINY, all_labels, potts
+
+from stages.init_path import init_path
+from stages.solver.gaps import exact_gaps
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions, Status
+from stages.solver.oracles import Corners, check_corners, corners_at
+from stages.solver.path import start as path_start
+from stages.solver.path.walk import begin, walk
+from storage.paths import open_path
+from storage.results import read_path
+
+pytestmark = pytest.mark.skipif(
+    not numba.config.DISABLE_JIT,
+    reason="solved without the JIT only (NUMBA_DISABLE_JIT=1, as .ci/run does); tests/stages/test_certainty.py compiles Potts",
+)
+
+SMALL = {"n": 5, "most": 4, "seed": 11}
+
+
+@functools.cache
+def loose(seed=SMALL["seed"]):
+    """One sweep on graphs with cycles: at small lambda some bounds exceed every labelling."""
+    return potts(**{**SMALL, "seed": seed}, meta={"sweeps": 1, "slack": 0.0})
+
+
+def solved_at(problem, lam, tolerance, method="bcfw", **choices):
+    options = method_options(method, cache=CacheOptions(kind="gap"), **{"max_passes": 300.0, **choices})
+    path = PathOptions(kind="single", lam=lam, tolerance=tolerance)
+    solver = begin(problem, options, path, None, seed=0)
+    records = []
+    walk(solver, path, None, never, records.append)
+    return records[0], solver
+
+
+def weights_for(problem, seed=0, size=0.4):
+    rng = np.random.default_rng(seed)
+    w = size * rng.normal(size=problem.d)
+    w[-2:] = 2.0 * rng.random(2)
+    return w
+
+
+def test_exact_pass__certifies_with_the_bounds_and_samples_with_the_answers():
+    problem = loose()
+    w, slack = weights_for(problem), 0.0
+    mu, ell = np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n)
+    for i in range(problem.n):  # the dual point is the truth
+        problem.add(
+            i, problem.truth[slice(*problem.label_ptr[i : i + 2])], 1.0, mu[slice(*problem.local_ptr[i : i + 2])]
+        )
+    found = exact_gaps(problem, w, mu, ell)
+    for i in range(problem.n):
+        theta = np.empty(int(np.diff(problem.local_ptr)[i]))
+        problem.scores(i, w, theta)
+        truth = problem.truth[slice(*problem.label_ptr[i : i + 2])]
+        most = max(problem.loss(i, y) + problem.value(i, theta, y) for y in all_labels(problem, i))
+        hinge = most - problem.value(i, theta, truth)
+        assert found.gap[i] * problem.n <= hinge + 1e-12
+        assert found.hinge[i] >= hinge - 1e-12
+        assert found.certified[i] * problem.n == pytest.approx(found.hinge[i], abs=1e-12)
+        slack += (found.certified[i] - found.gap[i]) * problem.n
+    assert slack > 0.01  # otherwise this instance shows nothing
+    assert found.slack == pytest.approx(slack / problem.n)
+    assert 0.0 < found.proven < 1.0
+
+
+def test_exact_structures__have_no_slack_and_their_bounds_are_the_maxima():
+    problem = TINY["multiclass"]()
+    found = corners_at(problem, np.zeros(problem.d), range(problem.n))
+    assert found.bound is found.h
+    assert found.upper_hinge is found.hinge
+    gaps = exact_gaps(problem, np.zeros(problem.d), np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n))
+    assert gaps.certified is gaps.gap
+    assert (gaps.slack, gaps.proven) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("method", ["bcfw", "accelerated", "multiplane_half"])
+@pytest.mark.parametrize("lam", [0.5, 0.03])
+def test_certificate__is_true_whatever_the_oracle_missed(method, lam):
+    problem = loose()
+    record, _ = solved_at(problem, lam, 0.1, method)
+    best, point = optimum(problem, lam), record.point
+    assert record.status is Status.CONVERGED
+    assert point.gap <= 0.1
+    assert point.dual <= best + 1e-7
+    assert point.primal >= primal_value(problem, record.weights, lam) - 1e-9
+    assert point.gap >= primal_value(problem, record.weights, lam) - best - 1e-7
+
+
+def test_certificate__comes_to_the_optimum_with_tight_bounds():
+    problem = potts(**SMALL, meta={"sweeps": 300, "slack": 0.0})
+    record, solver = solved_at(problem, 0.1, 1e-3)
+    assert record.status is Status.CONVERGED
+    assert record.point.primal == pytest.approx(optimum(problem, 0.1), abs=1e-3)
+    assert record.proven == solver.at.proven == 1.0
+
+
+def test_average__is_certified_with_bounds():
+    problem = loose(20)
+    record, _ = solved_at(problem, 0.03, 0.1, averaging="weighted")
+    assert record.point.primal >= primal_value(problem, record.weights, 0.03) - 1e-9
+    assert record.point.gap >= record.slack > 1e-4
+
+
+@pytest.mark.parametrize("method", ["bcfw", "accelerated"])
+def test_bound_limit__ends_where_only_the_bounds_are_too_loose(method):
+    problem = loose()
+    record, solver = solved_at(problem, 0.03, 2e-3, method)
+    assert record.status is Status.BOUND_LIMIT
+    assert record.point.gap > 2e-3
+    assert solver.at.exact_total <= 2e-4
+    assert record.slack == solver.at.slack > 1e-3
+    assert record.effective_passes < 290  # not the limit of passes
+    best = optimum(problem, 0.03)
+    assert record.point.gap >= primal_value(problem, record.weights, 0.03) - best - 1e-7
+
+
+@pytest.mark.parametrize("rule", ["one_sided", "two_sided"])
+@pytest.mark.parametrize("make", [loose, potts])
+def test_path__is_eps_optimal_at_every_lambda(rule, make, tmp_path):
+    problem = make() if make is loose else potts(**SMALL)
+    path = path_of(rule=rule, kappa=0.7, eps=0.1, lambda_min=0.02)
+    assert solved(problem, tmp_path / "run", options_of(), path) is Status.CONVERGED
+    found = open_path(tmp_path / "run")
+    for lam in np.geomspace(0.02, 1.5 * found.attrs["lam_top"], 9):
+        w = found.weights_at(float(lam)).values
+        assert primal_value(problem, w, lam) - optimum(problem, lam) <= 0.1 * (1 + 1e-6)
+    assert found.attrs["certainty"] == "upper-bounded"
+    assert found.attrs["certified"] is True
+
+
+def test_path__stores_how_good_the_bounds_are_and_resumes_to_the_same_bits(tmp_path):
+    problem, path = loose(20), path_of(rule="two_sided", kappa=0.7, eps=0.1, lambda_min=0.02)
+    options = options_of(rebase_steps=4)
+    solved(problem, tmp_path / "whole", options, path)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, [3, 5, 7], every_seconds=0.0) == 3
+    whole, parts = (read_path(tmp_path / name / "path.zarr")[0] for name in ("whole", "parts"))
+    for name in ("gap", "hinge", "weights", "block_gap", "bound_slack", "proven", "cell_low"):
+        np.testing.assert_array_equal(whole[name], parts[name])
+    np.testing.assert_allclose(whole["gap"], whole["block_gap"].sum(axis=1) + whole["bound_slack"], atol=1e-12)
+    assert whole["bound_slack"].max() > 1e-3
+    assert whole["proven"].min() < 1.0
+
+
+def test_path__needs_the_largest_losses_themselves_at_zero(monkeypatch):
+    problem = loose()
+
+    def above(*arguments):
+        found = corners_at(*arguments)
+        return found._replace(bound=found.h + np.eye(problem.n)[2])
+
+    monkeypatch.setattr(path_start, "corners_at", above)
+    with pytest.raises(ValueError, match=r"at w = 0 the bound on block 2 exceeds the oracle's answer by 1"):
+        init_path(problem, path_of())
+
+
+def test_answers__below_the_truth_are_replaced_and_bounds_below_an_answer_refused():
+    made = [np.array([1.0, 0.2]), np.array([0.5, -0.3]), np.array([0.1, 0.1]), np.zeros((2, 3), np.uint8)]
+    blocks = np.array([4, 9])
+    with pytest.raises(ValueError, match=r"block 9: its labelling scores 0\.3 below the truth"):
+        check_corners(Corners(*made, made[0]), blocks)
+    found = Corners(*map(np.copy, made), np.array([1.5, 0.8]))
+    check_corners(found, blocks, "upper-bounded")
+    assert found.h.tolist() == [1.0, 0.5]
+    assert found.hinge.tolist() == [0.5, 0.0]
+    np.testing.assert_allclose(found.upper_hinge, [1.0, 0.3])
+    for wrong in (0.4, math.nan):
+        found = Corners(*map(np.copy, made), np.array([1.5, wrong]))
+        with pytest.raises(
+            ValueError, match=rf"max_bound: block 9: the bound is {wrong:.9g}, but a labelling is worth"
+        ):
+            check_corners(found, blocks, "upper-bounded")
+
+
+def test_estimates__use_the_largest_value_at_hand():
+    """Alpha-expansion alone: no bound, so hinges are lower estimates, but never below what the dual point knows."""
+    problem = potts(**SMALL, meta={"oracle": "expansion"})
+    record, _ = solved_at(problem, 0.05, 1e-3)
+    assert record.certainty == "estimate"
+    assert record.point.gap >= 0.0
+    assert record.record().keys() & {"bound_slack", "proven"} == set()

@@ -1,0 +1,200 @@
+"""Everything that shows a gap says whether it is exact, upper-bounded or an estimate; verify computes bounds of its own."""
+
+from __future__ import annotations
+
+import functools
+import json
+import tempfile
+from pathlib import Path
+
+import matplotlib.figure
+import numpy as np
+import pytest
+import zarr
+from solved import options_of, path_of, solved
+from tiny import TINY, potts
+from tiny.python_oracle_instances import python_oracle
+from verified import copy_of, run_of
+
+from pipeline.result import breakpoints, summary
+from stages.certify.oracle import OracleError, exact_pass
+from stages.datasets import DataError, open_dataset
+from stages.problems.certainty import certainty_of
+from stages.reports.run_figures import path as path_figure
+from stages.solver.options import Status
+from stages.solver.oracles import corners_at
+from stages.verify import CertificateError, asked_for, verify
+from storage.results import read_path
+
+FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-certainty-")
+KINDS = {
+    "one_sided": {"lambda_min": 0.05},
+    "two_sided": {"rule": "two_sided", "kappa": 0.7, "lambda_min": 0.05},
+    "paper": {"rule": "paper", "lambda_min": 0.5},
+    "single": {"kind": "single", "lam": 0.03, "tolerance": 0.1},
+    "relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.2, "relative": True},
+}
+
+
+@functools.cache
+def problem_of(oracle="trws", sweeps=1):
+    """With one sweep, some bounds exceed every labelling."""
+    return potts(n=5, most=4, seed=20, meta={"sweeps": sweeps, "slack": 0.0, "oracle": oracle})
+
+
+@functools.cache
+def run(kind="one_sided", oracle="trws", sweeps=1):
+    """The directory of a solved path."""
+    folder = Path(tempfile.mkdtemp(dir=FOLDER.name)) / "run"
+    status = solved(problem_of(oracle, sweeps), folder, options_of(), path_of(**{"kappa": 0.9, **KINDS[kind]}))
+    assert status in (Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_verify__certifies_by_its_own_bounds(kind):
+    found = verify(problem_of(), run(kind))
+    assert found["certified"]
+    assert found["broken"] == []
+    assert found["certainty"] == "upper-bounded"
+    arrays, attrs = read_path(run(kind) / "path.zarr")
+    assert attrs["certainty"] == "upper-bounded"
+    assert found["proven"] == pytest.approx(arrays["proven"].mean(), abs=0.02)  # where labels tie, rounding decides
+    assert found["bound_slack"] == pytest.approx(arrays["bound_slack"].mean(), rel=0.05, abs=1e-9)
+    if kind != "relative":  # there the oracle finds and proves more
+        assert found["bound_slack"] > 1e-4
+        assert found["proven"] < 1.0
+        assert found["bound_slack_share"] == pytest.approx(found["bound_slack"] / 0.1)
+
+
+def test_verify__refuses_the_gaps_of_the_answers(tmp_path):
+    """What a solver without bounds would store: smaller hinges and gaps, which no bound confirms."""
+    folder = copy_of(run(), tmp_path)
+    group = zarr.open_group(folder / "path.zarr", mode="a")
+    for name in ("gap", "hinge", "primal"):
+        group[name][:] = group[name][:] - group["bound_slack"][:]
+    with pytest.raises(CertificateError, match="gap is stored as"):
+        verify(problem_of(), folder)
+
+
+@pytest.mark.parametrize("word", ["exact", "estimate"])
+def test_verify__refuses_another_word_for_the_gaps(word, tmp_path):
+    folder = copy_of(run(), tmp_path)
+    zarr.open_group(folder / "path.zarr", mode="a").attrs["certainty"] = word
+    with pytest.raises(
+        CertificateError, match=f"attribute certainty: '{word}' is stored, 'upper-bounded' was asked for"
+    ):
+        verify(problem_of(), folder)
+
+
+def test_verify__calls_gaps_of_a_plain_approximate_oracle_estimates():
+    problem, folder = problem_of("expansion"), run("one_sided", "expansion")
+    asked = asked_for(path_of(**KINDS["one_sided"]), "bcfw", seed=3, key="k", certainty=certainty_of(problem))
+    found = verify(problem, folder, asked=asked)
+    assert (found["certified"], found["certainty"]) == (False, "estimate")
+    assert "proven" not in found
+    attrs = read_path(folder / "path.zarr")[1]
+    assert (attrs["certified"], attrs["certainty"]) == (False, "estimate")
+
+
+def test_verify__lets_no_estimate_call_itself_certified(tmp_path):
+    folder = copy_of(run("one_sided", "expansion"), tmp_path)
+    zarr.open_group(folder / "path.zarr", mode="a").attrs["certified"] = True
+    with pytest.raises(CertificateError, match="attribute certified: True is stored, False was asked for"):
+        verify(problem_of("expansion"), folder)
+
+
+def test_verify__says_exact_and_estimate_of_exact_oracles():
+    found = verify(TINY["multiclass"](), run_of("multiclass", "one_sided"))
+    assert found["certainty"] == read_path(run_of("multiclass", "one_sided") / "path.zarr")[1]["certainty"] == "exact"
+    found = verify(TINY["multiclass"](), run_of("multiclass", "heuristic"))
+    assert (
+        found["certainty"] == read_path(run_of("multiclass", "heuristic") / "path.zarr")[1]["certainty"] == "estimate"
+    )
+
+
+def test_verify__reads_paths_without_the_word(tmp_path):
+    """Paths of exact oracles that were solved before there were others."""
+    folder = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    del zarr.open_group(folder / "path.zarr", mode="a").attrs["certainty"]
+    assert verify(TINY["multiclass"](), folder)["certified"]
+
+
+def result_of(folder, problem):
+    records, attrs = breakpoints(folder)
+    return {
+        "status": attrs["status"],
+        "rule": attrs["rule"],
+        "kind": attrs["kind"],
+        "certainty": attrs["certainty"],
+        "problem": {"name": "tiny", "n": problem.n, "d": problem.d},
+        "path": records,
+        "verify": verify(problem, folder),
+        "evaluate": {"best_lambda": 1.0, "train_loss": 0.1, "test_loss": 0.2},
+    }
+
+
+def test_summary__says_which_gaps_they_are():
+    bounded = result_of(run(), problem_of())
+    text = summary(bounded, Path("run"))
+    assert "(upper-bounded, ε 0.1)" in text
+    assert f"oracle proven optimal on {bounded['verify']['proven']:.1%} of the blocks" in text
+    assert {"proven", "bound_slack"} <= set(bounded["path"][0])
+    text = summary(result_of(run("one_sided", "expansion"), problem_of("expansion")), Path("run"))
+    assert "the oracle is approximate without a bound, so gaps are estimates and nothing is certified" in text
+    assert "(estimate, ε 0.1)" in text
+    exact = result_of(run_of("multiclass", "one_sided"), TINY["multiclass"]())
+    assert "(exact, ε 0.1)" in summary(exact, Path("run"))
+    assert "proven" not in exact["path"][0]
+
+
+def test_figure__says_which_gaps_it_shows():
+    figure = matplotlib.figure.Figure()
+    path_figure.paint(
+        figure, type("Run", (), dict(zip(("arrays", "attrs"), read_path(run() / "path.zarr"), strict=True)))
+    )
+    assert figure.axes[0].get_ylabel() == "duality gap (upper-bounded)"
+
+
+# -- a user's oracle ------------------------------------------------------------------------------------------------------
+def test_python_oracle__is_bounded_if_it_says_how():
+    assert [certainty_of(python_oracle(name)) for name in ("Pairs", "Greedy", "GreedyBounded")] == [
+        "exact", "estimate", "upper-bounded",
+    ]  # fmt: skip
+    problem, exact = python_oracle("GreedyBounded"), python_oracle("Pairs")
+    w = np.append(0.3 * np.random.default_rng(0).normal(size=problem.d - 1), -1.0)
+    found, most = corners_at(problem, w, range(problem.n)), corners_at(exact, w, range(exact.n))
+    assert (found.h < most.h).any()
+    np.testing.assert_allclose(found.bound, most.h + np.where(found.h < most.h, 0.125, 0.0), atol=1e-12)
+    np.testing.assert_array_equal(found.proven, found.h == most.h)
+
+
+@pytest.mark.parametrize(("less", "rival"), [(1.0, "the max-oracle's own answer"), (np.nan, "")])
+def test_verify__refuses_a_bound_that_is_none(less, rival, monkeypatch):
+    import python_task
+
+    monkeypatch.setattr(python_task.GreedyBounded, "less", less, raising=True)
+    problem = python_oracle_unchecked(monkeypatch)
+    with pytest.raises((OracleError, ValueError), match=r"so it is no bound|a bound must be one finite") as caught:
+        exact_pass(problem, np.zeros(problem.d), decode=True)
+    assert rival in str(caught.value)
+
+
+def python_oracle_unchecked(monkeypatch):
+    """The problem of an oracle that the reader's trial would have refused."""
+    monkeypatch.setattr("stages.problems.oracle_check.try_oracle", lambda *arguments: None)
+    return python_oracle("GreedyBounded")
+
+
+def test_reader__tries_the_bound(monkeypatch):
+    import python_task
+    from memory_sink import read
+
+    monkeypatch.setattr(python_task.GreedyBounded, "less", 1.0, raising=True)
+    with pytest.raises((DataError, ValueError), match=r"GreedyBounded\.max_bound: train block 0: at .* it is .*, but "):
+        read(open_dataset("python_oracle", {"oracle": "python_task:GreedyBounded", "arguments": {}}))
+
+
+def test_verify_json__is_what_verify_returns():
+    found = verify(problem_of(), run())
+    assert json.loads((run() / "verify.json").read_text()) == found
