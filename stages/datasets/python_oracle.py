@@ -92,7 +92,6 @@ class PythonOracleReader:
         from stages.problems.oracle_check import try_oracle
         from stages.problems.python_oracle import load_oracle
 
-        self._say_what_is_not_seen()
         d = 0
         for split in ("train", "test"):
             oracle = load_oracle(self.oracle, split, self.arguments)
@@ -110,6 +109,7 @@ class PythonOracleReader:
                     report(i + 1, n, f"python_oracle {split}")
             if split == "train":
                 try_oracle(oracle, truths, split)
+        self._say_what_is_not_seen()
         facts = {"oracle": self.oracle, "arguments": self.arguments, "source": oracle_source(self.oracle)}
         return {**facts, "d": d}
 

@@ -41,7 +41,8 @@ class Said:
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The main job's, on a machine with two cores, with a cache of its own."""
     monkeypatch.setenv("GAPWISE_KERNELS", str(tmp_path / "kernels"))
-    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    for name in ("NUMBA_DISABLE_JIT", "GAPWISE_AHEAD"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return read(composed(*SAMPLE))
 
@@ -164,6 +165,9 @@ def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     assert worthwhile(settings)
     for words in (["compute=serial"], ["run.until=solve"], ["run.stage=verify"], ["run.managed=true"]):
         assert not worthwhile(read(composed(*SAMPLE, *words))), words
+    monkeypatch.setenv("GAPWISE_AHEAD", "0")
+    assert not worthwhile(settings)
+    monkeypatch.delenv("GAPWISE_AHEAD")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert not worthwhile(settings)
 

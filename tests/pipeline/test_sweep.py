@@ -173,7 +173,10 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"figure": "bars"}, "sweep.figure: expected one of frontier, methods, regimes, staleness, work, got 'bars'"),
+        (
+            {"figure": "bars"},
+            "sweep.figure: expected one of frontier, methods, multiplane, regimes, staleness, work, got 'bars'",
+        ),
         ({"tolerances": [0.1, 0.0]}, "sweep.tolerances: expected numbers > 0, got 0.0"),
         ({"paths": {"a": []}}, "sweep.paths: there is a variant named 'a' too"),
         ({"only": ["q"], "paths": {"p": []}}, "sweep.only: no variant 'q'; there are: a, p"),

@@ -186,7 +186,8 @@ def test_parts__keep_the_contract_of_structures(folder: Path) -> None:
     assert python(folder, *words, "-rA", cwd=ROOT).count("[sign]\n") == 7
 
 
-def test_parts__run_through_the_pipeline(folder: Path) -> None:
+def test_parts__run_through_the_pipeline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # compiling the solver for it would take a minute
     words = ("path=single", "path.lambda=0.1", "path.tolerance=0.01", "tracking=none", "compute=serial")
     place = f"run.root={folder / 'runs'}"
     out = python(folder, "-m", "pipeline", "--config-dir", str(folder / "own/conf"), "dataset=clouds", *words, place)

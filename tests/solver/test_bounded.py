@@ -25,7 +25,7 @@ from storage.results import read_path
 
 pytestmark = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,
-    reason="solved without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run); test_certainty.py compiles Potts",
+    reason="solved without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling takes minutes",
 )
 
 SMALL = {"n": 5, "most": 4, "seed": 11}

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import matplotlib.figure
+import numba
 import numpy as np
 import pytest
 import zarr
@@ -25,6 +26,11 @@ from stages.solver.options import Status
 from stages.solver.oracles import corners_at
 from stages.verify import CertificateError, asked_for, verify
 from storage.results import read_path
+
+pytestmark = pytest.mark.skipif(
+    not numba.config.DISABLE_JIT,
+    reason="solved without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling takes minutes",
+)
 
 FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-certainty-")
 KINDS = {

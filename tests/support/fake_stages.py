@@ -170,7 +170,7 @@ def verify(problem: Any, run_dir: Path, **ways: Any) -> dict[str, Any]:
     return found
 
 
-def asked_for(path: Any, method: str, *, seed: int, key: str, status: str | None = None) -> None:
+def asked_for(path: Any, method: str, *, seed: int, key: str, status: str | None = None, certainty: str = "") -> None:
     assert status is not None
 
 
