@@ -83,6 +83,7 @@ def test_conll__is_encoded_as_featurized(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_conll__real_test_file_is_encoded_as_featurized(shared_data, tmp_path):
     root = shared_data / "conll2000"
     feature_map, stored = made({"name": "conll", "root": str(root)}, tmp_path)

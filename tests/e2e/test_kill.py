@@ -61,6 +61,7 @@ def whole(folder: Path) -> Whole:
     return place
 
 
+@pytest.mark.long  # tests/faults does the same to sequences
 def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Whole) -> None:
     place = Place(folder / "killed", COMMAND)
     rng = np.random.default_rng(0)

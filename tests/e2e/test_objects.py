@@ -101,6 +101,7 @@ def test_memory__gives_the_bits_of_a_disk(local: Location, data: Path, cache: Pa
     assert not [path for path in data.iterdir() if path.name not in ("runs", "train.txt")]
 
 
+@pytest.mark.long  # tests/storage kills at every request of a commit
 def test_s3__killed_in_the_middle_gives_the_bits_of_a_disk(local: Location, data: Path, s3: str, cache: Path) -> None:
     root = UrlPath(f"{s3}/e2e/runs")
     process = start(data, str(root))

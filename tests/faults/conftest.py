@@ -26,14 +26,6 @@ _found: dict[str, list[str]] = {}
 _drawn: Counter[tuple[str, str]] = Counter()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --faults=full, leave out what only that tries."""
-    if config.getoption("--faults") != "full":
-        left = [item for item in items if item.get_closest_marker("long")]
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
-        config.hook.pytest_deselected(items=left)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     report = yield

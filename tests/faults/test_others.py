@@ -121,6 +121,7 @@ def assert_same_work(place: Place, expected: Place) -> None:
         assert_same_path(place, expected)
 
 
+@pytest.mark.long  # tests/pipeline/test_compute.py does it without the pipeline
 @pytest.mark.fault("worker")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="workers are found through /proc")
 def test_worker__that_dies_is_replaced(folder: Path, work: tuple[str, Work, Place]) -> None:

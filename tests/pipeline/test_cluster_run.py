@@ -71,6 +71,7 @@ def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same
     assert arrays_of(tmp_path / "far") == arrays_of(tmp_path / "near")
 
 
+@pytest.mark.long
 def test_sweep__does_its_runs_on_the_workers_of_a_cluster(there: Site, tmp_path: Path) -> None:
     words = ("-m", "seed=0,1", "compute=cluster", f"compute.address={there.address}")
     far = pipeline(tmp_path / "far", *words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 from tiny import all_labels, potts, potts_blocks, ragged, segmentation
@@ -12,6 +13,11 @@ from stages.problems.potts import metrics
 from stages.problems.potts.potts import ORACLES
 from stages.problems.potts.trws import padded
 from stages.problems.void import VOID, silenced
+
+pytestmark = pytest.mark.skipif(
+    not numba.config.DISABLE_JIT,
+    reason="without the JIT only (NUMBA_DISABLE_JIT=1, as in .ci/run), but for the contract suite",
+)
 
 
 def draw_w(problem, rng, smoothing=1.0):
