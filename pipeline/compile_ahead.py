@@ -60,18 +60,19 @@ class CompileAhead:
         self._mark = mark_of(settings)
         if self._mark is None or self._mark.exists():
             return
+        with contextlib.suppress(OSError):  # no more processes, memory or files: then nothing is compiled ahead
+            for part in PARTS:
+                self._start(part, settings, target or compile_part)
+
+    def _start(self, part: tuple[str, ...], settings: Settings, target: Callable[..., None]) -> None:
         context = multiprocessing.get_context("spawn")
-        for part in PARTS:
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(
-                target=target or compile_part,
-                args=(part, dict(settings.dataset), settings.solver, settings.path, theirs),
-                daemon=True,
-            )
-            process.start()
-            theirs.close()
-            self._running[ours] = process
-            self._left.update(part)
+        ours, theirs = context.Pipe(duplex=False)
+        arguments = part, dict(settings.dataset), settings.solver, settings.path, theirs
+        process = context.Process(target=target, args=arguments, daemon=True)
+        process.start()
+        theirs.close()
+        self._running[ours] = process
+        self._left.update(part)
 
     def __enter__(self) -> CompileAhead:
         return self

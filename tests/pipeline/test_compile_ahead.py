@@ -161,6 +161,17 @@ def test_wait_for__ends_when_a_stop_is_requested_and_leaves_no_process(settings)
     assert not [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
 
 
+def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) -> None:
+    def refuse(self: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
+    found, said = ahead(settings, ahead_parts.never)
+    with found:
+        found.wait_for("solve")
+    assert not said.what
+
+
 def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     assert worthwhile(settings)
     for words in (["compute=serial"], ["run.until=solve"], ["run.stage=verify"], ["run.managed=true"]):
