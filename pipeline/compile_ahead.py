@@ -1,8 +1,7 @@
 """Compiles what later stages call while the first stages work, in two processes of their own.
 
-Nothing is compiled twice: numba keeps its results on disk, where this process finds them, and which settings have been
-compiled is remembered beside them. A process that fails costs nothing but its time; what it did not compile is compiled
-when it is needed.
+numba keeps what they compile on disk, where this process finds it; a mark beside it says which settings are done. A
+process that fails costs nothing but its time: what it did not compile is compiled when it is needed.
 """
 
 from __future__ import annotations
@@ -53,16 +52,19 @@ class CompileAhead:
         self.seconds = 0.0
         self._progress, self._stop = progress, stop
         self._mark: Path | None = None
-        self._running: dict[Any, Any] = {}  # by their connections
-        self._left: set[str] = set()
+        self._running: dict[Any, Any] = {}  # processes by their connections
+        self._left: dict[str, Any] = {}  # connection of the process that compiles for a stage, by stage
         if not worthwhile(settings):
             return
-        self._mark = mark_of(settings)
-        if self._mark is None or self._mark.exists():
+        mark = mark_of(settings)
+        if mark is None or mark.exists():
             return
-        with contextlib.suppress(OSError):  # no more processes, memory or files: then nothing is compiled ahead
+        with contextlib.suppress(
+            OSError
+        ):  # no more processes, memory or files: what is not started is not compiled ahead
             for part in PARTS:
                 self._start(part, settings, target or compile_part)
+            self._mark = mark
 
     def _start(self, part: tuple[str, ...], settings: Settings, target: Callable[..., None]) -> None:
         context = multiprocessing.get_context("spawn")
@@ -72,7 +74,7 @@ class CompileAhead:
         process.start()
         theirs.close()
         self._running[ours] = process
-        self._left.update(part)
+        self._left.update(dict.fromkeys(part, ours))
 
     def __enter__(self) -> CompileAhead:
         return self
@@ -88,7 +90,7 @@ class CompileAhead:
         """Wait until the functions of `stage` are compiled, or nobody compiles them; Interrupted if a stop is requested."""
         began = time.monotonic()
         self._hear(0.0)
-        while stage in self._left and self._running:
+        while self._left.get(stage) in self._running:
             self._stop.check()
             self._progress.report(0, 0, WHAT)
             self._hear(0.2)
@@ -99,7 +101,7 @@ class CompileAhead:
         ready: list[Any] = wait([*self._running], timeout)
         for connection in ready:
             try:
-                self._left.discard(connection.recv())
+                del self._left[connection.recv()]
             except (EOFError, OSError):
                 self._running.pop(connection).join()
                 connection.close()

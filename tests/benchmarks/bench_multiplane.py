@@ -22,6 +22,7 @@ from slow_oracle import slowed
 
 from stages.featurize import open_problem
 from stages.problems.protocol import Problem
+from stages.solver.method import Method
 from stages.solver.methods import method_options
 from stages.solver.objective import squared_norm
 from stages.solver.options import CacheOptions, PathOptions, Status
@@ -54,7 +55,7 @@ class Recorder:
         self.rows: list[tuple[float, float, float, np.ndarray]] = []
         self.passes, self.seconds = passes, seconds
 
-    def __call__(self, solver: Any) -> Status | None:
+    def __call__(self, solver: Method) -> Status | None:
         row = (solver.passes_here, solver.at.seconds, solver.dual_value(), solver.point.copy())
         self.rows.append(row)
         return Status.TIME_LIMIT if row[0] >= self.passes or row[1] >= self.seconds else None

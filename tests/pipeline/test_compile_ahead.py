@@ -170,6 +170,16 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
     with found:
         found.wait_for("solve")
     assert not said.what
+    mark = mark_of(settings)
+    assert mark is not None
+    assert not mark.exists(), "nothing was compiled"
+
+
+def test_wait_for__does_not_wait_for_the_other_process(settings) -> None:
+    found, said = ahead(settings, ahead_parts.one_dies)
+    with found:
+        found.wait_for("solve")  # its process dies, the one of verify goes on
+    assert found.seconds < 300.0
 
 
 def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
