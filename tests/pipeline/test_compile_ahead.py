@@ -176,7 +176,7 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
 
 
 def test_wait_for__does_not_wait_for_the_other_process(settings) -> None:
-    found, said = ahead(settings, ahead_parts.one_dies)
+    found, _ = ahead(settings, ahead_parts.one_dies)
     with found:
         found.wait_for("solve")  # its process dies, the one of verify goes on
     assert found.seconds < 300.0
