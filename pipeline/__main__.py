@@ -1,4 +1,7 @@
-"""Entry point: `python -m pipeline +experiment=regpath_horseseg`; `--help` explains the command line."""
+"""Entry point: `python -m pipeline +experiment=regpath_horseseg`, or `gapwise`; `--help` explains the command line.
+
+A first word that names a command of `pipeline.cli` is carried out there; anything else configures a run.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ import atexit
 import os
 import sys
 
+from pipeline.cli import carry_out, is_command
 from pipeline.errors import INTERRUPTED
 from pipeline.help import asks_for_help, text
 
 
 def main() -> int:
     """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
-    if asks_for_help(sys.argv[1:]):
+    if asks_for_help(sys.argv[1:]) and not is_command(sys.argv[1:]):
         print(text(), end="")
         return 0
     from pipeline.compute.local import pin_threads
@@ -20,6 +24,8 @@ def main() -> int:
     pin_threads()  # before numpy is loaded
     if "DVC_STAGE" in os.environ or os.environ.get("GAPWISE_KERNELS"):
         os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "pipeline.compute.kernel_cache.ByContent")
+    if is_command(sys.argv[1:]):
+        return carry_out(sys.argv[1:])
     from pipeline.command import compose_and_run
 
     return compose_and_run()
@@ -33,6 +39,11 @@ def leave(code: int) -> None:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def script() -> None:
+    """The console script `gapwise`."""
+    leave(main())
 
 
 if __name__ == "__main__":

@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline.cli import command, known
 from pipeline.config import CONF
 
 INTRO = """\
 usage: python -m pipeline [+experiment=NAME] [GROUP=CHOICE ...] [KEY=VALUE ...]
        python -m pipeline -m KEY=VALUE,VALUE ...     one run for each combination
+       gapwise COMMAND ...                           a command on runs that exist; gapwise COMMAND --help
 
 Solves a structured SVM along its regularization path, verifies every certificate, measures losses and draws figures.
 The same command again resumes an interrupted run, or shows the result of a complete one. Printed last: the run's directory.
@@ -54,6 +56,9 @@ def text() -> str:
         for key in keys:
             value, comment = explained[key]
             out.append(f"  {f'{group}{key}={value}':<48} {comment}")
+    if names := known():
+        out.append("\nCommands on runs that exist (gapwise COMMAND --help explains one):")
+        out += [f"  {name:<10} {command(name).summary}" for name in names]
     return "\n".join([*out, "", OUTRO])
 
 

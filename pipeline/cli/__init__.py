@@ -1,0 +1,68 @@
+"""Commands on runs that exist: ``gapwise predict RUN …``, or ``python -m pipeline predict RUN …``; one module each.
+
+A module of this package defines its `Command` as COMMAND and imports what is heavy inside its functions. A folder on
+PYTHONPATH with its own pipeline/cli/<name>.py adds a command.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pkgutil import extend_path, iter_modules
+
+from pipeline.errors import FAILED, INTERRUPTED, explains_itself, refuse
+
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command.
+
+    Attributes
+    ----------
+    summary : str
+        One line for the list of commands.
+    arguments : callable
+        Adds its arguments to an `argparse.ArgumentParser`; the parser itself refuses bad ones with exit code 2.
+    run : callable
+        Does the work; returns the exit code. A ValueError or OSError becomes one line on stderr and exit code 1.
+    """
+
+    summary: str
+    arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+def known() -> list[str]:
+    """Names of all commands; imports none of them."""
+    return sorted(module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def command(name: str) -> Command:
+    """The command called `name`."""
+    found: Command = import_module(f"{__name__}.{name}").COMMAND
+    return found
+
+
+def is_command(words: Sequence[str]) -> bool:
+    """Whether a command line names a command, and no configuration of a run."""
+    return bool(words) and words[0] in known()
+
+
+def carry_out(words: Sequence[str]) -> int:
+    """Do what `words` say, the first of which names a command; returns the exit code."""
+    name, *rest = words
+    asked = command(name)
+    parser = argparse.ArgumentParser(prog=f"gapwise {name}", description=asked.summary, allow_abbrev=False)
+    asked.arguments(parser)
+    try:
+        return asked.run(parser.parse_args(rest))
+    except KeyboardInterrupt:
+        return INTERRUPTED + 2
+    except Exception as error:
+        if explains_itself(error):
+            return refuse(error, FAILED, f"{name}: ")
+        raise

@@ -1,0 +1,54 @@
+"""Commands on runs that exist: found by discovery, dispatched before Hydra, errors in one line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOY = """
+from pipeline.cli import Command
+
+def arguments(parser):
+    parser.add_argument("word")
+
+def run(asked):
+    if asked.word == "bad":
+        raise ValueError("expected a good word,\\ngot 'bad'")
+    print("said", asked.word)
+    return 0
+
+COMMAND = Command("Says a word.", arguments, run)
+"""
+
+
+@pytest.fixture
+def said(tmp_path: Path):
+    """said(*words): the process `python -m pipeline *words`, where a folder on PYTHONPATH has a command `toy`."""
+    own = tmp_path / "pipeline" / "cli"
+    own.mkdir(parents=True)
+    (own / "toy.py").write_text(TOY, encoding="utf-8")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+        command = [sys.executable, "-m", "pipeline", *words]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_commands__are_found_carried_out_and_explained(said):
+    found = said("toy", "hello")
+    assert (found.returncode, found.stdout) == (0, "said hello\n"), found.stderr
+    assert "usage: gapwise toy" in said("toy", "--help").stdout
+    assert "Says a word." in said("--help").stdout
+
+
+def test_commands__refuse_in_one_line_without_traceback(said):
+    found = said("toy", "bad")
+    assert (found.returncode, found.stderr) == (1, "error: toy: expected a good word, got 'bad'\n")
+    assert said("toy").returncode == 2
