@@ -18,6 +18,7 @@ import kernels
 import pytest
 from fakes import CheckedPatch
 from s3_server import serving
+from selection import left_out
 
 from storage.backend import UrlPath
 
@@ -63,8 +64,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Files of slow tests come first, so that no worker is left alone with one of them at the end.
     """
     if config.getoption("--faults") != "full":
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("long")])
-        items[:] = [item for item in items if not item.get_closest_marker("long")]
+        left = left_out(items)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = [item for item in items if item not in left]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

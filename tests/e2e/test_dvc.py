@@ -180,6 +180,7 @@ def test_repro__stopped_in_solve_goes_on_to_the_same_bits(clone: Clone, repro: l
     assert clone.do("git", "status", "--porcelain") == ""
 
 
+@pytest.mark.long
 def test_exp_run__records_a_direct_run_without_running_it(clone: Clone, repro: list[tuple[int, str]]) -> None:
     run = direct(clone.path / "runs", clone.home, 5)
     before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}

@@ -7,16 +7,14 @@ more often.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from real_runs import Place, assert_same_results, ended, kill
+from real_runs import Place, assert_same_results, kill
 from waiting import wait_for
 
 pytestmark = pytest.mark.slow
@@ -38,36 +36,34 @@ def folder() -> Iterator[Path]:
         yield Path(name)
 
 
-@dataclass
-class Whole(Place):
-    """The uninterrupted run, with the seconds that it takes to its first commit once everything is compiled."""
-
-    first: float = 0.0
-
-
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> Whole:
-    place = Whole(folder / "whole", COMMAND)
-    place.finish()
-    shutil.rmtree(place.root)
-    began = time.monotonic()
-    process = place.start()
-    wait_for(lambda: place.generation > 0, process)
-    place.first = time.monotonic() - began
-    done = ended(process)
-    assert done.code == 0, done.err
-    assert done.out.splitlines()[-1] == f"run: {place.run}"
+def whole(folder: Path) -> Place:
+    """The uninterrupted run."""
+    place = Place(folder / "whole", COMMAND)
+    assert place.finish().out.splitlines()[-1] == f"run: {place.run}"
     assert place.generation >= KILLS
     return place
 
 
+@pytest.fixture(scope="module")
+def first(folder: Path, whole: Place) -> float:
+    """Seconds to the first commit once everything is compiled."""
+    place = Place(folder / "first", COMMAND)
+    began = time.monotonic()
+    process = place.start()
+    wait_for(lambda: place.generation > 0, process)
+    took = time.monotonic() - began
+    assert kill(process)
+    return took
+
+
 @pytest.mark.long  # tests/faults does the same to sequences
-def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Whole) -> None:
+def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Place, first: float) -> None:
     place = Place(folder / "killed", COMMAND)
     rng = np.random.default_rng(0)
     generations = np.sort(rng.choice(np.arange(1, whole.generation), KILLS - 2, replace=False))
     moments: list[tuple[Callable[[], bool], float]] = [
-        (lambda: any(place.root.glob("features/.tmp-*")), 0.5 * whole.first),
+        (lambda: any(place.root.glob("features/.tmp-*")), 0.5 * first),
         *((lambda at=at: place.generation >= at, 0.2) for at in generations.tolist()),
         (lambda: any(place.root.glob("horses_sample-*/path.zarr")), 1.0),
     ]
@@ -84,7 +80,7 @@ def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Whole) -> N
     assert_same_results(place, whole)
 
 
-def test_complete__is_said_without_loading_a_stage_and_touches_nothing(whole: Whole) -> None:
+def test_complete__is_said_without_loading_a_stage_and_touches_nothing(whole: Place) -> None:
     before = {file: file.stat().st_mtime_ns for file in whole.root.rglob("*")}
     again = Place(whole.root, COMMAND, {"PYTHONPROFILEIMPORTTIME": "1"}).finish()
     assert again.out.splitlines()[-1] == f"run: {whole.run}"

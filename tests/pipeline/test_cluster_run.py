@@ -98,6 +98,7 @@ kill -KILL -- "-$1"
 """
 
 
+@pytest.mark.long
 def test_run__on_slurm_jobs_by_a_stand_in_for_its_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("dask_jobqueue")
     commands = tmp_path / "bin"

@@ -97,7 +97,9 @@ def test_workers__have_one_thread_of_everything(tmp_path: Path, monkeypatch: pyt
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGTERM, 143), pytest.param(signal.SIGINT, 130, marks=pytest.mark.long)]
+)
 def test_stop__reaches_the_runs_and_leaves_no_process(tmp_path: Path, number: signal.Signals, code: int) -> None:
     with sweep(tmp_path, "seed=1,2,3", fake="solve:wait") as process:
         wait(solving(tmp_path, 2))

@@ -19,6 +19,7 @@ from stages.solver.steps import steps
 MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
 def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, step, cache):

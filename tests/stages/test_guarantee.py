@@ -44,7 +44,9 @@ def optima(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(PROBLEMS))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name == "segmentation")) for name in sorted(PROBLEMS)]
+)
 @pytest.mark.parametrize("rule", ["two_sided", "relative", "one_sided", "paper"])
 def test_guarantee__holds_at_200_random_lambdas(tmp_path: Path, name: str, rule: str) -> None:
     problem, eps = PROBLEMS[name](), EPS

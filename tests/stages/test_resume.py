@@ -38,6 +38,7 @@ MEMBERS = [
 """Every combination of sampler, kind of step and cache; of two that differ in the cache only, one is averaged."""
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("sampler", "step", "cache", "averaging"), MEMBERS)
 def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, cache, averaging) -> None:
     problem = multiclass(n=9)
@@ -50,6 +51,7 @@ def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, ca
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
 @pytest.mark.parametrize("kind", PATHS)
 def test_resume__is_bit_equal_along_every_path(tmp_path: Path, name: str, kind: str) -> None:
@@ -87,6 +89,7 @@ def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: s
     assert np.all(np.diff(lams) < 0.0)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("method", [name for name in methods() if name != "bcfw"])
 @pytest.mark.parametrize(
     ("name", "kind"),

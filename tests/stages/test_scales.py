@@ -61,6 +61,7 @@ def run_of(kind: str, s: float, t: float) -> Path:
     return run
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize(("s", "t"), SCALES)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_verify__passes_what_is_solved_in_any_units(kind: str, s: float, t: float) -> None:
@@ -79,6 +80,7 @@ TAMPER = {
 }
 
 
+@pytest.mark.share(0.4)
 @pytest.mark.parametrize("what", TAMPER)
 @pytest.mark.parametrize(("s", "t"), FAR)
 @pytest.mark.parametrize("kind", sorted(KINDS))
