@@ -16,6 +16,8 @@ from stages.datasets.vision import shipped_pictures
 from stages.datasets.vision.horse_scenes import compose, posed_horse
 from stages.datasets.vision.shipped_pictures import FILES
 
+pytestmark = pytest.mark.slow
+
 TINY = {"n_train": 3, "n_test": 8, "superpixels": 40, "colour_words": 8, "sift_words": 12}
 
 

@@ -20,6 +20,8 @@ from stages.solver.methods import method_options
 from stages.solver.options import PathOptions, Status
 from stages.solver.path.walk import begin
 
+pytestmark = pytest.mark.slow
+
 LAM = 0.01
 HARD, EASY = 0, 1
 OPTIMAL = 1e-9

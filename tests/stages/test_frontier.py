@@ -24,6 +24,8 @@ from stages.solver.path.descend import stepwise_model
 from stages.verify import verify
 from storage.results import without_weights
 
+pytestmark = pytest.mark.slow
+
 FAST = {"seconds": 0.2, "calls": 5000}
 FRUGAL = {"seconds": 1.0, "calls": 400}
 

@@ -21,6 +21,8 @@ from stages.solver.supports import Supports
 from storage.layout import SNAPSHOTS, read_group
 from storage.results import read_trace
 
+pytestmark = pytest.mark.slow
+
 SUPPORTS = (
     "support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset",
 )  # fmt: skip

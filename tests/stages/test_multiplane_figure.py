@@ -17,6 +17,8 @@ from stages.reports.sweep_figures.multiplane import read_outer_iterations, with_
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, MultiplaneGroup
 
+pytestmark = pytest.mark.slow
+
 COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
 VARIANTS = {
     "BCFW": {"multiplane": MultiplaneGroup(**COSTS, approximate_passes=0)},

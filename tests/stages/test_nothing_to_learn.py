@@ -23,6 +23,8 @@ from stages.solver.path.rule import rule_of
 from stages.verify import verify
 from storage.results import read_path
 
+pytestmark = pytest.mark.slow
+
 
 def single(how: str, n: int = 3):
     """An oracle in Python with blocks of one labelling, or without losses."""

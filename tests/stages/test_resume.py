@@ -31,6 +31,8 @@ from stages.solver.steps import steps
 from storage.commits import CommitStore
 from storage.results import read_iterations, read_path, read_trace
 
+pytestmark = pytest.mark.slow
+
 MEMBERS = [
     (*member, ("none", "weighted")[(number + number // 2) % 2])
     for number, member in enumerate(itertools.product(SAMPLERS, steps(), ("none", "gap")))

@@ -19,6 +19,8 @@ from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.verify import CertificateError, verify
 
+pytestmark = pytest.mark.slow
+
 KINDS = {
     "one_sided": {"lambda_min": 0.05},
     "two_sided": {"rule": "two_sided", "eps": 0.02, "lambda_min": 0.3},

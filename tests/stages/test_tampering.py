@@ -19,6 +19,8 @@ from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.verify import CertificateError, verify
 
+pytestmark = pytest.mark.slow
+
 
 def change(name: str, at, value: Callable) -> Callable:
     """Tamper with one entry of an array."""
