@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     import rich.progress
 
 log = logging.getLogger("gapwise")
+SOLVER_LINE = re.compile(
+    r"λ (?P<number>\d+)(?:/(?P<total>\d+))? (?P<lambda>\S+) · pass (?P<passes>\S+) · gap (?P<gap>\S+) "
+    r"\(tol (?P<tolerance>\S+)\) · (?P<oracle_calls>\S+) oracle calls"
+)
 
 
 class Progress:
@@ -135,6 +140,20 @@ def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
     return (
         f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"
     )
+
+
+def read_solver_line(line: str) -> dict[str, Any] | None:
+    """What `solver_line` said in a line of a log, all but the lambda as text; None if it is another line."""
+    found = SOLVER_LINE.search(line)
+    if found is None:
+        return None
+    parts: dict[str, Any] = found.groupdict()
+    return {
+        **parts,
+        "number": int(parts["number"]),
+        "total": int(parts["total"] or 0),
+        "lambda": float(parts["lambda"]),
+    }
 
 
 def thousands(count: float) -> str:

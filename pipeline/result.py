@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from pipeline.advice import what_next
 from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
 from pipeline.stage_graph import flow
@@ -97,11 +98,16 @@ def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 
 def summary(
-    found: Mapping[str, Any], run_dir: Location, width: int = 100, took: Mapping[str, float] | None = None
+    found: Mapping[str, Any],
+    run_dir: Location,
+    width: int = 100,
+    took: Mapping[str, float] | None = None,
+    solve: Mapping[str, Any] | None = None,
 ) -> str:
-    """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look.
+    """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look, what to do next.
 
-    `took`: seconds of this command by stage, and of compiling, which they contain.
+    `took`: seconds of this command by stage, and of compiling, which they contain. `solve`: the manifest's facts of the
+    solve, which name the limit that ended it.
     """
     path, verify, best = found["path"], found["verify"], found["evaluate"]
     problem, last = found["problem"], path[-1]
@@ -147,6 +153,8 @@ def summary(
         extra["all zero: test loss"] = best["all_zero_test_loss"]
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
+    if advice := what_next(found, solve):
+        lines.append(("next", advice))
     lines.append(("look at", "figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json"))
     rule = "─" * min(width, 88)
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])

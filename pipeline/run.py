@@ -236,7 +236,8 @@ def _wait(holder: str) -> None:
 
 def _print_summary(found: Mapping[str, Any], directory: RunDir, seconds: Mapping[str, float] | None = None) -> int:
     width = min(shutil.get_terminal_size().columns, 120)
-    print(result.summary(found, directory.path, width, seconds or {}))
+    solve = directory.manifest["stages"].get("solve", {})
+    print(result.summary(found, directory.path, width, seconds or {}, solve))
     return _print_directory(directory)
 
 

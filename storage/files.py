@@ -14,14 +14,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from storage.backend import DamagedError, L, Location, LockedError, backend
+from storage.backend import DamagedError, Holder, L, Location, LockedError, backend
 
 __all__ = [
     "DamagedError",
     "LockedError",
     "aside",
+    "changed_at",
     "deliver",
     "fetched",
+    "holder",
     "listed",
     "locked",
     "make_directory",
@@ -102,6 +104,16 @@ def locked(
     the lock is free.
     """
     return backend(path).locked(path, waiting, seconds)
+
+
+def holder(path: Location) -> Holder | None:
+    """Who holds the lock file or lease `path`; None if nobody does. Does not take it."""
+    return backend(path).holder(path)
+
+
+def changed_at(path: Location) -> float | None:
+    """When a file was last written, in seconds since the epoch; None if there is none or the storage does not say."""
+    return backend(path).changed_at(path)
 
 
 def listed(folder: Location, pattern: str) -> list[Location]:

@@ -7,12 +7,14 @@ PYTHONPATH with its own pipeline/cli/<name>.py adds a command.
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import extend_path, iter_modules
 
-from pipeline.errors import FAILED, INTERRUPTED, explains_itself, refuse
+from pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
@@ -59,7 +61,12 @@ def carry_out(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"gapwise {name}", description=asked.summary, allow_abbrev=False)
     asked.arguments(parser)
     try:
-        return asked.run(parser.parse_args(rest))
+        code = asked.run(parser.parse_args(rest))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # whoever reads, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
     except KeyboardInterrupt:
         return INTERRUPTED + 2
     except Exception as error:

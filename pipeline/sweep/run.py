@@ -29,6 +29,7 @@ from pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_
 from pipeline.stage_graph import stages
 from pipeline.stage_graph.featurize import make_features
 from pipeline.sweep import table
+from pipeline.sweep.outlook import ahead_of, outlook
 from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
 from pipeline.sweep.workers import Task, run_tasks
 from pipeline.tracking.mlflow import SweepTracker
@@ -127,7 +128,9 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         check_scheduler(far)
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
     there = [location(row["run"]) for row in rows if row["status"] == "complete"]
-    print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers", file=sys.stderr)
+    ahead = [ahead_of(job.settings) for job in todo.values() if job.settings is not None]
+    about = outlook(ahead, whole.folder.parent.parent, workers)
+    print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers; {about}", file=sys.stderr, flush=True)
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
     if todo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,6 +18,7 @@ Row = dict[str, Any]
 COLUMNS = (
     ("λ's", "breakpoints", "d"),
     ("passes", "passes", ".1f"),
+    ("gap", "gap", ".2g"),
     ("best λ", "best_lambda", ".3g"),
     ("test loss", "test_loss", ".4g"),
     ("solving s", "solve_seconds", ".1f"),
@@ -26,14 +28,28 @@ WORST = ("failed", "refused", "interrupted", "waiting")
 """Statuses of an unfinished run; a finished one is `complete` (before this sweep) or `done` (by it)."""
 
 
+LIMITS = {"PASS_LIMIT": "its passes", "ORACLE_LIMIT": "its oracle calls", "TIME_LIMIT": "its seconds"}
+"""Ends of a solve that a budget forced, and what to call a budget that is not known."""
+
+
 def row(job: Planned, directory: RunDir | None) -> Row:
     """The row of a run that has not begun; a job that cannot be run has no directory."""
     return {
         "name": job.name, "variant": job.variant, "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
         "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
-        "passes": None, "best_lambda": None, "test_loss": None, "solve_seconds": None, "solve_status": "",
+        "passes": None, "gap": None, "best_lambda": None, "test_loss": None, "solve_seconds": None, "solve_status": "",
+        "budget": budget(job),
         "key": directory.key if directory else "", "run": str(directory.path) if directory else "",
     }  # fmt: skip
+
+
+def budget(job: Planned) -> str:
+    """What a run may spend on each lambda, in words; empty if nothing limits it."""
+    solver = None if job.settings is None else job.settings.solver
+    limits = () if solver is None else (
+        (solver.max_passes, "passes"), (solver.max_oracle_calls, "oracle calls"), (solver.max_seconds, "s"),
+    )  # fmt: skip
+    return ", ".join(f"{most:g} {unit}" for most, unit in limits if most < math.inf)
 
 
 def facts(directory: Location) -> Row:
@@ -44,6 +60,7 @@ def facts(directory: Location) -> Row:
         path = breakpoints(directory)[0] if result is None else result["path"]
         found["breakpoints"] = len(path)
         found["passes"] = round(sum(float(record["effective_passes"]) for record in path), 3)
+        found["gap"] = max(float(record["gap"]) for record in path)
         found["solve_seconds"] = round(sum(float(record["seconds"]) for record in path), 3)
         if result is not None:
             found["solve_status"] = result["status"]
@@ -75,10 +92,27 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
     for row in rows:
         if row["status"] in WORST[:2]:
             out.append(f"{row['status'].upper()} {row['name']}: {row['error']}")
+    out += _cut_off(rows)
     counts = statuses(rows)
     there = sum(number for status, number in counts.items() if status not in WORST)
     rest = "".join(f", {counts[status]} {status}" for status in WORST if counts.get(status))
     out.append(f"{there} of {len(rows)} runs there{rest} · {seconds:.0f} s")
+    return out
+
+
+def _cut_off(rows: Sequence[Row]) -> list[str]:
+    """Which runs a limit ended before their tolerance, and whether budgets differ: two lines at most."""
+    out = []
+    cut: dict[str, list[str]] = {}
+    for row in rows:
+        if row["solve_status"] in LIMITS:
+            within = row["budget"] or LIMITS[row["solve_status"]]
+            cut.setdefault(within, []).append(row["name"])
+    for within, names in cut.items():
+        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+        out.append(f"not to the tolerance within {within}: {shown}; gap and losses are those at that limit")
+    if cut and len(budgets := {row["budget"] or "no limit" for row in rows if row["solve_status"]}) > 1:
+        out.append(f"budgets differ ({'; '.join(sorted(budgets))}): compare runs of the same budget only")
     return out
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from itertools import count
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,6 +28,9 @@ has not fallen by eps, the share of the top that lambda may be, with some room f
 
 LEAST, ROUNDED = 1e-9, 1e-13
 """A path that ends because of rounding ends below LEAST ||psi~||^2 / eps or ROUNDED mean_i ||psi_i||^2 / eps."""
+
+REBUILDING, SAMPLING = "solved λ's recomputed", "λ's between them checked"
+"""The two phases of an audit, as they are reported; where only given lambdas are certified there is no second."""
 
 Report = Callable[[int, int, str], None]
 
@@ -165,6 +169,7 @@ class Audit:
         total = self.arrays["lambda"].size
         results: list[Rebuilt | None] = [None] * total
         baseless: dict[int, Exception] = {}
+        done = count(1)
         own = bool(self.attrs["own_primal"]) and self.attrs["rule"] == "given"
         dual = bool(self.attrs["dual_point"])
 
@@ -178,7 +183,7 @@ class Audit:
                 results[b] = rebuild(self.problem, self.arrays, b, weights, own, inner, dual=dual)
             except OracleError as error:
                 baseless[b] = error
-            self.report(b + 1, total, "verify")
+            self.report(next(done), total, REBUILDING)
 
         try:
             self.zero = rebuild_zero(self.problem, self.spread)
@@ -304,13 +309,14 @@ class Audit:
         bottom = max(float(self.twin.closed()[-1]), 0.1 * float(lams[-1]))
         top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
         draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
-        gaps, beaten = np.empty(samples), dict[int, OracleError]()
+        gaps, beaten, done = np.empty(samples), dict[int, OracleError](), count(1)
 
         def sample(k: int, inner: Spread) -> None:
             try:
                 gaps[k] = self.twin.gap_at(float(draws[k]), inner)
             except OracleError as error:
                 beaten[k] = error
+            self.report(next(done), samples, SAMPLING)
 
         self.spread.points(sample, samples)
         if beaten:

@@ -22,16 +22,24 @@ def summary(curves: Curves) -> dict[str, Any]:
 
 
 def costs(curves: Curves) -> list[Row]:
-    """Medians over seeds: passes and seconds to each level of the relative gap and to the end, and the gap at the end."""
+    """Medians over seeds: passes and seconds to each level of the relative gap and to the end, and the gap at the end.
+
+    `equal_passes` is the largest budget that every run at that lambda spent, and `relative_gap_at_equal` the gap there.
+    """
     best = pd.Series({key: min(float(np.min(trace["primal"])) for trace in traces) for key, traces in curves.items()})
     scales = best.groupby(level=1).min()
     """from lambda to the least primal value of any run there"""
+    equal = {
+        lam: min(float(t["passes"][-1]) for (_, at), traces in curves.items() if at == lam for t in traces)
+        for lam in scales.index
+    }
     runs = []
     for (variant, lam), traces in curves.items():
         for trace in traces:
             run = {"variant": variant, "lambda": lam, "value": float(trace["lambda"][0])}
             run |= {name: trace[name][-1] for name in ("passes", "seconds")}
             run["relative_gap"] = trace["gap"][-1]
+            run["equal_passes"], run["relative_gap_at_equal"] = equal[lam], gap_within(trace, equal[lam])
             for level in LEVELS:
                 for name in ("passes", "seconds"):
                     run[f"{name}_to_{level:g}"] = first_at(trace, name, level * scales[lam])
@@ -39,7 +47,8 @@ def costs(curves: Curves) -> list[Row]:
     groups = pd.DataFrame(runs).groupby(["variant", "lambda"], sort=False)
     table = groups.median().reset_index()
     table.insert(2, "seeds", groups.size().to_numpy())
-    table["relative_gap"] /= table["lambda"].map(scales)
+    for name in ("relative_gap", "relative_gap_at_equal"):
+        table[name] /= table["lambda"].map(scales)
     return table.to_dict("records")
 
 
@@ -49,21 +58,32 @@ def first_at(trace: Trace, over: str, gap: float) -> float:
     return float(trace[over][below[0]]) if below.size else np.inf
 
 
+def gap_within(trace: Trace, passes: float) -> float:
+    """The gap at the last snapshot within so many passes; inf if the first comes later."""
+    (within,) = np.nonzero(trace["passes"] <= passes)
+    return float(trace["gap"][within[-1]]) if within.size else np.inf
+
+
 def lines(table: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The table of `costs` for a terminal: passes / seconds to each level; - where it was not reached."""
+    """The table of `costs` for a terminal: passes / seconds to each level, or the budget within which it was not reached.
+
+    Then the gap after the passes that all of them made, and after each one's own.
+    """
     out = []
     for lam in dict.fromkeys(row["lambda"] for row in table):
         rows = [row for row in table if row["lambda"] == lam]
         out.append(
             f"λ = {lam or format(rows[0]['value'], 'g')}: passes / seconds to a gap of … times the best primal value"
         )
-        out.append(f"{'':<20}" + "".join(f"{level:>16g}" for level in LEVELS) + f"{'at the end':>20}")
+        equal = f"gap at {rows[0]['equal_passes']:.0f} p"
+        out.append(f"{'':<20}" + "".join(f"{level:>18g}" for level in LEVELS) + f"{equal:>14}{'at its end':>18}")
         for row in rows:
-            cells = "".join(f"{_pair(row, level):>16}" for level in LEVELS)
-            out.append(f"{row['variant']:<20}{cells}{row['relative_gap']:>10.1e} @{row['passes']:>6.0f} p")
+            cells = "".join(f"{_pair(row, level):>18}" for level in LEVELS)
+            end = f"{row['relative_gap']:.1e} @{row['passes']:.0f} p"
+            out.append(f"{row['variant']:<20}{cells}{row['relative_gap_at_equal']:>14.1e}{end:>18}")
     return out
 
 
 def _pair(row: Mapping[str, Any], level: float) -> str:
     passes, seconds = row[f"passes_to_{level:g}"], row[f"seconds_to_{level:g}"]
-    return f"{passes:.0f} / {seconds:.2f}" if np.isfinite(passes) else "-"
+    return f"{passes:.0f} / {seconds:.2f}" if np.isfinite(passes) else f"not within {row['passes']:.0f} p"

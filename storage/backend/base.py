@@ -23,7 +23,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,6 +43,20 @@ class ChangedError(OSError):
 
 class LockedError(RuntimeError):
     """Another process holds the lock; the message names its pid and host."""
+
+
+class Holder(NamedTuple):
+    """Who holds a lock."""
+
+    process: int | None
+    host: str
+    since: float | None
+    """Seconds since the epoch."""
+    certain: bool
+    """False if only the lock's own words say so: its process is on another machine, or cannot be looked up."""
+
+    def __str__(self) -> str:
+        return "another process" if self.process is None else f"process {self.process} on host {self.host}"
 
 
 @dataclass(frozen=True, order=True)
@@ -257,6 +271,14 @@ class Backend(ABC, Generic[L]):
         If another process holds it: LockedError, or, with `waiting`, call it with the holder's name every `seconds`
         until the lock is free.
         """
+
+    @abstractmethod
+    def holder(self, where: L) -> Holder | None:
+        """Who holds the lock `where`; None if nobody does. Never takes it, so no process is ever refused because of this."""
+
+    def changed_at(self, where: L) -> float | None:
+        """When a file was last written, in seconds since the epoch; None if there is none or the storage does not say."""
+        return None
 
     def look(self, where: L) -> tuple[bytes | None, str | None]:
         """(contents, version) of a file; (None, None) if it does not exist."""

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.backend.base import SCHEME, Backend
-from storage.backend.locks import flocked
+from storage.backend.base import SCHEME, Backend, Holder
+from storage.backend.locks import flock_holder, flocked
 from storage.backend.no_links import write_new
 
 if TYPE_CHECKING:
@@ -138,6 +138,15 @@ class LocalBackend(Backend[Path]):
     ) -> AbstractContextManager[None]:
         self.make_directory(where.parent)
         return flocked(where, waiting, seconds)
+
+    def holder(self, where: Path) -> Holder | None:
+        return flock_holder(where)
+
+    def changed_at(self, where: Path) -> float | None:
+        try:
+            return where.stat().st_mtime
+        except OSError:
+            return None
 
 
 def _fsync(path: Path) -> None:

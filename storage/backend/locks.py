@@ -11,10 +11,12 @@ each writer of committed state uses its own names, and HEAD moves only from the 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import logging
 import os
+import re
 import socket
 import threading
 import time
@@ -22,7 +24,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from storage.backend.base import Backend, ChangedError, LockedError, UrlPath
+from storage.backend.base import Backend, ChangedError, Holder, LockedError, UrlPath
 from storage.backend.no_links import open_lock
 
 BEAT = 10.0
@@ -68,9 +70,72 @@ def _is_at(file: IO[str], path: Path) -> bool:
         return False
 
 
+STAMP = "%Y-%m-%d %H:%M:%S"
+
+
 def _words(pid: Any, host: Any, since: float) -> str:
-    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(since))
-    return f"process {pid} on host {host} (since {stamp})"
+    return f"process {pid} on host {host} (since {time.strftime(STAMP, time.localtime(since))})"
+
+
+def flock_holder(path: Path) -> Holder | None:
+    """Who holds the lock file `path`, as `Backend.holder` describes: read from the file and from /proc/locks.
+
+    The file of a process that was killed still names it, so its words count only where nothing can be looked up.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(f"{path}: expected a lock file, found a symbolic link; remove the link") from None
+        raise
+    with os.fdopen(handle, "rb") as file:
+        stat = os.fstat(file.fileno())
+        said = file.read(1000).decode(errors="replace").strip()
+    found = re.fullmatch(r"process (\d+) on host (.*) \(since (.*)\)", said)
+    if found is None:
+        return None
+    since = None
+    with contextlib.suppress(ValueError, OverflowError):
+        since = time.mktime(time.strptime(found[3], STAMP))
+    there = Holder(int(found[1]), found[2], since, certain=False)
+    if there.host != socket.gethostname():
+        return there
+    locks = _flocks(stat.st_ino)
+    if locks is None:
+        return there if _is_process(there.process) else None
+    held = any(device == stat.st_dev or pid == there.process for device, pid in locks)
+    return there._replace(certain=True) if held else None
+
+
+def _flocks(inode: int) -> list[tuple[int, int]] | None:
+    """(device, pid) of every flock held on a file with this inode; None where the system does not say.
+
+    Some file systems (btrfs, overlays) show another device here than `stat` does.
+    """
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    found = []
+    for line in lines:
+        words = line.split()
+        if len(words) >= 6 and words[1] == "FLOCK":
+            major, minor, number = words[5].split(":")
+            if int(number) == inode:
+                found.append((os.makedev(int(major, 16), int(minor, 16)), int(words[4])))
+    return found
+
+
+def _is_process(pid: int | None) -> bool:
+    try:
+        os.kill(pid or 0, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 # -- leases -----------------------------------------------------------------------------------------------------------
@@ -192,3 +257,12 @@ def _is_here(holder: dict[str, Any]) -> bool:
 def _is_gone(holder: dict[str, Any]) -> bool:
     """Whether the holder is known to have ended."""
     return _is_here(holder) and _began(int(holder["process"])) != holder.get("began")
+
+
+def lease_holder(backend: Backend[UrlPath], path: UrlPath) -> Holder | None:
+    """Who holds the lease `path`, as `Backend.holder` describes; a lease without a beat for `PATIENCE` is over."""
+    found = _holder(backend.look(path)[0])
+    if found is None or _is_gone(found) or time.time() - float(found.get("beat", 0)) / 1e9 > PATIENCE:
+        return None
+    since = float(found["since"]) if found.get("since") else None
+    return Holder(found.get("process"), str(found.get("host", "")), since, certain=_is_here(found))

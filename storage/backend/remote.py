@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from storage.backend import cache
-from storage.backend.base import Backend, UrlPath
-from storage.backend.locks import leased
+from storage.backend.base import Backend, Holder, UrlPath
+from storage.backend.locks import lease_holder, leased
 from storage.backend.staging import cache_root, staged
 
 if TYPE_CHECKING:
@@ -167,3 +167,6 @@ class RemoteBackend(Backend[UrlPath]):
         self, where: UrlPath, waiting: Callable[[str], None] | None = None, seconds: float = 0.5
     ) -> AbstractContextManager[None]:
         return leased(self, where, waiting, seconds)
+
+    def holder(self, where: UrlPath) -> Holder | None:
+        return lease_holder(self, where)

@@ -52,3 +52,20 @@ def test_commands__refuse_in_one_line_without_traceback(said):
     found = said("toy", "bad")
     assert (found.returncode, found.stderr) == (1, "error: toy: expected a good word, got 'bad'\n")
     assert said("toy").returncode == 2
+
+
+def test_commands__end_quietly_when_nobody_reads_on(said, tmp_path: Path):
+    toy = tmp_path / "pipeline" / "cli" / "toy.py"
+    toy.write_text(TOY.replace('print("said", asked.word)', 'print("\\n".join(["said"] * 100_000))'), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipeline", "toy", "hello"], env=environment, cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with process:
+        assert process.stdout.readline() == "said\n"
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.progress import Progress, clock, describe, solver_line, thousands
+from pipeline.progress import Progress, clock, describe, read_solver_line, solver_line, thousands
 
 
 class Terminal(io.StringIO):
@@ -50,6 +50,16 @@ def test_solver_line__is_the_one_of_the_design() -> None:
     at = {"lambda": 2.1e-3, "breakpoint": 11, "passes": 14.2, "gap": 1.2e-3, "tolerance": 0.09, "oracle_calls": 48_123}
     assert solver_line(at, 40) == "λ 12/40 2.1e-03 · pass 14 · gap 1.2e-03 (tol 9e-02) · 48k oracle calls"
     assert "gap – (tol 9e-02)" in solver_line({**at, "gap": float("inf")})
+
+
+def test_solver_line__is_read_back_from_a_log() -> None:
+    at = {"lambda": 2.1e-3, "breakpoint": 11, "passes": 14.2, "gap": 1.2e-3, "tolerance": 0.09, "oracle_calls": 48_123}
+    for total in (0, 40):
+        assert read_solver_line(f"2026 INFO {solver_line(at, total)} · 00:42") == {
+            "number": 12, "total": total, "lambda": 2.1e-3, "passes": "14", "gap": "1.2e-03", "tolerance": "9e-02",
+            "oracle_calls": "48k",
+        }  # fmt: skip
+    assert read_solver_line("solve compiling, once for these sources · 00:11") is None
 
 
 @pytest.mark.parametrize(

@@ -40,3 +40,33 @@ def test_summary__says_how_far_down_a_path_is_certified(status: str) -> None:
 @pytest.mark.parametrize("status", SAYS)
 def test_summary__calls_a_path_that_ended_without_certificate_heuristic(status: str) -> None:
     assert "a heuristic path" in summary(found(status, 0.0, certified=False), Path("run"))
+
+
+NEXT = {
+    "TIME_LIMIT": "solver.max_seconds above 60 goes on from here, in this directory",
+    "PASS_LIMIT": "the limit was solver.max_passes: a larger one solves from the beginning (another run, ",
+    "ORACLE_LIMIT": "the limit was solver.max_oracle_calls: ",
+}
+
+
+@pytest.mark.parametrize("status", NEXT)
+def test_summary__says_how_to_go_on_after_a_limit(status: str) -> None:
+    text = summary(found(status, 0.0, certified=False), Path("run"), solve={"max_seconds": 60.0})
+    assert f"    next  {NEXT[status]}" in text.replace("time ran out: the same command with ", "")
+
+
+def test_summary__tells_a_limit_of_breakpoints_from_one_of_passes() -> None:
+    cut = found("PASS_LIMIT", 0.0)
+    cut["path"][0]["status"] = "CONVERGED"
+    assert "the limit was path.max_breakpoints" in summary(cut, Path("run"))
+
+
+def test_summary__says_what_would_certify_more() -> None:
+    good = found("CONVERGED", 0.0)
+    assert "    next  path.eps=0.05 certifies half the gap (another run, which shares these features)" in summary(
+        good, Path("run")
+    )
+    assert "    next  path.tolerance=0.05 certifies half the gap" in summary({**good, "rule": "given"}, Path("run"))
+    assert "    next  path=regpath certifies every λ" in summary({**good, "kind": "heuristic"}, Path("run"))
+    estimate = {**good, "verify": {**good["verify"], "certified": False, "certainty": "estimate"}}
+    assert "    next" not in summary(estimate, Path("run"))

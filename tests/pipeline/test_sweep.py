@@ -15,10 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from configs import composed
+from fake_runs import fake_run
 
 from pipeline.config.run_options import ConfigError
-from pipeline.config.settings import CONF
+from pipeline.config.settings import CONF, read
+from pipeline.overview.words import duration
 from pipeline.rundir import write_json
+from pipeline.stage_graph import flow
+from pipeline.sweep import table
+from pipeline.sweep.outlook import Ahead, ahead_of, earlier_in, outlook, seconds_like
 from pipeline.sweep.plan import SweepOptions, plan, sweep_options
 from stages.reports.comparison import costs, first_at, lines
 from stages.reports.curves import band
@@ -77,7 +82,7 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     write_json(unsolved / "manifest.json", manifest, seal=True)
     again = sweep(tmp_path, "sweep.seeds=[0,1]")
     assert again.returncode == 0
-    assert "8 runs, 7 complete" in again.stderr
+    assert "8 runs, 7 complete; 1 workers; about " in again.stderr
     assert attempts(tmp_path) == {name: 1 + (name == unsolved.name) for name in attempts(tmp_path)}
 
     manifest = json.loads((other / "manifest.json").read_text())
@@ -221,7 +226,71 @@ def test_costs__are_medians_over_seeds_relative_to_the_best_primal_of_their_lamb
     assert [row["relative_gap"] for row in found] == pytest.approx([0.03 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
     text = lines(found)
     assert [line.split()[0] for line in text] == ["λ", "0.1", "a", "b", "λ", "0.1", "a"]
-    assert text[2].split()[1:5] == ["2", "/", "0.20", "-"]
+    assert text[2].split()[1:8] == ["2", "/", "0.20", "not", "within", "3", "p"]
+    # b ended after 2 passes: that is the budget which all of them had
+    assert "gap at 2 p" in text[1]
+    assert [row["equal_passes"] for row in found] == [2.0, 2.0, 1.0]
+    assert [row["relative_gap_at_equal"] for row in found] == pytest.approx([0.1 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
+
+
+def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budgets_differ() -> None:
+    def row(name: str, status: str, budget: str) -> dict:
+        numbers = {
+            "breakpoints": 1,
+            "passes": 60.0,
+            "gap": 0.2,
+            "best_lambda": 1.0,
+            "test_loss": 0.1,
+            "solve_seconds": 1.0,
+        }
+        return {
+            "name": name,
+            "status": "done",
+            "error": "",
+            "run": f"runs/{name}",
+            **numbers,
+            "solve_status": status,
+            "budget": budget,
+        }
+
+    cut, good = row("a", "PASS_LIMIT", "60 passes"), row("b", "CONVERGED", "60 passes")
+    text = table.lines([cut, good], 1.0)
+    assert "gap" in text[0].split()
+    assert text[3] == "not to the tolerance within 60 passes: a; gap and losses are those at that limit"
+    assert not any("budgets differ" in line for line in text)
+    text = table.lines([cut, row("b", "CONVERGED", "")], 1.0)
+    assert text[4] == "budgets differ (60 passes; no limit): compare runs of the same budget only"
+    assert len(table.lines([good, row("b", "CONVERGED", "")], 1.0)) == 4, "nothing was cut off"
+
+
+def test_plan__rows_say_what_each_run_may_spend() -> None:
+    options = SweepOptions(
+        variants={"a": ["path=single"], "b": ["path=single", "solver.max_oracle_calls=500"]},
+        passes=60,
+        cached_passes=60,
+    )
+    jobs = plan(options, ["dataset=ocr", "dataset.root=x", "solver=bcfw"], lambda words: composed(*words), 3, {}, "x")
+    assert [table.row(job, None)["budget"] for job in jobs] == ["60 passes", "60 passes, 500 oracle calls"]
+
+
+def test_outlook__goes_by_earlier_runs_that_are_alike(tmp_path: Path) -> None:
+    def ahead(*words: str, name: str = "toy") -> Ahead:
+        found = ahead_of(read(composed("dataset=ocr", "dataset.root=x", "solver=bcfw", *words)))
+        return found._replace(science={"dataset.name": name, "path.kind": found.science["path.kind"], "seed": 7})
+
+    assert ahead("run.until=verify").stages == ("featurize", "init_path", "solve", "verify")
+    assert outlook([ahead()], tmp_path / "none", 2) == "how long they take is not known: no earlier run is like them"
+    fake_run(tmp_path, "toy-bcfw-00000001")  # 10 s a stage
+    fake_run(tmp_path, "toy-bcfw-00000002", done=("featurize", "init_path", "solve"), path_eps=0.01)
+    fake_run(tmp_path, "ocr-bcfw-00000003", dataset_name="ocr")
+    own = 10.0 * (len(flow()) - 1)
+    assert outlook([ahead()] * 20, tmp_path, 2) == f"about {duration(10 * own)}, going by earlier runs like them"
+    assert outlook([ahead()], tmp_path, 8) == f"about {duration(own)}, going by earlier runs like them"
+    assert outlook([ahead("run.until=solve")], tmp_path, 1) == "about 20 s, going by earlier runs like them"
+    known, unknown = ahead(), ahead(name="usps")
+    assert outlook([known, unknown], tmp_path, 1) == f"about {duration(2 * own)}, going by earlier runs like 1 of them"
+    assert seconds_like(ahead("path=single"), earlier_in(tmp_path)) is None
+    assert outlook([], tmp_path, 1) == "nothing to solve"
 
 
 def test_write_csv__keeps_numbers_as_they_are(tmp_path: Path) -> None:

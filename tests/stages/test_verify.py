@@ -106,6 +106,18 @@ def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
     assert all(sample["gap"] <= attrs["eps"] for sample in found["samples"])
 
 
+def test_verify__reports_which_of_its_two_phases_it_is_in() -> None:
+    told: list[tuple[int, int, str]] = []
+    problem = TINY["multiclass"]()
+    verify(problem, run_of("multiclass", "one_sided"), samples=3, report=lambda *words: told.append(words))
+    solved = read_path(run_of("multiclass", "one_sided") / "path.zarr")[0]["lambda"].size
+    first, second = "solved λ's recomputed", "λ's between them checked"
+    assert told == [(k + 1, solved, first) for k in range(solved)] + [(k + 1, 3, second) for k in range(3)]
+    told.clear()
+    verify(problem, run_of("multiclass", "grid"), report=lambda *words: told.append(words))
+    assert told == [(k, 3, first) for k in (1, 2, 3)], "between given lambdas nothing is certified"
+
+
 def test_verify__does_not_depend_on_the_workers() -> None:
     run, problem = run_of("multiclass", "one_sided"), TINY["multiclass"]()
 

@@ -1,0 +1,66 @@
+"""``gapwise diff``: which configuration keys and which results of two runs differ."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from pipeline.cli import Command
+from pipeline.overview.states import RUN, add_root
+from pipeline.overview.words import as_json, number, table
+
+if TYPE_CHECKING:
+    from pipeline.overview.differences import Pairs
+    from pipeline.overview.standing import Standing
+
+TITLES = {
+    "configuration": "configuration and data: the same",
+    "made": "machine and versions: the same",
+    "results": "results: the same",
+    "cost": "cost: the same",
+}
+"""Each part's name and what is said where nothing differs."""
+WIDEST = 40
+"""Characters of a value."""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    for name in ("one", "other"):
+        parser.add_argument(name, metavar="RUN", help=RUN)
+    add_root(parser)
+    parser.add_argument("--json", action="store_true", help="one object: pairs of values by part and name")
+
+
+def run(asked: argparse.Namespace) -> int:
+    from pipeline.overview.differences import differences
+    from pipeline.overview.find import named
+    from pipeline.overview.standing import standing
+
+    one, other = (standing(named(word, asked.root)) for word in (asked.one, asked.other))
+    for at in (one, other):
+        if not at.manifest:
+            raise ValueError(f"{at.run}: expected a run, but it is {at.state}: {at.why}")
+    found = differences(one, other)
+    if asked.json:
+        print(as_json({"runs": [str(one.run), str(other.run)], **found}))
+    else:
+        print("\n".join(lines(one, other, found)))
+    return 0
+
+
+def lines(one: Standing, other: Standing, found: dict[str, Pairs]) -> list[str]:
+    """One table, a part below the other; parts without a difference in one line."""
+    rows = [("", one.run.name, other.run.name)]
+    for part in found:
+        rows += [(part, "", ""), *((f"  {name}", _cell(a), _cell(b)) for name, (a, b) in found[part].items())]
+    same = [TITLES[part] for part, pairs in found.items() if not pairs]
+    shown = [row for row in rows if row[0] not in found or found[row[0]]]
+    return [*(table(shown) if len(shown) > 1 else [f"{one.run.name} and {other.run.name}"]), *same]
+
+
+def _cell(value: Any) -> str:
+    text = number(value, ".6g")
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+
+
+COMMAND = Command("Compares two runs: which keys and which results differ.", arguments, run)

@@ -1,0 +1,70 @@
+"""``gapwise ls``: every run below a folder in one line."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pipeline.cli import Command
+from pipeline.overview.states import STATES, add_root
+from pipeline.overview.words import ago, as_json, number, table
+
+HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    add_root(parser)
+    parser.add_argument("--state", choices=[*STATES], help="only runs in this state")
+    parser.add_argument("--json", action="store_true", help="a list of objects, with more than the table shows")
+
+
+def run(asked: argparse.Namespace) -> int:
+    from pipeline.overview.find import folders, root_of
+    from pipeline.overview.standing import standing
+
+    root = root_of(asked.root)
+    found = [standing(path).facts() for path in folders(root)]
+    found = [facts for facts in found if asked.state in (None, facts["state"])]
+    print(as_json(found) if asked.json else "\n".join(lines(found, str(root))))
+    return 0
+
+
+def lines(found: Sequence[Mapping[str, Any]], root: str) -> list[str]:
+    """The table, the run that changed last on top, and a line that counts."""
+    if not found:
+        return [f"no run in {root}"]
+    rows = sorted(found, key=lambda facts: (facts["changed"] is None, -(facts["changed"] or 0.0), facts["name"]))
+    cells = [
+        (
+            facts["name"], facts["state"], progress(facts), number(facts["gap"]), number(facts["best_lambda"]),
+            number(facts["test_loss"]), ago(facts["changed"]),
+        )
+        for facts in rows
+    ]  # fmt: skip
+    counts = Counter(facts["state"] for facts in found)
+    said = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    return [*table([HEAD, *cells], right=(3, 4, 5)), f"{len(found)} in {root}: {said}"]
+
+
+def progress(facts: Mapping[str, Any]) -> str:
+    """How far a run is, in few words."""
+    count = facts["lambdas"]
+    many = f"{count} λ" + "'s" * (count != 1) if count else ""
+    if facts["state"] == "complete":
+        doubt = "" if facts["certified"] else "not certified"
+        return " · ".join(part for part in (many, facts["solve_status"], doubt) if part)
+    if facts["state"] in ("damaged", "foreign", "other version", "failed"):
+        return _short(str(facts["why"]))
+    at = f"at λ {count} ({number(facts['lambda'])})" if facts["stage"] == "solve" and count else ""
+    next_or_now = "in" if facts["state"] == "running" else "next:"
+    done = f"{many} solved" if count and not at else ""
+    return " · ".join(part for part in (done, f"{next_or_now} {facts['stage']}", at) if part)
+
+
+def _short(text: str, most: int = 60) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+COMMAND = Command("Lists runs: state, progress, gap, best λ.", arguments, run)

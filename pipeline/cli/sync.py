@@ -1,0 +1,79 @@
+"""``gapwise sync``: shows stored runs in MLflow, as run.stage=sync does, without their configuration or data."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from pipeline.cli import Command
+from pipeline.overview.states import RUN, add_root
+from pipeline.overview.words import as_json
+
+if TYPE_CHECKING:
+    from storage.backend import Location
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
+    add_root(parser)
+    parser.add_argument(
+        "--uri", help="MLflow's store (default: where the run was shown before, else tracking.uri of its last attempt)"
+    )
+    parser.add_argument("--json", action="store_true", help="a list of objects: run, uri, status, error")
+
+
+def run(asked: argparse.Namespace) -> int:
+    from pipeline.overview.find import all_named
+
+    found = [synced(path, asked.uri) for path in all_named(asked.runs, asked.root)]
+    if asked.json:
+        print(as_json(found))
+    else:
+        for each in found:
+            print(f"{each['run']}: {each['error'] or 'shown in ' + each['uri'] + ' as ' + each['status']}")
+    return 1 if any(each["error"] for each in found) else 0
+
+
+def synced(path: Location, uri: str | None) -> dict[str, str]:
+    """Show one run: where, as what, or the error that prevented it."""
+    from pipeline.config.run_options import TrackingOptions
+    from pipeline.overview.standing import standing
+    from pipeline.rundir import RunDir
+    from pipeline.tracking.mlflow import open_tracker, store_uri
+    from storage.files import LockedError, locked
+
+    where = uri or shown_at(path) or store_uri(TrackingOptions("mlflow"))
+    said = {"run": str(path), "uri": where, "status": "", "error": ""}
+    try:
+        with locked(path / "lock"):
+            at = standing(path)
+            if not at.manifest:
+                raise ValueError(at.why)
+            directory = RunDir(path, str(at.manifest["key"]))
+            directory.manifest = dict(at.manifest)
+            done = at.result is not None and directory.damaged() is None
+            said["status"] = "FINISHED" if done else "KILLED"
+            open_tracker(TrackingOptions("mlflow", where), directory).sync(said["status"])
+    except (LockedError, ValueError, OSError) as error:
+        said["error"] = f"error: {' '.join(str(error).split())}"
+    return said
+
+
+def shown_at(path: Location) -> str | None:
+    """The MLflow store that shows the run already, or that its last attempt names; None if neither is known."""
+    from omegaconf import OmegaConf
+
+    from storage.files import listed, read_json
+
+    marker = path / "tracking.json"
+    if marker.is_file():
+        found = read_json(marker)
+        if isinstance(found, dict) and found.get("uri"):
+            return str(found["uri"])
+    for config in reversed(listed(path, "attempts/*/.hydra/config.yaml")):
+        uri = OmegaConf.select(OmegaConf.create(config.read_text(encoding="utf-8")), "tracking.uri")
+        return None if uri is None else str(uri)
+    return None
+
+
+COMMAND = Command("Shows stored runs in MLflow.", arguments, run)

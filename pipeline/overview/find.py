@@ -1,0 +1,62 @@
+"""Where runs are, and which one a word on the command line means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from storage.backend import Location, location
+
+SHARED = ("features", "sweeps")
+"""Folders beside the run directories that are no runs."""
+OF_A_RUN = ("manifest.json", "lock", "state", "attempts")
+"""What a run directory has from its beginning, some of it even where it is damaged."""
+
+
+def root_of(given: str | None) -> Location:
+    """The folder of all runs; ValueError if there is none."""
+    root = location(given or os.environ.get("GAPWISE_RUNS") or "runs")
+    if not root.is_dir():
+        raise ValueError(f"{root}: expected the folder of the runs, found none; name it with --root or $GAPWISE_RUNS")
+    return root
+
+
+def folders(root: Location) -> list[Location]:
+    """All folders of `root` but those that runs share, sorted by name; whether each is a run is `standing`'s to say."""
+    found = [path for path in root.iterdir() if not path.name.startswith(".") and path.name not in SHARED]
+    return sorted((path for path in found if path.is_dir()), key=lambda path: path.name)
+
+
+def is_run(path: Location) -> bool:
+    """Whether a folder looks like a run directory, be it damaged."""
+    return any((path / name).exists() for name in OF_A_RUN)
+
+
+def named(word: str, root: str | None) -> Location:
+    """The run directory that `word` means: a path or URL, or the beginning of a run's name or of its key.
+
+    Raises
+    ------
+    ValueError
+        If it means none, or several, which are listed.
+    """
+    if "://" in word or os.sep in word or (Path(word) / "manifest.json").is_file():
+        there = location(word)
+        if not there.is_dir() or not is_run(there):
+            raise ValueError(f"{there}: expected a run directory; gapwise ls lists the runs")
+        return there
+    where = root_of(root)
+    runs = [path for path in folders(where) if is_run(path)]
+    found = [path for path in runs if path.name == word] or [
+        path for path in runs if path.name.startswith(word) or path.name.rsplit("-", 1)[-1].startswith(word)
+    ]
+    if len(found) != 1:
+        several = f"{len(found)} runs begin with that: {', '.join(path.name for path in found[:5])}" if found else ""
+        raise ValueError(f"{word}: {several or f'no run in {where} has such a name or key'}; gapwise ls lists the runs")
+    return found[0]
+
+
+def all_named(words: Sequence[str], root: str | None) -> list[Location]:
+    """`named` for each word, every run once."""
+    return list(dict.fromkeys(named(word, root) for word in words))

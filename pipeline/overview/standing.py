@@ -1,0 +1,177 @@
+"""How a run stands: complete, running, interrupted …, how far it is and what came out, read without taking its lock."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pipeline.overview.attempt_log import Said, last_words
+from pipeline.stage_graph import flow
+from storage.backend import Holder, Location
+from storage.files import DamagedError, changed_at, holder, read_json
+from storage.format import FORMAT_VERSION
+from storage.glance import committed, record, rows
+
+SILENT_SECONDS = 600.0
+"""After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One folder in the folder of the runs. Numbers that are not known are None."""
+
+    run: Location
+    state: str
+    """One of `states.STATES`."""
+    why: str = ""
+    """What is damaged, which error, which signal; empty where there is nothing to say."""
+    manifest: Mapping[str, Any] = field(default_factory=dict)
+    result: Mapping[str, Any] | None = None
+    said: Said = field(default_factory=Said)
+    commit: Mapping[str, Any] | None = None
+    """`storage.glance.committed`, of a run that is not complete."""
+    holder: Holder | None = None
+    lambdas: int | None = None
+    """Number of lambdas in path.zarr, of a run that is solved and not complete."""
+    changed: float | None = None
+    """When the run last gave a sign of life, in seconds since the epoch."""
+
+    @property
+    def stages(self) -> Mapping[str, Any]:
+        """Facts of the stages that are done, by name."""
+        found = self.manifest.get("stages", {})
+        return found if isinstance(found, Mapping) else {}
+
+    @property
+    def stage(self) -> str | None:
+        """The stage that it is in, or that comes next; None if all are done."""
+        left = [name for name in flow() if name not in self.stages]
+        return self.said.stage if self.state == "running" and self.said.stage else (left[0] if left else None)
+
+    @property
+    def solved(self) -> str | None:
+        """How the solve ended, e.g. CONVERGED."""
+        found = self.stages.get("solve", {}).get("status")
+        return None if found is None else str(found)
+
+    def facts(self) -> dict[str, Any]:
+        """What `gapwise ls --json` says of it."""
+        path = (self.result or {}).get("path") or []
+        verified, best = ((self.result or {}).get(part, {}) for part in ("verify", "evaluate"))
+        counts = (self.commit or {}).get("counts", {})
+        solving = self.said.solving if self.state == "running" else None
+        science = self.manifest.get("science", {})
+        number, lam = len(path) or self.lambdas, path[-1]["lambda"] if path else None
+        if number is None and (solving or counts):
+            number = solving["number"] if solving else int(counts.get("breakpoint", 0)) + 1
+            lam = solving["lambda"] if solving else counts.get("lam")
+        return {
+            "name": self.run.name, "run": str(self.run), "state": self.state, "why": self.why,
+            "key": self.manifest.get("key"), "experiment": self.manifest.get("experiment"),
+            "dataset": science.get("dataset", {}).get("name"), "solver": self.manifest.get("solver"),
+            "kind": science.get("path", {}).get("kind"), "seed": science.get("seed"),
+            "created": self.manifest.get("created"), "changed": self.changed,
+            "stage": self.stage, "stages_done": list(self.stages), "solve_status": self.solved,
+            "lambdas": number, "lambda": lam, "passes": sum(r["effective_passes"] for r in path) if path else None,
+            "gap": verified.get("max_gap", solving and solving["gap"]), "epsilon": verified.get("epsilon"),
+            "certified": verified.get("certified"), "best_lambda": best.get("best_lambda"),
+            "test_loss": best.get("test_loss"), "train_loss": best.get("train_loss"),
+            "holder": None if self.holder is None else self.holder._asdict(),
+        }  # fmt: skip
+
+
+def standing(run: Location) -> Standing:
+    """How `run` stands. Never raises because of what it finds there."""
+    found = Standing(run, "damaged")
+    try:
+        found = dataclasses.replace(found, holder=holder(run / "lock"))
+        manifest = record(run / "manifest.json") if _has_manifest(run) else None
+    except (OSError, ValueError) as error:
+        return dataclasses.replace(found, why=_line(error))
+    if manifest is None and not found.holder:
+        return _without_manifest(run)
+    try:
+        known = _standing(dataclasses.replace(found, manifest=manifest or {}))
+        known.facts()  # so that nothing that has another form than ours is met later
+        return known
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        return dataclasses.replace(found, why=f"{run}: {_line(error)}")
+
+
+def _without_manifest(run: Location) -> Standing:
+    """Of a folder without a manifest of ours, which nobody works on."""
+    if _is_begun(run):
+        return Standing(run, "damaged", "manifest.json is missing")
+    return Standing(run, "foreign", "no manifest.json of a run")
+
+
+def _has_manifest(run: Location) -> bool:
+    """Whether manifest.json is one of ours, be it damaged: one that somebody else wrote has no seal."""
+    if not (run / "manifest.json").is_file():
+        return False
+    with contextlib.suppress(DamagedError):
+        found = read_json(run / "manifest.json")
+        return (isinstance(found, dict) and "seal" in found) or _is_begun(run)
+    return _is_begun(run)
+
+
+def _is_begun(run: Location) -> bool:
+    return any((run / name).exists() for name in ("lock", "state", "attempts"))
+
+
+def _standing(found: Standing) -> Standing:
+    run, manifest = found.run, found.manifest
+    if manifest and manifest.get("format_version") != FORMAT_VERSION:
+        why = f"format version {manifest.get('format_version')}, this Gapwise reads {FORMAT_VERSION}"
+        return dataclasses.replace(found, state="other version", why=why)
+    result_at = changed_at(run / "result.json")
+    try:
+        result = record(run / "result.json")
+    except ValueError as error:
+        found = dataclasses.replace(found, why=_line(error))
+        result = None
+    ours = result is not None and result.get("key") == manifest.get("key") and not set(flow()) - set(found.stages)
+    if ours and not found.holder:
+        return dataclasses.replace(found, state="complete", result=result, changed=result_at)
+    said = last_words(run)
+    commit = None if "solve" in found.stages else _commit(run)
+    signs = [at for at in (said.at, (commit or {}).get("at"), changed_at(run / "manifest.json")) if at is not None]
+    solved = rows(run / "path.zarr" / "lambda") if "solve" in found.stages else None
+    found = dataclasses.replace(found, said=said, commit=commit, lambdas=solved, changed=max(signs, default=None))
+    state, why = _unfinished(found)
+    return dataclasses.replace(found, state=state, why=why, result=result if ours else None)
+
+
+def _commit(run: Location) -> dict[str, Any] | None:
+    """The last commit; None also where HEAD is damaged, since a resume then falls back on the one before."""
+    try:
+        return committed(run / "state")
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _unfinished(found: Standing) -> tuple[str, str]:
+    """State, and why, of a run that is not complete."""
+    said = found.said
+    if found.holder is not None and found.holder.certain:
+        return "running", ""
+    if found.holder is not None:
+        silent = time.time() - (found.changed or 0.0) > SILENT_SECONDS
+        return "silent" if silent else "running", f"{found.holder}, which cannot be looked up from here"
+    if found.why:
+        return "damaged", found.why
+    if said.error:
+        return "failed", said.error
+    if said.stopped:
+        return "interrupted", "by a signal"
+    if said.stage is not None and said.stage == next(reversed([*found.stages]), None):
+        return "partial", f"ended after {said.stage}"
+    return "interrupted", f"killed in {said.stage}" if said.stage else "killed before its first stage"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

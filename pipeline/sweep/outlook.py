@@ -1,0 +1,97 @@
+"""About how long a sweep will take, from earlier runs that are like those still to do."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from pipeline.config.settings import Settings
+from pipeline.overview.differences import flat
+from pipeline.overview.find import folders
+from pipeline.overview.standing import standing
+from pipeline.overview.words import as_json, duration
+from pipeline.stage_graph import before, flow
+from storage.backend import Location
+
+SHARED = ("featurize",)
+"""Stages whose seconds a run does not pay again."""
+IGNORED = ("seed",)
+"""Keys in which two runs may differ and still be as long."""
+
+
+class Ahead(NamedTuple):
+    """A run still to do."""
+
+    science: Mapping[str, Any]
+    """Flat, as manifests have it."""
+    stages: tuple[str, ...]
+    """Those that it will go through."""
+
+
+class Earlier(NamedTuple):
+    """A run that has been worked on."""
+
+    science: Mapping[str, Any]
+    seconds: Mapping[str, float]
+    """Of each stage that is done."""
+
+
+def ahead_of(settings: Settings) -> Ahead:
+    """What a run of these settings is and goes through."""
+    run = settings.run
+    until = () if run.until is None else (*before(run.until), run.until)
+    stages = (run.stage,) if run.stage is not None else until or tuple(flow())
+    return Ahead(flat(json.loads(as_json(settings.science))), stages)
+
+
+def outlook(todo: Sequence[Ahead], root: Location, workers: int) -> str:
+    """How long the runs in `todo` will take together, in words, `workers` at a time.
+
+    Parameters
+    ----------
+    root : Path or UrlPath
+        The folder of all runs, from which an estimate is made.
+    """
+    if not todo:
+        return "nothing to solve"
+    done = earlier_in(root) if root.is_dir() else []
+    known = [seconds for one in todo if (seconds := seconds_like(one, done)) is not None]
+    if not known:
+        return "how long they take is not known: no earlier run is like them"
+    about = duration(max(max(known), sum(known) * len(todo) / len(known) / workers))
+    some = "" if len(known) == len(todo) else f"{len(known)} of "
+    return f"about {about}, going by earlier runs like {some}them"
+
+
+def earlier_in(root: Location) -> list[Earlier]:
+    """All runs of a folder, with the seconds of the stages that are done."""
+    found = []
+    for at in map(standing, folders(root)):
+        if at.manifest and at.state not in ("damaged", "other version"):
+            seconds = {name: float(facts.get("seconds", 0.0)) for name, facts in at.stages.items()}
+            found.append(Earlier(flat(at.manifest.get("science", {})), seconds))
+    return found
+
+
+def seconds_like(one: Ahead, done: Sequence[Earlier]) -> float | None:
+    """Median seconds of those that went through the same stages and differ least; None without any on the same data.
+
+    Only runs with the same kind of path count.
+    """
+    nearest, found = math.inf, list[float]()
+    for other in done:
+        names = {*one.science, *other.science} - {*IGNORED}
+        keys = {key for key in names if other.science.get(key) != one.science.get(key)}
+        if (
+            any(key == "path.kind" or key.startswith("dataset.") for key in keys)
+            or {*one.stages} - other.seconds.keys()
+        ):
+            continue
+        if len(keys) < nearest:
+            nearest, found = len(keys), []
+        if len(keys) == nearest:
+            found.append(sum(other.seconds[stage] for stage in one.stages if stage not in SHARED))
+    return median(found) if found else None

@@ -1,0 +1,47 @@
+"""What a run directory says of itself at a glance: read without zarr or numpy, and without taking a lock.
+
+For lists of many runs. Nothing here is verified by the checksums of large files; a reader that relies on what it reads
+opens the run instead. A run that is being written to may be read: every file is replaced whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from storage.backend import Location
+from storage.files import changed_at, read_json
+from storage.integrity import unsealed
+
+
+def record(path: Location) -> dict[str, Any] | None:
+    """A sealed record, such as manifest.json; None if there is none. DamagedError names one that is damaged."""
+    return unsealed(read_json(path), path) if path.is_file() else None
+
+
+def attributes(group: Location) -> dict[str, Any]:
+    """The attributes of a zarr group; {} if it is not there. DamagedError names one that is not JSON."""
+    file = group / "zarr.json"
+    if not file.is_file():
+        return {}
+    found = read_json(file)
+    attrs = found.get("attributes", {}) if isinstance(found, dict) else {}
+    return dict(attrs) if isinstance(attrs, dict) else {}
+
+
+def rows(array: Location) -> int | None:
+    """The length of a zarr array along its first dimension; None if it is not there or has none."""
+    file = array / "zarr.json"
+    shape = read_json(file).get("shape") if file.is_file() else None
+    return int(shape[0]) if shape else None
+
+
+def committed(state: Location) -> dict[str, Any] | None:
+    """The last commit in a run's ``state/``: `generation`, `at` (seconds since the epoch, or None) and the `counts` of the
+    method (lambda, breakpoint …); None if nothing is committed. DamagedError names a file that is damaged.
+    """
+    head = record(state / "HEAD.json")
+    if head is None:
+        return None
+    number = int(head["generation"])
+    method = attributes(state / str(head.get("name", f"g{number:06d}.zarr"))).get("method", {})
+    return {"generation": number, "at": changed_at(state / "HEAD.json"), "counts": dict(method.get("counts", {}))}

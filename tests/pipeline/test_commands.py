@@ -1,0 +1,365 @@
+"""Commands that look at runs: ls, show, status, diff, completion; mostly on run directories written by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fake_runs import ERROR, LOG, fake_run
+from harms import flip
+from in_process import Here
+
+from pipeline.cli import carry_out, known
+from pipeline.cli.completion import options
+from pipeline.overview.find import named
+from pipeline.overview.standing import standing
+from pipeline.overview.states import RESUMABLE, STATES
+from pipeline.overview.words import ago, as_json, duration, number, size
+from pipeline.rundir import read_json, write_json
+from storage.backend import UrlPath, location
+from storage.files import locked
+
+Said = Callable[..., str]
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str]) -> Said:
+    """said(*words): what the command prints; it must succeed."""
+
+    def run(*words: object) -> str:
+        code = carry_out([str(word) for word in words])
+        out, err = capsys.readouterr()
+        assert (code, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real run directory, complete; tests that change it copy it."""
+    folder = tmp_path_factory.mktemp("real")
+    words = "P\tw=a\tw=b\nQ\tw=b\n\nQ\tw=c\n\nP\tw=a\nP\tw=c\nQ\tw=b\n\nQ\tw=b\nP\tw=d\n"
+    (folder / "train.txt").write_text(words)
+    asked = ["dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/train.txt"]
+    place = Here(
+        folder / "runs", [*asked, "path.eps=0.2", "tracking=none", "compute=serial", "checkpoint.every_seconds=0"]
+    )
+    place.finish()
+    return place.run
+
+
+def changed(run: Path, **parts: object) -> None:
+    """Change the manifest of a run, checksum included."""
+    manifest = read_json(run / "manifest.json", seal=True)
+    write_json(run / "manifest.json", {**manifest, **parts}, seal=True)
+
+
+def half_way(real: Path, root: Path, stage: str, log: str = "") -> Path:
+    """The real run without its result and without what came from `stage` on; `log` ends the log of its attempt."""
+    run = root / real.name
+    shutil.copytree(real, run)
+    (run / "result.json").unlink()
+    stages = read_json(run / "manifest.json", seal=True)["stages"]
+    before = dict(list(stages.items())[: [*stages].index(stage)])
+    changed(run, stages=before)
+    (file,) = run.glob("attempts/*/pipeline.log")
+    lines = file.read_text().splitlines(keepends=True)
+    cut = next(k for k, line in enumerate(lines) if f"DEBUG stage {stage}" in line)
+    file.write_text("".join(lines[: cut + 1]) + log)
+    for old in (run / "manifest.json", run / "state" / "HEAD.json"):
+        os.utime(old, (1.7e9, 1.7e9))
+    return run
+
+
+@contextlib.contextmanager
+def held(run: Path) -> Iterator[None]:
+    with locked(run / "lock"):
+        yield
+
+
+def test_standing__of_a_real_run_is_complete_with_its_numbers(real: Path) -> None:
+    at = standing(real)
+    result = json.loads((real / "result.json").read_text())
+    facts = at.facts()
+    assert (at.state, at.why, at.holder) == ("complete", "", None)
+    assert (facts["lambdas"], facts["solve_status"]) == (len(result["path"]), result["status"])
+    assert facts["gap"] == result["verify"]["max_gap"]
+    assert facts["best_lambda"] == result["evaluate"]["best_lambda"]
+
+
+def test_standing__of_a_killed_run_is_interrupted_and_of_a_held_one_running(real: Path, tmp_path: Path) -> None:
+    run = half_way(real, tmp_path, "solve", LOG.splitlines(keepends=True)[-1])
+    (run / "lock").write_text("process 999999999 on host nowhere-else (since 2026-11-21 10:00:00)\n")
+    assert standing(run).state == "silent", "nobody here can tell, and its log is a day old"
+    (file,) = run.glob("attempts/*/pipeline.log")
+    file.write_text(file.read_text() + time.strftime("%Y-%m-%d %H:%M:%S,000 INFO λ 13\n"))
+    assert (standing(run).state, standing(run).why) == (
+        "running", "process 999999999 on host nowhere-else, which cannot be looked up from here",
+    )  # fmt: skip
+    file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
+    (run / "lock").write_text(f"process 999999999 on host {socket.gethostname()} (since 2026-11-21 10:00:00)\n")
+    at = standing(run)
+    assert (at.state, at.why, at.stage) == ("interrupted", "killed in solve", "solve")
+    assert at.commit is not None
+    assert at.facts()["lambda"] == at.commit["counts"]["lam"]
+    with held(run):
+        at = standing(run)
+        facts = at.facts()
+        assert (at.state, at.stage, facts["lambdas"], facts["lambda"], facts["gap"]) == (
+            "running",
+            "solve",
+            12,
+            27.0,
+            "7.1e-02",
+        )
+    assert standing(run).state == "interrupted"
+
+
+def test_standing__tells_signals_errors_and_ends_that_were_asked_for_apart(real: Path, tmp_path: Path) -> None:
+    stamp = "2026-11-21 10:00:09,100"
+    signal = f"{stamp} WARNING interrupted: what was committed is kept; the same command goes on from there\n"
+    assert standing(half_way(real, tmp_path / "a", "solve", signal)).why == "by a signal"
+    at = standing(half_way(real, tmp_path / "b", "solve", ERROR))
+    assert (at.state, at.why) == ("failed", "ValueError: dataset.file: train.txt is empty")
+    solved = half_way(real, tmp_path / "c", "verify")
+    (file,) = solved.glob("attempts/*/pipeline.log")
+    file.write_text(file.read_text().rsplit("\n", 2)[0] + "\n")
+    at = standing(solved)
+    assert (at.state, at.why, at.stage, at.lambdas) == (
+        "partial",
+        "ended after solve",
+        "verify",
+        standing(real).facts()["lambdas"],
+    )
+    again = half_way(real, tmp_path / "d", "solve", f"{ERROR}{stamp} DEBUG stage solve\n")
+    assert standing(again).state == "interrupted", "the error was that of an earlier stage of the log"
+
+
+def damage(root: Path) -> dict[str, str]:
+    """Folders that no command may stumble over, and the state of each."""
+    (root / "photos").mkdir()
+    (root / "web").mkdir()
+    (root / "web" / "manifest.json").write_text('{"name": "a web page"}')
+    (root / "list").mkdir()
+    (root / "list" / "manifest.json").write_text("[1]")
+    (root / "features").mkdir()
+    (root / "sweeps").mkdir()
+    (root / ".hydra").mkdir()
+    (root / "file.txt").write_text("x")
+    flip(fake_run(root, "flipped-1") / "manifest.json")
+    (fake_run(root, "cut-1") / "manifest.json").write_text('{"key": ')
+    (fake_run(root, "lost-1") / "manifest.json").unlink()
+    flip(fake_run(root, "result-1") / "result.json")
+    changed(fake_run(root, "old-1"), format_version=1)
+    changed(fake_run(root, "odd-1", done=("featurize",)), stages=["featurize"], science=None)
+    head = fake_run(root, "head-1", done=("featurize",)) / "state" / "HEAD.json"
+    head.write_text("{}")
+    link = fake_run(root, "link-1", done=("featurize",))
+    (link / "lock").unlink()
+    (link / "lock").symlink_to(root / "file.txt")
+    binary = fake_run(root, "binary-1", done=("featurize",))
+    (binary / "attempts" / "2026-11-21T10-00-00" / "pipeline.log").write_bytes(bytes(range(256)))
+    return {
+        "photos": "foreign", "web": "foreign", "list": "foreign", "flipped-1": "damaged", "cut-1": "damaged",
+        "lost-1": "damaged", "result-1": "damaged", "old-1": "other version", "odd-1": "damaged",
+        "head-1": "interrupted", "link-1": "damaged", "binary-1": "interrupted",
+    }  # fmt: skip
+
+
+def test_ls__lists_damaged_and_foreign_folders_as_such(said: Said, tmp_path: Path) -> None:
+    expected = damage(tmp_path)
+    fake_run(tmp_path)
+    found = {facts["name"]: facts["state"] for facts in json.loads(said("ls", "--root", tmp_path, "--json"))}
+    assert found == {**expected, "toy-bcfw-00000001": "complete"}
+    text = said("ls", "--root", tmp_path)
+    assert "toy-bcfw-00000001  complete       2 λ's · CONVERGED" in text
+    assert text.splitlines()[-1].startswith(f"{len(found)} in {tmp_path}: 1 complete, ")
+    for name in found:
+        assert name in said("status", tmp_path / name) if (tmp_path / name / "lock").exists() else True
+
+
+def test_ls__lists_two_hundred_runs(said: Said, tmp_path: Path) -> None:
+    for number_ in range(200):
+        done = None if number_ % 4 else ("featurize", "init_path")
+        fake_run(tmp_path, f"toy-bcfw-{number_:08d}", done=done, generations=(4,))
+    found = json.loads(said("ls", "--root", tmp_path, "--json"))
+    assert [facts["state"] for facts in found].count("complete") == 150
+    assert len(said("ls", "--root", tmp_path).splitlines()) == 202
+    only = said("ls", "--root", tmp_path, "--state", "interrupted").splitlines()
+    assert len(only) == 52
+    assert "next: solve · at λ 5 (15.9)" in only[1]
+
+
+def test_ls__imports_nothing_heavy(tmp_path: Path) -> None:
+    fake_run(tmp_path)
+    fake_run(tmp_path, "toy-bcfw-00000002", done=("featurize",))
+    code = (
+        "import sys; from pipeline.cli import carry_out; "
+        f"carry_out(['ls', '--root', {str(tmp_path)!r}]); carry_out(['status', '--root', {str(tmp_path)!r}]); "
+        "print([m for m in ('numpy', 'numba', 'zarr', 'xarray', 'hydra', 'omegaconf', 'mlflow') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_commands__read_object_stores(said: Said, tmp_path: Path, cache: Path) -> None:
+    root = UrlPath(f"memory://commands-{tmp_path.name}")
+    for run in (fake_run(tmp_path), fake_run(tmp_path, "toy-bcfw-00000002", done=("featurize", "init_path"))):
+        for file in (path for path in run.rglob("*") if path.is_file() and path.name != "lock"):
+            location(f"{root}/{file.relative_to(tmp_path)}").write_bytes(file.read_bytes())
+    found = json.loads(said("ls", "--root", root, "--json"))
+    assert [(facts["state"], facts["lambdas"]) for facts in found] == [("complete", 2), ("interrupted", 6)]
+    with locked(root / "toy-bcfw-00000002" / "lock"):
+        assert said("status", "--root", root).startswith("toy-bcfw-00000002: running\n held by  process ")
+    assert "path.eps" not in said("diff", "00000001", "00000002", "--root", root)
+
+
+def test_status__says_who_holds_a_run_where_it_is_and_when_it_committed(said: Said, real: Path, tmp_path: Path) -> None:
+    run = half_way(real, tmp_path, "solve", LOG.splitlines(keepends=True)[-1])
+    assert said("status", "--root", tmp_path) == f"no run is running; resumable: {run.name}\n"
+    text = said("status", run)
+    assert text.startswith(f"{run.name}: interrupted, resumable (killed in solve)\n")
+    assert "   go on  the command that began it: " in text
+    with held(run):
+        text = said("status", "--root", tmp_path)
+        (facts,) = json.loads(said("status", "--root", tmp_path, "--json"))
+    assert text.startswith(f"{run.name}: running\n held by  process ")
+    assert "  stages  in solve, for " in text
+    assert "      at  λ 12 2.7e+01 · pass 1 · gap 7.1e-02 (tol 9e-02) · 3517 oracle calls · said " in text
+    newest = read_json(run / "state" / "HEAD.json")["generation"]
+    assert f"  commit  number {newest} at λ " in text
+    assert (facts["at"]["passes"], facts["commit"]["generation"]) == ("1", newest)
+    with held(run):  # nobody has taken the lock
+        pass
+
+
+def test_show__repeats_the_summary_and_says_what_was_asked(said: Said, real: Path) -> None:
+    text = said("show", real)
+    for words in (
+        "problem  sequences_csv: 4 blocks, ", "verify  every certificate holds, for every λ > 0",
+        "next  path.eps=0.1 certifies half the gap (another run, which shares these features)",
+        "path  kind regpath · rule one_sided · eps 0.2", "time  ",
+    ):  # fmt: skip
+        assert words in text, words
+    assert text.splitlines()[-1] == f"run: {real}"
+    found = json.loads(said("show", real.name[:-2], "--root", real.parent, "--json"))
+    assert found["result"]["status"] == "CONVERGED"
+    assert found["manifest"]["key"] == found["key"]
+
+
+def test_diff__says_which_keys_and_which_results_differ(said: Said, tmp_path: Path) -> None:
+    one = fake_run(tmp_path)
+    other = fake_run(tmp_path, "toy-bcfw-00000002", path_eps=0.05, seed=1)
+    found = read_json(other / "result.json", seal=True)
+    found["path"][1]["primal"], found["evaluate"]["test_loss"] = 0.7, 0.15
+    write_json(other / "result.json", found, seal=True)
+    differ = json.loads(said("diff", one, other, "--json"))
+    assert differ["configuration"] == {"path.eps": [0.1, 0.05], "seed": [0, 1]}
+    assert differ["results"] == {
+        "evaluate.test_loss": [0.2, 0.15], "path primal: 1 of 2 differ, first at λ 2": [0.5, 0.7],
+    }  # fmt: skip
+    text = said("diff", "00000001", "00000002", "--root", tmp_path)
+    assert "  path.eps " in text
+    assert text.endswith("machine and versions: the same\ncost: the same\n")
+    assert "configuration and data: the same" in said("diff", one, one)
+
+
+def test_named__is_a_path_or_the_beginning_of_a_name_or_key(tmp_path: Path, capsys) -> None:
+    one, other = fake_run(tmp_path, "toy-bcfw-00000001"), fake_run(tmp_path, "toy-bcfw-0000ffff")
+    assert named(str(one), None) == one
+    assert named("0000ffff", str(tmp_path)) == named("toy-bcfw-0000f", str(tmp_path)) == other
+    for word, message in (("toy", "2 runs begin with that: toy-bcfw-00000001, "), ("none", "has such a name or key")):
+        assert carry_out(["show", word, "--root", str(tmp_path)]) == 1
+        assert message in capsys.readouterr().err
+    assert carry_out(["show", str(tmp_path)]) == 1
+    assert "expected a run directory; gapwise ls lists the runs" in capsys.readouterr().err
+    assert carry_out(["ls", "--root", str(tmp_path / "gone")]) == 1
+    assert "name it with --root or $GAPWISE_RUNS" in capsys.readouterr().err
+
+
+def test_completion__knows_every_command_option_and_run(said: Said, tmp_path: Path) -> None:
+    fake_run(tmp_path, "toy-bcfw-00000001")
+    script = said("completion", "bash")
+    typed = [("gapwise", "g"), ("gapwise", "gc", "--"), ("gapwise", "show", "toy-b")]
+    typed += [("gapwise", "ls", "--root", str(tmp_path)), ("gapwise", "show", "--root", "/nowhere", "toy-b")]
+    lines = [
+        f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _gapwise; echo ${{COMPREPLY[*]}}"
+        for words in typed
+    ]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join([script, *lines])],
+        env={"GAPWISE_RUNS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["gc", " ".join(options("gc")), "toy-bcfw-00000001", str(tmp_path), ""]
+    assert {"--root", "--yes", "--json"} <= {*options("gc")}
+    for name in known():
+        assert f'"{name} "-*)' in script
+    assert "--shell-completion install=zsh" in said("completion", "zsh")
+
+
+def test_words__are_short() -> None:
+    assert [duration(s) for s in (0, 42, 99, 100, 7000, 9000, 200_000)] == [
+        "0 s",
+        "42 s",
+        "99 s",
+        "1.7 min",
+        "117 min",
+        "2.5 h",
+        "2.3 days",
+    ]
+    assert [ago(None), ago(10.0, 52.0)] == ["–", "42 s ago"]
+    assert [size(b) for b in (12, 12_345, 12_345_678, 3 * 10**9)] == ["12 B", "12.3 kB", "12.3 MB", "3.0 GB"]
+    assert [number(v) for v in (None, "inf", 0.12345, True, 3)] == ["–", "inf", "0.123", "True", "3"]
+    assert json.loads(as_json({"a": float("inf"), "b": (1,)})) == {"a": "inf", "b": [1]}
+    assert {*RESUMABLE} < {*STATES}
+
+
+class FakeTracker:
+    """Notes what it was asked to show."""
+
+    def __init__(self, uri: str, where: Path, notes: list[tuple[str, str, str]]) -> None:
+        self.uri, self.where, self.notes = uri, where, notes
+
+    def sync(self, status: str) -> None:
+        if self.uri == "sqlite:///away":
+            raise OSError("MLflow at sqlite:///away: not there")
+        self.notes.append((self.uri, self.where.name, status))
+
+
+def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes: list[tuple[str, str, str]] = []
+    monkeypatch.setattr(
+        "pipeline.tracking.mlflow.open_tracker",
+        lambda options, directory: FakeTracker(options.uri, directory.path, notes),
+    )
+    shown, unshown, begun = (
+        fake_run(tmp_path, f"toy-bcfw-{k}", done=d) for k, d in ((1, None), (2, None), (3, ("featurize",)))
+    )
+    write_json(shown / "tracking.json", {"uri": "sqlite:///a", "run_id": "1"})
+    for run, uri in ((unshown, "sqlite:///away"), (begun, "sqlite:///b")):
+        (run / "attempts" / "2026-11-21T10-00-00" / ".hydra").mkdir()
+        (run / "attempts" / "2026-11-21T10-00-00" / ".hydra" / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
+    assert carry_out(["sync", *map(str, (shown, unshown, begun))]) == 1
+    assert notes == [("sqlite:///a", shown.name, "FINISHED"), ("sqlite:///b", begun.name, "KILLED")]
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"{shown}: shown in sqlite:///a as FINISHED"
+    assert said[1] == f"{unshown}: error: MLflow at sqlite:///away: not there"
+    with held(begun):
+        assert carry_out(["sync", str(begun), "--uri", "sqlite:///c"]) == 1
+    assert "is in use by process" in capsys.readouterr().out
+    assert notes[2:] == []

@@ -1,0 +1,84 @@
+"""Who holds a lock is seen without taking it: a living process is, one that was killed is not, a link is never followed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from storage.backend import locks
+from storage.files import holder, locked
+
+HOLD = "import sys, time; from pathlib import Path; from storage.files import locked\nwith locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"  # noqa: E501
+
+
+def test_holder__is_the_process_that_holds_the_lock_and_nobody_before_and_after(tmp_path: Path) -> None:
+    lock = tmp_path / "run" / "lock"
+    assert holder(lock) is None
+    with locked(lock):
+        found = holder(lock)
+        assert found is not None
+        assert (found.process, found.certain) == (os.getpid(), True)
+        assert abs(found.since - time.time()) < 60
+        assert str(found).startswith(f"process {os.getpid()} on host ")
+    assert holder(lock) is None
+    with locked(lock):  # looking did not take it
+        pass
+
+
+def test_holder__is_nobody_once_its_process_was_killed(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    with process, process.stdout:
+        assert process.stdout.readline() == "held\n"
+        found = holder(lock)
+        assert found is not None
+        assert found.process == process.pid
+        process.send_signal(signal.SIGKILL)
+    assert "process" in lock.read_text(), "the file still names it"
+    assert holder(lock) is None
+
+
+def test_holder__on_another_host_is_believed_but_not_certain(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("process 7 on host far (since 2026-11-21 10:00:00)\n")
+    found = holder(tmp_path / "lock")
+    assert found is not None
+    assert (found.process, found.host, found.certain) == (7, "far", False)
+    for words in ("", "half a li", "process x on host"):
+        (tmp_path / "lock").write_text(words)
+        assert holder(tmp_path / "lock") is None
+
+
+def test_holder__without_the_kernels_list_is_a_process_that_lives(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(locks, "_flocks", lambda inode: None)
+    with locked(tmp_path / "lock"):
+        assert holder(tmp_path / "lock").process == os.getpid()
+        monkeypatch.setattr(locks, "_is_process", lambda pid: False)
+        assert holder(tmp_path / "lock") is None
+
+
+def test_holder__does_not_follow_a_link(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("process 7 on host far (since 2026-11-21 10:00:00)\n")
+    (tmp_path / "lock").symlink_to(tmp_path / "other")
+    with pytest.raises(OSError, match="symbolic link"):
+        holder(tmp_path / "lock")
+
+
+def test_holder__of_a_lease_is_whoever_keeps_it_alive(cache: Path) -> None:
+    from storage.backend import UrlPath
+
+    lease = UrlPath(f"memory://holder-{os.getpid()}/run/lock")
+    assert holder(lease) is None
+    with locked(lease):
+        found = holder(lease)
+        assert found is not None
+        assert (found.process, found.certain) == (os.getpid(), True)
+    assert holder(lease) is None
+    lease.write_bytes(b'{"process": 7, "host": "far", "since": 1.0, "beat": 0, "system": "other", "began": "1"}')
+    assert holder(lease) is None, "its last beat is long ago"
