@@ -33,6 +33,7 @@ from pipeline.rundir import LockedError, RunDir, locked, write_json
 from pipeline.stage_graph import Stage, after, before, flow, stages
 from pipeline.tracking.mlflow import open_tracker
 from storage.backend import Location, location
+from storage.files import remove
 
 log = logging.getLogger("gapwise")
 
@@ -197,8 +198,8 @@ def _forget_damaged(job: Job) -> None:
         (job.dir.path / "result.json").unlink(missing_ok=True)
         for other in reversed(after(name)):
             for output in stages()[other].outputs:
-                if (job.dir.path / output).is_file():
-                    (job.dir.path / output).unlink()
+                if (job.dir.path / output).exists():
+                    remove(job.dir.path / output)
         stage = stages().get(name)
         if stage is not None and stage.discard is not None:
             stage.discard(job)

@@ -9,9 +9,11 @@ import numpy as np
 from numba import njit
 
 from stages.parallel import HERE, Spread
+from stages.predict import predict
 from stages.problems import build, structure
 from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, Problem, frozen
+from stages.problems.protocol import JIT, Problem
+from stages.readable import write_readable
 from storage.backend import Location
 from storage.features import open_features
 from storage.files import aside, publish, write_json
@@ -24,43 +26,6 @@ BETWEEN = 3
 """Number of lambdas to measure between two breakpoints if the model changes there, evenly spaced in log lambda."""
 
 
-@driver
-def predict_driver(fingerprint: str) -> Any:
-    """`predict(P, w, blocks, labels, losses)`: decoded labels of `blocks`, flat, and their task losses."""
-
-    @njit(cache=True, **JIT)
-    def predict(P, w, blocks, labels, losses):
-        fingerprint  # noqa: B018
-        scratch = P.scratch()
-        end = 0
-        for k in range(blocks.size):
-            i = blocks[k]
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
-            P.scores(i, w, theta)
-            start, end = end, end + P.label_ptr[i + 1] - P.label_ptr[i]
-            y = labels[start:end]
-            P.decode(i, theta, y, scratch)
-            losses[k] = P.loss(i, y)
-
-    return predict
-
-
-def predictions(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Decoded labels of `blocks`, flat, and their task losses at weights w (d,)."""
-    size = int(np.sum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks]))
-    labels, losses = np.empty(size, problem.truth.dtype), np.empty(blocks.size)
-    predict_driver(problem)(problem, frozen(w), blocks, labels, losses)
-    return labels, losses
-
-
-def predict(
-    problem: Problem, w: np.ndarray, spread: Spread = HERE, split: str = "train"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Decoded labels (flat, like truth) and task losses (n,) of all blocks of a split at weights w (d,)."""
-    parts = spread.blocks(predictions, problem, w, range(problem.n), split)
-    return np.concatenate([labels for labels, _ in parts]), np.concatenate([losses for _, losses in parts])
-
-
 def evaluate(
     features: Location,
     run_dir: Location,
@@ -69,6 +34,8 @@ def evaluate(
     report: Callable[[int, int, str], None] = lambda done, total, what: None,
 ) -> dict[str, Any]:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``.
+
+    Labels of the test split at the best lambda are kept in ``predictions.npz``, and for people in ``predictions/``.
 
     If the model also changes between breakpoints (a two-sided path), BETWEEN lambdas of each interval are measured as well,
     and all lambdas together are written as evaluated_lambda, evaluated_train_loss, ...
@@ -117,6 +84,7 @@ def evaluate(
     with aside(predictions).open("wb") as file:
         np.savez(file, labels=labels, label_ptr=problems["test"].label_ptr)
     publish(predictions)
+    write_readable(run_dir, problems["test"], arrays["test"], store.meta, labels)
     result = {
         "best_lambda": float(lams[best]),
         "best_breakpoint": best if best < solved else int(np.sum(path["lambda"] >= lams[best])) - 1,

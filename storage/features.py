@@ -19,7 +19,7 @@ import numpy as np
 from storage.backend import Location, backend
 from storage.files import aside, make_directory, read_json, write_json
 from storage.format import FORMAT_VERSION
-from storage.integrity import changed, checksums, sealed, unsealed
+from storage.integrity import changed, checked_array, checksums, sealed, unsealed
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""
@@ -145,6 +145,11 @@ class Features:
                 if name.startswith(f"{folder}/"):
                     found[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
         return found
+
+    def shared(self) -> dict[str, np.ndarray]:
+        """The shared arrays by name, read into memory and compared with their checksums; DamagedError names a bad file."""
+        names = [name for name in sorted(self.meta["files"]) if name.startswith("shared/")]
+        return {Path(name).stem: checked_array(self.path, name, self.meta["files"][name]) for name in names}
 
     def damage(self) -> str | None:
         """The first file that does not match its checksum, in words, or None; reads the whole store once."""

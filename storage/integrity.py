@@ -7,12 +7,16 @@ checksums of their files.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from storage.backend.base import DamagedError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,6 +55,25 @@ def changed(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> str | No
         if file_digest(folder / name) != facts["sha256"]:
             return f"{name} does not match its checksum"
     return None
+
+
+def checked_array(folder: Any, name: str, expected: Mapping[str, Any]) -> np.ndarray:
+    """The array of the file `name` below `folder`; DamagedError unless it matches `expected` (of `checksums`).
+
+    `folder` is a location: a path or a URL.
+    """
+    import numpy as np  # not needed by a complete run
+
+    try:
+        data = (folder / name).read_bytes()
+    except FileNotFoundError as error:
+        raise DamagedError(f"{folder / name}: missing; it was there when {folder} was written") from error
+    if len(data) != expected.get("bytes") or hashlib.sha256(data).hexdigest() != expected.get("sha256"):
+        raise DamagedError(f"{folder / name}: does not match its checksum; the file is damaged")
+    try:
+        return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise DamagedError(f"{folder / name}: not an .npy file without pickled objects ({error})") from error
 
 
 def _seal(bare: Mapping[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import xarray as xr
 
 from storage.backend import Location, backend, location
 from storage.format import check_format
+from storage.mixture import CELL_NAMES, NAMES, Mixture, mixed
 
 
 class SolvedPath(xr.Dataset):
@@ -49,56 +49,17 @@ class SolvedPath(xr.Dataset):
         def solved(b: int) -> np.ndarray:
             return np.asarray(self["weights"].isel(breakpoint=b).values)
 
-        rows = [self._mixed(mixture(value), solved) for value in lams.ravel().tolist()]
+        sizes = self.sizes["breakpoint"], self.sizes["feature"]
+        rows = [mixed(mixture(value), solved, *sizes) for value in lams.ravel().tolist()]
         if lams.ndim == 0:
             return xr.DataArray(rows[0], dims="feature", coords={"lambda": float(lams)}, name="weights")
         weights = np.array(rows).reshape(-1, self.sizes["feature"])
         return xr.DataArray(weights, dims=("lambda", "feature"), coords={"lambda": lams.ravel()}, name="weights")
 
-    def _mixed(self, parts: dict[int, float], solved: Callable[[int], np.ndarray]) -> np.ndarray:
-        """Sum of breakpoints' weights, (d,); breakpoints outside the path are w = 0."""
-        total = np.zeros(self.sizes["feature"])
-        for b, share in parts.items():
-            if share != 0.0 and 0 <= b < self.sizes["breakpoint"]:
-                total += share * solved(b)
-        return total
-
-    def _mixture(self) -> Callable[[float], dict[int, float]]:
+    def _mixture(self) -> Mixture:
         """lambda -> {breakpoint: its share in w(lambda)}."""
-        return self._of_cells if "cell_low" in self else self._solved_only
-
-    def _solved_only(self, lam: float) -> dict[int, float]:
-        lams = self["lambda"].values
-        b = int(np.argmin(np.abs(np.log(lams) - np.log(lam)))) if lam > 0.0 else 0
-        if not np.isclose(lams[b], lam, rtol=1e-9, atol=0.0):
-            raise ValueError(
-                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. Use path=regpath for all lambdas"
-            )
-        return {b: 1.0}
-
-    def _of_cells(self, lam: float) -> dict[int, float]:
-        """min(1, scale / lambda) (t_0 w_above + t_1 w_below) of the cell that lambda is in."""
-        if (b := self._solved_at(lam)) is not None:
-            return {b: 1.0}
-        low = self["cell_low"].values
-        self._check(lam, float(low[-1]))
-        c = int(np.argmax(low <= lam))
-        k, t = int(self["cell_interval"][c]), self["cell_primal"].values[c]
-        size = min(1.0, float(self["cell_scale"][c]) / lam)
-        return {k - 1: size * float(t[0]), k: size * float(t[1])}
-
-    def _solved_at(self, lam: float) -> int | None:
-        """The breakpoint at exactly this lambda, if its own gap is certified."""
-        (here,) = np.nonzero(self["lambda"].values == lam)
-        for b in here.tolist():
-            allowed = self.attrs["eps"] * (float(self["dual"][b]) if self.attrs["relative"] else 1.0)
-            if float(self["gap"][b]) <= allowed:
-                return int(b)
-        return None
-
-    def _check(self, lam: float, low: float) -> None:
-        if not lam > 0.0 or lam < low:
-            raise ValueError(f"weights_at: expected lambda > 0 and >= {low:g}, where this path ends; got {lam:g}")
+        names = (*NAMES, *(name for name in CELL_NAMES if name in self))
+        return Mixture({name: self[name].values for name in names}, self.attrs)
 
 
 def open_path(run: str | Location) -> SolvedPath:

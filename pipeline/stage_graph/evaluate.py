@@ -52,7 +52,7 @@ STAGE = Stage(
     "evaluate",
     run,
     needs=("verify",),
-    outputs=("metrics.json", "predictions.npz", f"path.zarr:{','.join(MEASURES)}"),
+    outputs=("metrics.json", "predictions.npz", "predictions", f"path.zarr:{','.join(MEASURES)}"),
     discard=discard,
     export=export,
     result=result,

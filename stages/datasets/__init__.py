@@ -1,7 +1,8 @@
 """Readers of raw data: one module per data set, all behind `Reader`. A reader depends on neither solver nor storage.
 
 A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
-``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. It may name in
+``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. What `inputs`
+lists reads new input from files and shows predictions. It may name in
 ``WHERE`` the options that only say where files are: the key of a run has the files' contents instead. ``NEEDS`` names the
 packages that it imports only while it reads, so that one that is missing is known before anything is written. With
 ``specimen(options, sink)``, which writes a few tiny training blocks with arrays of the types that `featurize` will write
@@ -94,7 +95,7 @@ NEW = "new"
 
 def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
     """The reader called `name`; ValueError lists the known ones."""
-    module = _module(name)
+    module = module_of(name)
     for package in getattr(module, "NEEDS", ()):
         if find_spec(package) is None:
             raise OptionError(
@@ -109,11 +110,12 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
 
 def science(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a data set that determine its features: all but those that say where files are."""
-    where = getattr(_module(str(options["name"])), "WHERE", ())
+    where = getattr(module_of(str(options["name"])), "WHERE", ())
     return {name: value for name, value in options.items() if name not in where}
 
 
-def _module(name: str) -> ModuleType:
+def module_of(name: str) -> ModuleType:
+    """The module of reader `name`; ValueError lists the known ones."""
     known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
     if name not in known:
         raise ValueError(f"dataset.name: there is no reader {name!r}; known: {', '.join(known)}")
@@ -140,12 +142,12 @@ def unpacked(file: Path) -> bytes:
 
 def has_specimen(name: str) -> bool:
     """Whether reader `name` can say before it has read anything what types of array it will write."""
-    return hasattr(_module(name), "specimen")
+    return hasattr(module_of(name), "specimen")
 
 
 def specimen(options: Mapping[str, Any]) -> Encoded:
     """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
-    module = _module(str(options["name"]))
+    module = module_of(str(options["name"]))
     reader: Reader = module.open(options)
     sink = Blocks(reader.structure)
     facts = module.specimen(options, sink)
@@ -160,10 +162,14 @@ class Blocks:
     """A sink in memory: every split as the arrays that a feature store would return.
 
     As in the store, blocks also get what their structure derives from them. `shared` holds the arrays of all splits.
+    With `decoding`, stand-ins take the place of what decoding does not read.
     """
 
-    def __init__(self, structure_name: str, shared: Mapping[str, np.ndarray] | None = None) -> None:
-        self.derived = structure(structure_name).derived
+    def __init__(
+        self, structure_name: str, shared: Mapping[str, np.ndarray] | None = None, decoding: bool = False
+    ) -> None:
+        module = structure(structure_name)
+        self.derived = getattr(module, "stand_ins", module.derived) if decoding else module.derived
         self.whole: dict[str, dict[str, np.ndarray]] = defaultdict(dict, {"": dict(shared or {})})
         self.blocks: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
 
@@ -208,7 +214,7 @@ class FeatureMap:
     """
 
     def __init__(self, meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> None:
-        restore = getattr(_module(meta["dataset"]), "encoder", None)
+        restore = getattr(module_of(meta["dataset"]), "encoder", None)
         if restore is None:
             raise DataError(
                 f"dataset.name={meta['dataset']}: this reader cannot encode new inputs; its module must define "
@@ -217,12 +223,12 @@ class FeatureMap:
         self.meta, self.shared = dict(meta), dict(shared)
         self.encoder: Encoder = restore(self.meta, self.shared)
 
-    def encode(self, raw: Any, map_blocks: MapBlocks | None = None) -> Encoded:
+    def encode(self, raw: Any, map_blocks: MapBlocks | None = None, *, decoding: bool = False) -> Encoded:
         """Arrays of the new inputs `raw`, the same bits that featurize would write for them in a test split.
 
         The reader's module documents what `raw` must be; DataError says what is wrong with it. Without `map_blocks`,
-        blocks are made one after the other.
+        blocks are made one after the other. With `decoding`, what only solving and verifying read may be missing.
         """
-        sink = Blocks(self.meta["structure"], self.shared)
+        sink = Blocks(self.meta["structure"], self.shared, decoding)
         self.encoder.encode(raw, sink, map if map_blocks is None else map_blocks)
         return Encoded(self.meta["structure"], sink.arrays(NEW), self.meta)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.text import tagged
 from stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
 from stages.datasets.text.tables import Table, read_table
 from stages.datasets.text.templates import Template, expand
@@ -63,6 +64,7 @@ class Conll:
 
 
 encoder = text_encoder
+read_new, stored_input, show = tagged.read_new, tagged.stored_input, tagged.show
 
 
 def read(file: Path) -> Table:

@@ -20,7 +20,7 @@ New input for `encoder`: the features, edges and map of each image, as `Given` s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +28,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.inputs import NewInput
+from stages.datasets.inputs.arrays import arrays_of
+from stages.datasets.vision import masks
 from stages.datasets.vision.features import RINGS, pairwise_features
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -164,6 +167,23 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> HDSegE
     """The encoder of a feature store of this reader."""
     check_version(meta["features_version"])
     return HDSegEncoder(meta["precision"])
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Images, each an .npz file with the arrays of `Given`: features, edges and superpixel_map."""
+    found = []
+    for name in inputs:
+        arrays = arrays_of(Path(name), Given._fields)
+        missing = [field for field in Given._fields if field not in arrays]
+        if missing:
+            raise DataError(
+                f"{name}: has no array {missing[0]}; expected {', '.join(Given._fields)}, as hdseg.Given says"
+            )
+        found.append(Given(**arrays))
+    return NewInput(found, masks.named([Path(name) for name in inputs], [None] * len(found)), several=True)
+
+
+stored_input, show = masks.stored_input, masks.show
 
 
 def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:

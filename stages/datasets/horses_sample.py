@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.datasets import MapBlocks, Report, Sink
+from stages.datasets.vision import masks
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
@@ -53,6 +54,7 @@ class HorsesSample:
 
 encoder = picture_encoder
 specimen = picture_specimen
+read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
 def open(options: Mapping[str, Any]) -> HorsesSample:

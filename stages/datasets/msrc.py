@@ -22,6 +22,7 @@ import numpy as np
 from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.stanford import CLASSES as STANFORD_CLASSES
 from stages.datasets.stanford import _decoded, _photographs
+from stages.datasets.vision import masks
 from stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -110,6 +111,7 @@ class Msrc:
 
 
 encoder = picture_encoder
+read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
 def open(options: Mapping[str, Any]) -> Msrc:

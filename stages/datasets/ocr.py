@@ -10,14 +10,17 @@ New input for `encoder`: words, each an array (letters, 128) or (letters, 16, 8)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink, unpacked
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import arrays_of, csv_text
 from stages.datasets.text.sequences import write_blocks, write_specimen
 from stages.datasets.text.vocabulary import Rows
 
@@ -117,6 +120,61 @@ class OcrEncoder:
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OcrEncoder:
     """The encoder of a feature store of this reader."""
     return OcrEncoder(int(meta["attributes"]))
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Words of files: .npz with pixels (letters, 128) and word_start (words + 1,), and letter if known, as in
+    ``ocr_letters.npz``; else the publisher's lines. All folds are read."""
+    words: list[np.ndarray] = []
+    truth: list[str | None] = []
+    for name in inputs:
+        pixels, start, letter = _letters(Path(name))
+        words += [pixels[a:b] for a, b in pairwise(start.tolist())]
+        truth += [None if letter is None else _spelled(letter[a:b]) for a, b in pairwise(start.tolist())]
+    return NewInput(words, None if None in truth else truth)
+
+
+def _letters(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Pixels and letters of a file, and where its words begin."""
+    if file.suffix != ".npz":
+        found = read_letter_data(file)
+        return found.pixels, found.start, found.letter
+    arrays = arrays_of(file, ("pixels", "word_start", "letter"))
+    if not {"pixels", "word_start"} <= arrays.keys():
+        raise DataError(f"{file}: expected arrays pixels (letters, {PIXELS}) and word_start (words + 1,)")
+    pixels, start = arrays["pixels"], arrays["word_start"].astype(np.int64)
+    shape, letter = (len(pixels) if pixels.ndim else 0, PIXELS), arrays.get("letter")
+    if pixels.reshape(shape[0], -1).shape != shape:
+        raise DataError(f"{file}: pixels has shape {pixels.shape}, expected (letters, {PIXELS})")
+    if start.size < 2 or start[0] != 0 or start[-1] != shape[0] or (np.diff(start) < 1).any():
+        raise DataError(f"{file}: word_start must rise from 0 to {shape[0]}, one entry a word and the end")
+    pixels = pixels.reshape(shape)
+    _refuse(file, "pixels: row", (pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1")
+    if letter is not None and (letter.shape != shape[:1] or (letter >= len(LETTERS)).any()):
+        raise DataError(f"{file}: letter must have {shape[0]} entries in 0..{len(LETTERS) - 1}")
+    return pixels, start, letter
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """The words of a test split, whose pixels are their letters' attributes."""
+    counts, ids = np.asarray(arrays["counts"]), np.asarray(arrays["ids"])
+    pixels = np.zeros((counts.size, int(meta["attributes"])), np.uint8)
+    pixels[np.repeat(np.arange(counts.size), counts), ids] = 1
+    labels, start = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"]).tolist()
+    words = [pixels[a:b, :PIXELS] for a, b in pairwise(start)]
+    return NewInput(words, [_spelled(labels[a:b]) for a, b in pairwise(start)], example=words[0].tolist())
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """CSV: the word's number from 0, the word itself if the input has its letters, the predicted word."""
+    found = ["".join(predicted.named(i)) for i in range(len(predicted))]
+    if new.source is None:
+        return Shown(csv_text(("number", "predicted"), enumerate(found)))
+    return Shown(csv_text(("number", "word", "predicted"), zip(range(len(found)), new.source, found, strict=True)))
+
+
+def _spelled(letters: np.ndarray) -> str:
+    return "".join(LETTERS[letter] for letter in letters.tolist())
 
 
 def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:

@@ -1,19 +1,24 @@
 """A user's own oracle in Python as a data set: the object holds the data; the store gets truths and coordinates.
 
-There is no working `encoder`, because only the object knows the input of a block. To predict new inputs, let the class
-serve them as a split of their own.
+Only the object knows the input of a block, so new input for `encoder` is the name of a split of its own that the class
+serves, "new", say; the class is made with it as with "train" and "test". Such a split needs no `truth` and no `loss`.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.datasets import DataError, Encoder, MapBlocks, Report, Sink
+from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import csv_text
 from stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
@@ -25,12 +30,72 @@ EVERY = 1000
 """Number of blocks between two progress reports."""
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> Encoder:
-    """Always raises DataError, which says what to do instead."""
-    raise DataError(
-        f"python_oracle: {meta['oracle']} reads its inputs itself, so no features of new inputs can be made here; let the "
-        "class serve them as a split of its own (its argument `split`)"
-    )
+@dataclass(frozen=True)
+class OracleEncoder:
+    """New inputs of a user's class: the split that it is made with, and arguments."""
+
+    meta: Mapping[str, Any]
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """One input, alone or in a list: the split's name, or a mapping of the class's arguments, ``split`` among them;
+        other arguments are those of the training.
+
+        Only the names are stored: `stages.problems.python_oracle.decoded` makes the object and asks it.
+        """
+        one = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
+        given = {"split": one} if isinstance(one, str) else one
+        if not isinstance(given, Mapping) or not isinstance(given.get("split"), str):
+            raise DataError(
+                f"input: {raw!r}: {self.meta['oracle']} reads its inputs itself; expected the name of a split that it can "
+                'be made with, or all arguments that differ from those of the training, such as {"split": "new", "n": 7}'
+            )
+        arguments = {**self.meta["arguments"], **{name: value for name, value in given.items() if name != "split"}}
+        sink.put(NEW, "split", np.frombuffer(given["split"].encode(), np.uint8))
+        sink.put(NEW, "arguments", np.frombuffer(json.dumps(arguments, sort_keys=True).encode(), np.uint8))
+        self._say_if_changed()
+
+    def _say_if_changed(self) -> None:
+        """Warn if the class's code is not that of the training, as it is when it has just learnt to serve new inputs."""
+        if oracle_source(self.meta["oracle"]) != self.meta["source"]:
+            log.warning(
+                "%s: its code has changed since the training; predictions are right only if features and decode still mean "
+                "the same",
+                self.meta["oracle"],
+            )
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OracleEncoder:
+    """The encoder of a feature store of this reader."""
+    return OracleEncoder(meta)
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """One input: a split's name, or the class's arguments as JSON: ``{"split": "new", "n": 7}``."""
+    if len(inputs) != 1:
+        raise DataError(
+            f"expected one split of {meta['oracle']}, got {len(inputs)} inputs; predict them one after the other"
+        )
+    if not inputs[0].lstrip().startswith("{"):
+        return NewInput(inputs[0])
+    try:
+        return NewInput(json.loads(inputs[0]))
+    except ValueError as error:
+        raise DataError(f"input: {inputs[0]}: not valid JSON ({error})") from error
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """The test split, with its true labels."""
+    labels, start = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"]).tolist()
+    return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """CSV: the block's number, its true labels if they are known, the predicted labels, separated by spaces."""
+    found = [" ".join(map(str, predicted.named(i))) for i in range(len(predicted))]
+    if new.source is None:
+        return Shown(csv_text(("block", "predicted"), enumerate(found)))
+    truth = [" ".join(map(str, labels)) for labels in new.source]
+    return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(found)), truth, found, strict=True)))
 
 
 def open(options: Mapping[str, Any]) -> PythonOracleReader:

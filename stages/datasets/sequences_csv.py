@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.text import tagged
 from stages.datasets.text.crfsuite import number_attributes
 from stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
 from stages.datasets.text.tables import Table, read_lines, read_table
@@ -66,6 +67,7 @@ class Sequences:
 
 
 encoder = text_encoder
+read_new, stored_input, show = tagged.read_new, tagged.stored_input, tagged.show
 
 
 def same_width(train: Table, test: Table) -> int:

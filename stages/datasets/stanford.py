@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.vision import masks
 from stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
 from stages.datasets.vision.features import ETAS
 from stages.datasets.vision.pictures import (
@@ -254,6 +255,9 @@ def _photographs(path: Path) -> dict[str, bytes]:
             return {Path(m.name).stem: tar.extractfile(m).read() for m in members}  # type: ignore[union-attr]
     except UNREADABLE as error:
         raise DataError(f"{path}: cannot be read as a tar archive: {error}") from error
+
+
+read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PictureEncoder:

@@ -8,7 +8,7 @@ New input for `encoder`: grey values in [-1, 1], (n, 256) or (n, 16, 16).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Report, Sink
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
 
 PIXELS, DIGITS = 16 * 16, 10
 SPLITS = ("train", "test")
@@ -66,6 +68,52 @@ class UspsEncoder:
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> UspsEncoder:
     """The encoder of a feature store of this reader."""
     return UspsEncoder()
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Images of files: .npy or .npz (array X, X_test or the only one; integers are thousandths), else a text of rows of 256
+    grey values, after the digit or without it, as in the publisher's files."""
+    parts = [_images(Path(name)) for name in inputs]
+    digits = None if any(known is None for _, known in parts) else np.concatenate([known for _, known in parts])
+    return NewInput(np.concatenate([images for images, _ in parts]), digits)
+
+
+def _images(file: Path) -> tuple[np.ndarray, np.ndarray | None]:
+    """Grey values (n, 256) of a file, and its digits if it has them."""
+    digits = None
+    if file.suffix == ".npz":
+        found = arrays_of(file, ("X", "X_test"))
+        if len(found) != 1:
+            raise DataError(f"{file}: holds {', '.join(found) or 'neither'}; expected one of the arrays X and X_test")
+        (images,) = found.values()
+    elif file.suffix == ".npy":
+        images = array_of(file)
+    else:
+        images = table_of(file)
+        if images.shape[1] == PIXELS + 1:
+            images, digits = images[:, 1:], images[:, 0].astype(int)
+    images = images.reshape(len(images), -1) if images.ndim else images
+    if images.ndim != 2 or not images.size or images.shape[1] != PIXELS:
+        raise DataError(f"{file}: expected {PIXELS} grey values an image, got an array of shape {images.shape}")
+    if images.dtype.kind in "iu" and np.abs(images).max() > 1:
+        images = images / 1000.0
+    _refuse_grey(file, "image", 0, images)
+    return images, digits
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """Images and digits of a test split."""
+    x = np.asarray(arrays["x"])
+    return NewInput(x, np.asarray(arrays["labels"]).astype(int), example=x[0].tolist())
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """CSV: the image's number from 0, its digit if the input has it, the predicted digit."""
+    found = predicted.labels.tolist()
+    if new.source is None:
+        return Shown(csv_text(("image", "predicted"), enumerate(found)))
+    rows = zip(range(len(found)), new.source.tolist(), found, strict=True)
+    return Shown(csv_text(("image", "digit", "predicted"), rows))
 
 
 def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 
 from stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
+from stages.datasets.inputs import NewInput
+from stages.datasets.vision import masks
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
@@ -82,6 +84,12 @@ class Weizmann:
 
 encoder = picture_encoder
 specimen = picture_specimen
+stored_input, show = masks.stored_input, masks.show
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Pictures from files and folders, reduced as the publisher's are."""
+    return masks.read_new(inputs, meta, LONGER_SIDE)
 
 
 def open(options: Mapping[str, Any]) -> Weizmann:

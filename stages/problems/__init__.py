@@ -5,6 +5,10 @@ A structure's module offers
 * ``build(arrays, meta)``: the problem over the arrays of one split of a feature store;
 * ``derived(**block)``: checks a block's features and returns what to store besides them (a Gram matrix, say);
 * ``metrics(problem, arrays, predictions)``: the usual measures of the task, besides the task loss;
+* ``confusion(problem, arrays, meta, predictions)``, if single labels mean something: their names, and a matrix (labels,
+  labels) of how many tokens, pixels or examples of each true label (row) are predicted as which;
+* ``stand_ins(**block)``, if `derived` takes long: arrays of the same names and sizes for blocks that are only decoded;
+* ``decoded(arrays, meta, w)``, if blocks can be decoded without their truth and without a compiler: (labels, label_ptr);
 * ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing.
 
 Modules without a ``build`` are not structures but code that structures share.

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.problems.confusion import counted
 from stages.problems.protocol import FAST, frozen
 
 
@@ -146,3 +147,11 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 def metrics(problem: Multiclass, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """Error rate of flat `predictions` (n,)."""
     return {"error_rate": float(np.mean(predictions != problem.truth))}
+
+
+def confusion(
+    problem: Multiclass, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """Names of classes (``class_names``, else their numbers), and examples (truth, prediction)."""
+    names = [str(name) for name in meta.get("class_names", range(problem.labels))]
+    return names, counted(problem.truth, predictions, problem.labels)

@@ -380,6 +380,41 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
     )
 
 
+def decoded(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Labels that the user's `decode` gives at weights w (d,) for all blocks of one split, and where each block begins.
+
+    Parameters
+    ----------
+    arrays
+        ``split``: the split's name; optional ``arguments``: JSON, other arguments of the class than in `meta`. Both bytes.
+    meta
+        ``oracle``, ``arguments`` and ``d``.
+
+    Raises
+    ------
+    ValueError
+        If the class cannot be made, has another number of weights, or an answer cannot be used; names class and block.
+    """
+    split = np.asarray(arrays["split"]).tobytes().decode()
+    arguments = json.loads(np.asarray(arrays["arguments"]).tobytes()) if "arguments" in arrays else meta["arguments"]
+    oracle = load_oracle(meta["oracle"], split, arguments)
+    name, labels = type(oracle).__name__, labels_of(oracle)
+    if oracle.d != w.size:
+        raise ValueError(
+            f"python_oracle: {meta['oracle']} has d = {oracle.d} for {split!r}, but the model has {w.size}"
+        )
+    rows = []
+    for i in range(ask(f"{name}.__len__: {split}", len, oracle)):
+        ids = ask(f"{name}.coordinates: {split} block {i}", oracle.coordinates, i)
+        theta = w.copy() if ids is None else w[np.asarray(ids)]
+        where = f"{name}.decode: {split} block {i}"
+        rows.append(ask(where, lambda i=i, theta=theta: labelling(oracle.decode(i, theta), labels)))
+    if not rows:
+        raise ValueError(f"python_oracle: {meta['oracle']} has no blocks for {split!r}")
+    flat = np.concatenate(rows).astype(np.uint8 if labels <= 256 else np.int16)
+    return flat, np.cumsum([0, *map(len, rows)], dtype=np.int64)
+
+
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """Nothing besides what the reader writes is stored."""
     return {}

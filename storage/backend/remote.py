@@ -23,8 +23,8 @@ from storage.backend.staging import cache_root, staged
 if TYPE_CHECKING:
     import numpy as np
 
-ROOTS = ("zarr.json", "meta.json")
-"""Root metadata: the file without which a tree does not exist, of zarr groups and of features."""
+ROOTS = ("zarr.json", "meta.json", "model.json")
+"""Root metadata: the file without which a tree does not exist, of zarr groups, of features and of models."""
 WRITER = uuid.uuid4().hex[:8]
 """The part of a name that makes it unique to this process."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -163,10 +164,15 @@ def test_pictures__that_cannot_be_encoded_are_named(tmp_path):
         FeatureMap({**feature_map.meta, "pictures": facts}, feature_map.shared)
 
 
-def test_python_oracle__says_that_new_input_is_its_own_affair(tmp_path):
+def test_python_oracle__new_input_is_the_name_of_a_split(tmp_path):
     options = {"name": "python_oracle", "oracle": "python_task:Pairs"}
-    with pytest.raises(DataError, match=r"python_task:Pairs reads its inputs itself.*a split of its own"):
-        made(options, tmp_path)
+    feature_map, _ = made(options, tmp_path)
+    for raw in ("new", ["new"], {"split": "new", "n": 7}):
+        arrays = feature_map.encode(raw).arrays
+        assert arrays["split"].tobytes() == b"new"
+        assert json.loads(arrays["arguments"].tobytes()) == ({"n": 7} if isinstance(raw, dict) else {})
+    with pytest.raises(DataError, match=r"python_task:Pairs reads its inputs itself; expected the name of a split"):
+        feature_map.encode(["new", "newer"])
 
 
 def test_reader__without_encoder_is_named(monkeypatch):

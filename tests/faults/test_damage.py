@@ -125,6 +125,8 @@ COMPLETE = {
     "metrics": ("metrics.json", digit, "stage evaluate wrote it"),
     "verification": ("verify.json", digit, "stage verify wrote it"),
     "predictions": ("predictions.npz", flip, "stage evaluate wrote it"),
+    "tables": ("predictions/labels.csv", Path.unlink, "stage evaluate wrote it"),
+    "tables gone": ("predictions", shutil.rmtree, "stage evaluate wrote it"),
     "trace": ("trace.zarr", lambda file: flip(largest(file)), "stage solve wrote it"),
     "path gone": ("path.zarr", shutil.rmtree, "stage solve wrote it"),
     "answer": ("result.json", digit, "does not match its own checksum"),
@@ -134,7 +136,14 @@ COMPLETE = {
 @pytest.mark.fault("result")
 @pytest.mark.parametrize(
     "what",
-    ["path", "losses", "answer", "predictions", *map(long, ("metrics", "verification", "trace", "path gone"))],
+    [
+        "path",
+        "losses",
+        "answer",
+        "predictions",
+        "tables",
+        *map(long, ("tables gone", "metrics", "verification", "trace", "path gone")),
+    ],
 )
 def test_complete_run__of_which_something_is_damaged_is_not_complete(
     calm: Calm, copy: Callable[[Place], Place], what: str
@@ -148,6 +157,7 @@ def test_complete_run__of_which_something_is_damaged_is_not_complete(
         assert says in done.err
         assert not (place.run / "result.json").exists()
         assert not (place.run / "verify.json").exists()
+        assert not (place.run / "predictions").exists()
         place.finish()
     else:
         assert says in place.finish().err

@@ -10,7 +10,8 @@ import xarray
 from records import FEATURES, breakpoint_record
 
 from storage.backend import Location, location
-from storage.layout import CELL_CERTIFICATES, CELLS
+from storage.layout import CELL_CERTIFICATES, CELLS, array_of, open_group
+from storage.mixture import model_at
 from storage.paths import open_path
 from storage.results import stack, write_path
 
@@ -105,6 +106,33 @@ def test_weights_at__knows_only_the_lambdas_of_a_grid(tmp_path: Path) -> None:
     np.testing.assert_array_equal(open_path(tmp_path).weights_at(0.8).values, first)
     with pytest.raises(ValueError, match=r"lambda 0\.5 was not solved; there are \[0\.8, 0\.4, 0\.2\]"):
         open_path(tmp_path).weights_at(0.5)
+
+
+def test_model_at__is_the_same_model(tmp_path: Path) -> None:
+    for number, cells in enumerate((MIXED, STEPS, None)):
+        written(tmp_path / str(number), cells)
+        path = open_path(tmp_path / str(number))
+        for lam in (0.8, 0.4, 0.2) if cells is None else (7.0, 2.0, 0.8, 0.5, 0.4, 0.3, 0.2, 0.15):
+            found = model_at(tmp_path / str(number) / "path.zarr", lam)
+            assert found.weights.tobytes() == path.weights_at(lam).values.tobytes()
+            solved = np.flatnonzero(path["lambda"].values == lam)
+            assert found.gap == (float(path["gap"][solved[0]]) if solved.size else None)
+    with pytest.raises(FileNotFoundError, match="no solved path here"):
+        model_at(tmp_path / "nothing" / "path.zarr", 0.4)
+
+
+def test_model_at__of_a_breakpoint_that_is_not_certified_is_what_the_cells_say_or_as_solved(tmp_path: Path) -> None:
+    _, second, _ = written(tmp_path, MIXED | {"cell_primal": np.full((5, 2), 0.25)})
+    group = open_group(tmp_path / "path.zarr", "a")
+    array_of(group, "gap")[...] = 11.0  # eps is 10
+    found = model_at(tmp_path / "path.zarr", 0.4)
+    assert found.weights.tobytes() == open_path(tmp_path).weights_at(0.4).values.tobytes() != second.tobytes()
+    assert found.gap is None
+    found = model_at(tmp_path / "path.zarr", 0.4, as_solved=True)
+    assert found.weights.tobytes() == second.tobytes()
+    assert (found.gap, found.allowed) == (11.0, 10.0)
+    with pytest.raises(ValueError, match="where this path ends"):
+        model_at(tmp_path / "path.zarr", -1.0, as_solved=True)
 
 
 def test_open_path__says_what_is_missing(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from stages.featurize import featurize
 from stages.problems import build
 from storage.features import open_features
 
-TRUTH = {"labels", "foreground", "mask", "rgb", "decode_only"}
-"""Arrays of a test split that new input cannot have."""
+TRUTH = {"labels", "foreground", "mask", "rgb", "decode_only", "text"}
+"""Arrays of a test split that new input cannot have, or need not repeat."""
 
 
 def made(options: dict, folder: Path) -> tuple[FeatureMap, dict[str, np.ndarray]]:

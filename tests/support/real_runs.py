@@ -143,11 +143,19 @@ def assert_same_results(place: Place, expected: Place) -> None:
     assert a == b
     for name in ("metrics.json", "predictions.npz"):
         assert (place.run / name).read_bytes() == (expected.run / name).read_bytes(), name
+    assert files_of(place.run / "predictions") == files_of(expected.run / "predictions")
     assert timeless(place.run / "result.json") == timeless(expected.run / "result.json")
     assert sorted(path.name for path in (place.run / "figures").iterdir()) == sorted(
         path.name for path in (expected.run / "figures").iterdir()
     )
     assert [path for path in place.root.rglob(".*") if path.name.startswith((".tmp-", ".old-"))] == []
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """Contents of all files below a folder, by name."""
+    found = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
+    assert found
+    return {name: file.read_bytes() for name, file in found.items()}
 
 
 def timeless(file: Path) -> Any:

@@ -18,7 +18,7 @@ from stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vo
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
                  attributes: Attributes, *, unseen: str) -> dict[str, Any]:  # fmt: skip
-    """Write both splits and the vocabulary into `sink`; returns the meta of a chain problem.
+    """Write both splits, the vocabulary and the text of the test split into `sink`; returns the meta of a chain problem.
 
     Labels are numbered by name; those that occur in test only come after those of training, are never predicted and always
     count as errors. With ``unseen="error"`` such a label raises DataError with its line instead.
@@ -39,6 +39,7 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     total = len(attributes.names) + len(BIASES)
     sink.put("", "label_names", encode_names(known + late))
     put_vocabulary(sink, attributes.names)
+    sink.put("test", "text", np.frombuffer(test.text().encode(), np.uint8))
     if late:
         sink.put("test", "decode_only", np.ones(1, dtype=np.uint8))
     for split, table, names, part in zip(("train", "test"), (train, test), labels, attributes[:2], strict=True):

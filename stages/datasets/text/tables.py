@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,20 @@ class Table:
     rows: list[list[str]]
     start: np.ndarray
     line: np.ndarray
+    separator: str | None = None
+    """What separates columns; None for white space."""
 
     def where(self, token: int) -> str:
         """File and line of a token, with which error messages begin."""
         return f"{self.file}: line {self.line[token]}"
+
+    def text(self, last: Sequence[str] | None = None) -> str:
+        """The lines of a file with these tokens, each with its value of `last` as one more column, if given."""
+        by, rows = self.separator or " ", self.rows
+        lines = [by.join(row) for row in rows]
+        if last is not None:
+            lines = [f"{line}{by}{value}" for line, value in zip(lines, last, strict=True)]
+        return "\n\n".join("\n".join(lines[a:b]) for a, b in pairwise(self.start.tolist())) + "\n"
 
 
 def read_lines(file: Path) -> list[str]:
@@ -69,14 +80,18 @@ def parse_table(
         rows.append(row)
         line.append(number)
         empty_before = False
-    return Table(file, rows, np.array([*start, len(rows)], dtype=np.int64), np.array(line))
+    return Table(file, rows, np.array([*start, len(rows)], dtype=np.int64), np.array(line), separator)
 
 
 def new_table(raw: Any, *, separator: str | None, equal_columns: bool) -> Table:
-    """Tokens of new input: the text of a file, or a list of sequences, each a list of rows of strings.
+    """Tokens of new input: a table, the text of a file, or a list of sequences, each a text or a list of rows of strings.
 
     Errors call it "input" and count lines as if each row were one line, with an empty line after each sequence.
     """
+    if isinstance(raw, Table):
+        return raw
+    if not isinstance(raw, str) and raw and all(isinstance(sequence, str) for sequence in raw):
+        raw = "\n\n".join(sequence.strip("\n") for sequence in raw)
     if isinstance(raw, str):
         return parse_table("input", raw.splitlines(), separator=separator, equal_columns=equal_columns)
     if not all(_is_list(sequence) and all(map(_is_row, sequence)) for sequence in raw):
@@ -93,7 +108,7 @@ def new_table(raw: Any, *, separator: str | None, equal_columns: bool) -> Table:
         for value in row:
             if separator is None and value.split() != [value]:
                 raise DataError(f"input: line {number}: {value!r}: a column must be one word without white space")
-    return Table("input", rows, np.concatenate([[0], np.cumsum(sizes)]), line)
+    return Table("input", rows, np.concatenate([[0], np.cumsum(sizes)]), line, separator)
 
 
 def _is_list(value: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 
 from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 from stages.datasets.vision.features import Words, dense_sift, learn_words, pairwise_features, unary_features
+from stages.datasets.vision.masks import decoded
 from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
 
 SHOWN = 6
@@ -238,7 +239,7 @@ class PictureEncoder:
     pairwise: bool
 
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Pictures, each uint8 (H, W, 3), RGB, of about the size of the training pictures.
+        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file, of about the training pictures' size.
 
         Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
         those of pixels.
@@ -253,7 +254,7 @@ class PictureEncoder:
 
 
 def _checked(number: int, picture: Any) -> np.ndarray:
-    picture = np.asarray(picture)
+    picture = decoded(picture, f"input: picture {number}") if isinstance(picture, bytes) else np.asarray(picture)
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
         raise DataError(
             f"input: picture {number} is {picture.dtype}{picture.shape}; expected uint8 (H, W, 3), RGB, at least 8 x 8"

@@ -1,7 +1,7 @@
 """Chains: linear sequences with pairwise transitions and a Viterbi oracle."""
 
 from stages.problems.chain.chain import Chain, build
-from stages.problems.chain.features import derived
-from stages.problems.chain.metrics import metrics
+from stages.problems.chain.features import derived, stand_ins
+from stages.problems.chain.metrics import confusion, metrics
 
-__all__ = ["Chain", "build", "derived", "metrics"]
+__all__ = ["Chain", "build", "confusion", "derived", "metrics", "stand_ins"]

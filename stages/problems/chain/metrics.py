@@ -1,12 +1,14 @@
-"""Task metrics of chains (errors by token and by sequence, chunk F1), and how label names are stored."""
+"""Task metrics of chains (errors by token and by sequence, chunk F1, confusion), and how label names are stored."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
+from stages.problems.confusion import counted
 from stages.problems.protocol import Problem
 
 
@@ -35,6 +37,15 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
     if "O" in names and all(name == "O" or name[:2] in ("B-", "I-") for name in names):
         result |= chunk_scores(names, problem.label_ptr, problem.truth, predictions)
     return result
+
+
+def confusion(
+    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """Names of labels, those that occur in a test split only included, and tokens (truth, prediction)."""
+    labels = max(problem.labels, int(problem.truth.max(initial=0)) + 1)
+    names = decode_names(arrays["label_names"]) if "label_names" in arrays else [str(k) for k in range(labels)]
+    return names, counted(problem.truth, predictions, len(names))
 
 
 def chunk_scores(names: list[str], ptr: np.ndarray, truth: np.ndarray, predictions: np.ndarray) -> dict[str, float]:

@@ -1,5 +1,5 @@
 """Segmentation with many labels and Potts terms: an approximate max-oracle with a bound."""
 
-from stages.problems.potts.potts import Potts, build, derived, metrics
+from stages.problems.potts.potts import Potts, build, confusion, derived, metrics
 
-__all__ = ["Potts", "build", "derived", "metrics"]
+__all__ = ["Potts", "build", "confusion", "derived", "metrics"]

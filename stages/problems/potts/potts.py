@@ -390,3 +390,13 @@ def metrics(problem: Potts, arrays: Mapping[str, np.ndarray], predictions: np.nd
         "pixel_accuracy": float(right.sum() / total.sum()) if there.any() else 1.0,
         "class_accuracy": float(np.mean(right[there] / total[there])) if there.any() else 1.0,
     }
+
+
+def confusion(
+    problem: Potts, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """Names of classes (``class_names``, else their numbers), and labelled pixels (truth, prediction)."""
+    counts = np.asarray(arrays["counts"], float).reshape(-1, problem.classes)
+    pixels = np.zeros((problem.classes, problem.classes))
+    np.add.at(pixels.T, predictions, counts)
+    return [str(name) for name in meta.get("class_names", range(problem.classes))], pixels

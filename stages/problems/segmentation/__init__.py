@@ -1,5 +1,5 @@
 """Binary segmentation of superpixels with a max-flow oracle."""
 
-from stages.problems.segmentation.segmentation import Segmentation, build, derived, metrics
+from stages.problems.segmentation.segmentation import Segmentation, build, confusion, derived, metrics
 
-__all__ = ["Segmentation", "build", "derived", "metrics"]
+__all__ = ["Segmentation", "build", "confusion", "derived", "metrics"]

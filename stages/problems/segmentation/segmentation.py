@@ -310,3 +310,12 @@ def metrics(problem: Segmentation, arrays: Mapping[str, np.ndarray], predictions
         "foreground_iou": float(each.mean()),
         "foreground_iou_pooled": float(both.sum() / either.sum()) if either.sum() > 0 else 1.0,
     }
+
+
+def confusion(
+    problem: Segmentation, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+) -> tuple[list[str], np.ndarray]:
+    """Background and foreground, and pixels (truth, prediction)."""
+    area, foreground = (np.asarray(arrays[name], float).reshape(-1) for name in ("area", "foreground"))
+    rows = [np.bincount(predictions, pixels, minlength=2) for pixels in (area - foreground, foreground)]
+    return ["background", "foreground"], np.array(rows)

@@ -1,0 +1,47 @@
+"""``gapwise export RUN --format gapwise|mlflow|npz``: the model of a run at one λ, to be used without the run.
+
+(`pipeline.export` is something else: the copies of a run's results that DVC keeps.)
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from pipeline.cli import Command
+from pipeline.cli.predict import lam, place
+from pipeline.errors import DONE
+from pipeline.model_formats import form, known
+from pipeline.overview.states import RUN, add_root
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help=RUN)
+    parser.add_argument(
+        "--lambda", dest="lam", type=lam, default="best", metavar="best|VALUE", help="any λ it certifies"
+    )
+    add_root(parser)
+    parser.add_argument("--format", choices=known(), default="gapwise", help="form of the model (gapwise)")
+    parser.add_argument("-o", metavar="OUT", dest="out", help="file or folder (RUN's name and the form, here)")
+
+
+def run(asked: argparse.Namespace) -> int:
+    from stages.models import model_of
+    from storage.backend import location
+
+    there, made = place(asked.run, asked.root), form(asked.format)
+    target = location(asked.out or f"{there.name}.{made.ENDING}")
+    model = model_of(there, asked.lam)
+    made.write(model, target, there)
+    print(f"{target}: the model at lambda {model.lambda_:g}, {_worth(model.certificate)}")
+    return DONE
+
+
+def _worth(certificate: dict[str, object]) -> str:
+    """What the certificate says, in words."""
+    if not certificate["certified"]:
+        return "not certified"
+    gap, eps = certificate["gap"], f"{certificate['eps']:g}{' of the primal value' if certificate['relative'] else ''}"
+    return f"certified: gap {'' if gap is None else f'{gap:.3g} '}<= {eps} ({certificate['certainty']})"
+
+
+COMMAND = Command("Writes the model of a run at one λ, to be used without the run.", arguments, run)

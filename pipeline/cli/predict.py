@@ -1,0 +1,131 @@
+"""``gapwise predict RUN_OR_MODEL INPUT… [-o OUT]``: labels for new data, in the form of the data."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pipeline.cli import Command
+from pipeline.errors import DONE
+from pipeline.overview.states import RUN, add_root
+
+if TYPE_CHECKING:
+    from stages.datasets.inputs import Predicted, Shown
+    from storage.backend import Location
+
+
+def lam(word: str) -> float | str:
+    """``best`` or a number > 0, as argparse wants it."""
+    if word == "best":
+        return word
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected best or a number > 0, got {word!r}")
+    return value
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="RUN_OR_MODEL", help=f"a run ({RUN}), or the folder of a model")
+    parser.add_argument("inputs", metavar="INPUT", nargs="+", help="new data, in the form of the run's raw data")
+    parser.add_argument(
+        "--lambda", dest="lam", type=lam, metavar="best|VALUE", help="of a run: any λ that it certifies"
+    )
+    add_root(parser)
+    parser.add_argument(
+        "-o", metavar="OUT", dest="out", help="file, of labels only if it ends in .npz; for pictures a folder"
+    )
+
+
+def place(word: str, root: str | None) -> Location:
+    """The run or model that `word` means: a path or URL, or the beginning of a run's name or of its key."""
+    from pipeline.overview.find import named
+    from storage.backend import location
+
+    there = location(word)
+    return there if "://" in word or os.sep in word or there.exists() else named(word, root)
+
+
+def run(asked: argparse.Namespace) -> int:
+    from stages.datasets.inputs import read_new, show
+    from stages.models import open_model
+    from storage.backend import location
+
+    gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
+    out = None if asked.out is None else location(asked.out)
+    model = open_model(place(asked.model, asked.root), asked.lam)
+    new = read_new(model.meta, asked.inputs)
+    only_labels = out is not None and out.name.endswith(".npz")
+    _check_place(out, folder=new.several and not only_labels)
+    predicted = model.predict(new.raw)
+    if out is None:
+        _print(show(model.meta, new, predicted).text)
+    elif only_labels:
+        write(out, _npz(predicted))
+    else:
+        write(out, show(model.meta, new, predicted))
+    return DONE
+
+
+def _print(text: str) -> None:
+    """Write to stdout; whoever reads it may stop, as ``head`` does."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_place(out: Location | None, folder: bool) -> None:
+    """Raise ValueError, before anything is computed, unless predictions can be written there."""
+    if folder and out is None:
+        raise ValueError("masks are several files; give a folder for them: -o FOLDER")
+    if out is None or not out.exists():
+        return
+    if folder and not (out.is_dir() and not any(out.iterdir())):
+        raise ValueError(f"{out}: exists; nothing is overwritten. Give a folder that is empty or not there yet")
+    if not folder and out.is_dir():
+        raise ValueError(f"{out}: is a folder; give a file")
+
+
+def _npz(predicted: Predicted) -> bytes:
+    """Labels and where each block begins, as in a run's predictions.npz."""
+    import io
+
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.savez(stream, labels=predicted.labels, label_ptr=predicted.label_ptr)
+    return stream.getvalue()
+
+
+def write(out: Location, what: Shown | bytes) -> None:
+    """Write a file, or a folder of files, whole or not at all."""
+    import shutil
+
+    from storage.backend import backend
+    from storage.files import aside, make_directory, publish
+
+    make_directory(out.parent)
+    data: Any = what if isinstance(what, bytes) else what.text.encode()
+    files = None if isinstance(what, bytes) else what.files
+    if files is None:
+        backend(out).write(out, data)
+        return
+    made = aside(out)
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir()
+    try:
+        for name, content in files:
+            (made / name).write_bytes(content)
+        publish(out)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+COMMAND = Command("Predicts labels of new data with the model of a run, at any λ.", arguments, run)

@@ -1,0 +1,48 @@
+"""A model of Gapwise behind MLflow's interface; what `_code` runs."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import numpy as np
+
+INPUT, OUTPUT = "input", "labels"
+
+
+def table(inputs: list[Any]) -> Any:
+    """A table of inputs, one a row."""
+    import pandas as pd
+
+    return pd.DataFrame({INPUT: [x.tolist() if isinstance(x, np.ndarray) else x for x in inputs]})
+
+
+def labelled(model: Any, given: Any) -> Any:
+    """The labels of a table of inputs, one row a block: of a picture by pixels, of anything else by name."""
+    import pandas as pd
+
+    found = model.predict(list(given[INPUT]))
+    blocks = range(len(found))
+    return pd.DataFrame({OUTPUT: [found.mask(i).tolist() if found.has_masks else found.named(i) for i in blocks]})
+
+
+def set_model() -> None:
+    """Tell MLflow what the model is."""
+    from mlflow.models import set_model
+    from mlflow.pyfunc import PythonModel
+
+    with contextlib.redirect_stderr(io.StringIO()):  # MLflow asks for type hints, and refuses those of tables
+
+        class Gapwise(PythonModel):
+            """Loads the model's folder, which is one of its artifacts."""
+
+            def load_context(self, context):
+                from stages.models import load_model
+
+                self.model = load_model(context.artifacts["model"])
+
+            def predict(self, context, model_input, params=None):
+                return labelled(self.model, model_input)
+
+    set_model(Gapwise())

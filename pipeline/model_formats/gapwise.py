@@ -1,0 +1,13 @@
+"""Gapwise's own form: a folder with model.json and .npy files, which `predict` and `load_model` read."""
+
+from __future__ import annotations
+
+from stages.models import Model
+from storage.backend import Location
+
+ENDING = "model"
+
+
+def write(model: Model, target: Location, run: Location) -> None:
+    """Write the folder; what is there and no model is refused."""
+    model.save(target)

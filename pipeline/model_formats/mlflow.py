@@ -1,0 +1,65 @@
+"""A model that ``mlflow.pyfunc.load_model`` loads: the folder of `pipeline.model_formats.gapwise` and code that reads it.
+
+Input is a table with one column, ``input``, one raw input a row, in the form that the data set's encoder documents: the
+text of a sequence, a row of numbers, the contents of a PNG or JPEG file. Output is a table with the column ``labels``: of
+each input the labels by name, of a picture those of its pixels, row by row. Where the model is loaded, Gapwise must be
+installed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from stages.models import VERSIONS, Model, example_of
+from storage.backend import Location
+from storage.files import aside, make_directory, publish
+
+ENDING = "mlflow"
+CODE = Path(__file__).with_name("_code.py")
+FILE = "MLmodel"
+
+
+def write(model: Model, target: Location, run: Location) -> None:
+    """Write the folder of an MLflow model, with a signature and an input example; anything there but one is refused."""
+    if target.exists() and not (target.is_dir() and ((target / FILE).is_file() or not any(target.iterdir()))):
+        raise ValueError(f"{target}: exists and is no MLflow model; nothing is overwritten. Give another place")
+    make_directory(target.parent)
+    made = aside(target)
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # hints of MLflow's about types and environments
+            model.save(Path(folder) / "model")
+            _save(model, Path(folder) / "model", made, example_of(run))
+        publish(target)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _save(model: Model, folder: Path, made: Path, example: Any) -> None:
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    import mlflow.pyfunc
+    from mlflow.models import infer_signature
+
+    from pipeline.model_formats._pyfunc import labelled, table
+
+    described: dict[str, Any] = {}
+    if example is not None:
+        given = table([example])
+        described = {"signature": infer_signature(given, labelled(model, given)), "input_example": given}
+    logging.getLogger("mlflow").setLevel(logging.WARNING)
+    versions = model.origin["versions"]
+    mlflow.pyfunc.save_model(
+        str(made),
+        python_model=str(CODE),
+        artifacts={"model": str(folder)},
+        pip_requirements=[f"{name}=={versions[name]}" for name in VERSIONS if name in versions],
+        metadata={"lambda": model.lambda_, "certificate": model.certificate, "run": model.origin["run"]},
+        **described,
+    )

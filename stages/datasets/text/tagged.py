@@ -1,0 +1,74 @@
+"""New sequences from files, and tagged text: the lines of the input with the predicted label as one more column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.text.tables import Table, parse_table, read_table
+from stages.datasets.text.templates import columns_of
+
+
+@dataclass(frozen=True)
+class Joined(Table):
+    """Tokens of several files, one after the other."""
+
+    parts: tuple[Table, ...] = ()
+
+    def where(self, token: int) -> str:
+        """File and line of a token."""
+        for part in self.parts:
+            if token < len(part.rows):
+                return part.where(token)
+            token -= len(part.rows)
+        raise IndexError(f"token {token} is past the end")
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Sequences of files (``/dev/stdin`` among them) in the form of the training file, with its label column or without."""
+    return NewInput(_joined([_checked(read_table(Path(name), **_form(meta)), meta) for name in inputs]))
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput | None:
+    """The text of a test split, with its labels; None in stores made before text was kept."""
+    if "text" not in arrays:
+        return None
+    lines = np.asarray(arrays["text"]).tobytes().decode().split("\n")
+    table = parse_table("test", lines, **_form(meta))
+    first = table.rows[: int(table.start[1])]
+    width = meta["text"].get("columns")  # of CRFsuite's lines None: the label comes first, and stays
+    return NewInput(table, example="\n".join((table.separator or " ").join(row[:width]) for row in first))
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """Tagged text, which conlleval reads if the input has its labels."""
+    table: Table = new.raw
+    return Shown(table.text([predicted.names[label] for label in predicted.labels.tolist()]), ".txt")
+
+
+def _form(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """How a file of these data is read."""
+    lines = meta["text"]["templates"] is None
+    return {"separator": "\t" if lines else None, "equal_columns": not lines}
+
+
+def _checked(table: Table, meta: Mapping[str, Any]) -> Table:
+    """The table if it has the columns of the training data; DataError names its file."""
+    if meta["text"]["templates"] is not None:
+        columns_of(table, meta["text"]["columns"])
+    return table
+
+
+def _joined(tables: list[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    rows = [row for table in tables for row in table.rows]
+    sizes = np.concatenate([np.diff(table.start) for table in tables])
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    line = np.concatenate([table.line for table in tables])
+    return Joined(tables[0].file, rows, start, line, tables[0].separator, tuple(tables))

@@ -1,0 +1,244 @@
+"""Models that leave home: the weights of one lambda with all that it takes to predict, from a run or from a folder.
+
+save_model("runs/…", "best", "chunker")
+model = load_model("chunker")
+model.predict("He PRP\\nreckons VBZ\\n").named(0)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import FeatureMap, MapBlocks
+from stages.datasets.inputs import Predicted, label_names, stored_input
+from stages.problems import build, structure
+from storage.backend import DamagedError, Location, location
+from storage.features import Features, is_complete
+from storage.files import read_json, tree_checksum
+from storage.format import MEASURES, check_format
+from storage.integrity import unsealed
+from storage.mixture import model_at
+from storage.models import is_model, read_model, write_model
+
+BEST = "best"
+"""The lambda that the run's evaluation chose."""
+VERSIONS = ("gapwise", "numpy", "scipy", "numba", "scikit-image", "opencv-python-headless")
+
+
+@dataclass(frozen=True)
+class Model:
+    """Weights at one lambda, and the feature map they belong to.
+
+    Attributes
+    ----------
+    lambda_ : float
+    weights : float64 array, shape (d,)
+    certificate : dict
+        ``gap`` at this lambda if it was solved itself, else None; ``eps``, which the gap of a certified lambda is at most
+        (times the primal value if ``relative``); ``certainty``: exact, upper-bounded or estimate; ``verified``: whether
+        independent code has recomputed the certificates of the run; ``certified``: whether this lambda has one.
+    meta : dict
+        Facts of the features: ``dataset``, ``structure``, ``d``, names of labels.
+    shared : dict
+        Arrays of the feature map: vocabularies, codebooks.
+    origin : dict
+        Name and key of the run, and the versions of what made it.
+    """
+
+    lambda_: float
+    weights: np.ndarray = field(repr=False)
+    certificate: dict[str, Any]
+    meta: dict[str, Any] = field(repr=False)
+    shared: dict[str, np.ndarray] = field(repr=False)
+    origin: dict[str, Any] = field(repr=False)
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the labels; empty if they are only numbers."""
+        return label_names(self.meta)
+
+    @cached_property
+    def feature_map(self) -> FeatureMap:
+        """The feature map of the training data."""
+        return FeatureMap(self.meta, self.shared)
+
+    def predict(self, raw: Any, map_blocks: MapBlocks | None = None) -> Predicted:
+        """Labels of new inputs, in the form that the reader of the data set documents for its encoder.
+
+        Attributes that do not occur in training count for nothing; a label in the input is ignored.
+
+        Raises
+        ------
+        DataError
+            If the input cannot be used; says where.
+        """
+        encoded = self.feature_map.encode(raw, map_blocks, decoding=True)
+        module = structure(encoded.structure)
+        if hasattr(module, "decoded"):
+            labels, label_ptr = module.decoded(encoded.arrays, encoded.meta, self.weights)
+        else:
+            from stages.predict import predict
+
+            problem = build(encoded.structure, encoded.arrays, encoded.meta)
+            label_ptr = problem.label_ptr
+            labels, _ = predict(problem, self.weights)
+        return Predicted(labels, label_ptr, self.labels, encoded.arrays)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """All but the arrays, JSON-able."""
+        return {
+            "dataset": self.meta["dataset"],
+            "structure": self.meta["structure"],
+            "lambda": self.lambda_,
+            "labels": self.labels,
+            "certificate": self.certificate,
+            "origin": self.origin,
+            "features": self.meta,
+        }
+
+    def save(self, folder: str | Location) -> None:
+        """Write the model into a folder of its own; `storage.models.write_model` says what it refuses."""
+        write_model(location(folder), self.facts, self.weights, self.shared)
+
+
+def load_model(folder: str | Location) -> Model:
+    """The model in a folder, given as a path or URL; needs neither its run nor raw data, and writes nothing.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If it is damaged, or another version of Gapwise wrote it; says which file.
+    """
+    where = location(folder)
+    facts, weights, shared = read_model(where)
+    try:
+        meta = dict(facts["features"])
+        found = Model(float(facts["lambda"]), weights, facts["certificate"], meta, shared, facts["origin"])
+    except (KeyError, TypeError) as error:
+        raise DamagedError(
+            f"{where}/model.json: {error} is missing or has another form; export the model again"
+        ) from error
+    if weights.size != int(meta.get("d", weights.size)):
+        raise DamagedError(
+            f"{where}/weights.npy: {weights.size} weights, but the features have {meta['d']}; export it again"
+        )
+    return found
+
+
+def save_model(run: str | Location, lam: float | str, folder: str | Location) -> Model:
+    """Write the model of a run at `lam`, a number or "best", into `folder`; returns it."""
+    model = model_of(run, lam)
+    model.save(folder)
+    return model
+
+
+def open_model(where: str | Location, lam: float | str | None = None) -> Model:
+    """The model in a folder, or that of a run at `lam` (None: the best); ValueError if a model has another lambda."""
+    place = location(where)
+    if not is_model(place):
+        return model_of(place, BEST if lam is None else lam)
+    found = load_model(place)
+    if lam not in (None, BEST, found.lambda_):
+        raise ValueError(f"{place}: a model of lambda {found.lambda_:g} only; give the run for lambda {lam:g}")
+    return found
+
+
+def model_of(run: str | Location, lam: float | str = BEST) -> Model:
+    """The model of a run at `lam`: any lambda that its path certifies, or "best", the one its evaluation chose.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no run, no solved path, or its features are gone.
+    ValueError
+        If the path ends above `lam`, if what the run left has changed since, or another version of Gapwise wrote it.
+    """
+    place = location(run)
+    if not (place / "manifest.json").is_file():
+        raise FileNotFoundError(f"{place}: neither a run (it has no manifest.json) nor a model (no model.json)")
+    manifest = unsealed(read_json(place / "manifest.json"), place / "manifest.json")
+    check_format(manifest, place / "manifest.json")
+    stages = manifest["stages"]
+    if "solve" not in stages:
+        raise FileNotFoundError(
+            f"{place}: the run is not solved yet; repeat its command, which goes on where it stopped"
+        )
+    for stage, name in (("solve", "path.zarr"), ("verify", "verify.json"), ("evaluate", "metrics.json")):
+        _check(place, name, stages.get(stage, {}).get("outputs", {}).get(name))
+    best = lam == BEST
+    if best:
+        if "evaluate" not in stages:
+            raise ValueError(f"{place}: not evaluated yet, so it has no best lambda; give a number, or finish the run")
+        lam = float(read_json(place / "metrics.json")["best_lambda"])
+    found = model_at(place / "path.zarr", float(lam), as_solved=best)
+    features = _features(place, stages)
+    meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
+    certificate = {
+        "gap": found.gap,
+        "eps": float(found.attrs["eps"]),
+        "relative": bool(found.attrs["relative"]),
+        "certainty": found.attrs["certainty"],
+        "verified": "verify" in stages,
+        "certified": "verify" in stages and bool(found.attrs["certified"]) and (found.gap or 0.0) <= found.allowed,
+    }
+    origin = {"run": manifest["name"], "key": manifest["key"], "rule": found.attrs["rule"], "versions": _versions()}
+    return Model(float(lam), found.weights, certificate, meta, features.shared(), origin)
+
+
+def _check(run: Location, name: str, checksum: str | None) -> None:
+    """Raise DamagedError unless an output of a run has the checksum that its manifest gives; None: there is no output."""
+    if checksum is None:
+        return
+    path = run / name
+    if path.is_dir():
+        found = tree_checksum(path, without=MEASURES)
+    else:
+        found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    if found != checksum:
+        raise DamagedError(
+            f"{path}: changed since the run wrote it; repeat the command of the run, which makes it again"
+        )
+
+
+def example_of(run: str | Location) -> Any:
+    """One raw input of a run's test split; None if its features do not keep any."""
+    place = location(run)
+    features = _features(place, unsealed(read_json(place / "manifest.json"), place / "manifest.json")["stages"])
+    new = stored_input(features.meta, features.arrays("test"))
+    return None if new is None else new.example
+
+
+def _features(run: Location, stages: Mapping[str, Any]) -> Features:
+    """The features of a run: beside it, where they are made, also if both were moved; else where they were."""
+    facts = stages["featurize"]
+    recorded = location(facts["path"])
+    for place in (run.parent / "features" / recorded.name, recorded):
+        if is_complete(place):
+            found = Features(place)
+            if found.meta.get("key") == facts["key"]:
+                return found
+    raise FileNotFoundError(
+        f"{recorded}: the features of {run} are gone; repeat the command of the run with run.stage=featurize, which makes "
+        "them again"
+    )
+
+
+def _versions() -> dict[str, str]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {}
+    for name in VERSIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

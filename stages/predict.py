@@ -1,0 +1,49 @@
+"""Predict: decoded labels of blocks at given weights, spread like all work on blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.parallel import HERE, Spread
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, Problem, frozen
+
+
+@driver
+def predict_driver(fingerprint: str) -> Any:
+    """`predict(P, w, blocks, labels, losses)`: decoded labels of `blocks`, flat, and their task losses."""
+
+    @njit(cache=True, **JIT)
+    def predict(P, w, blocks, labels, losses):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        end = 0
+        for k in range(blocks.size):
+            i = blocks[k]
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            P.scores(i, w, theta)
+            start, end = end, end + P.label_ptr[i + 1] - P.label_ptr[i]
+            y = labels[start:end]
+            P.decode(i, theta, y, scratch)
+            losses[k] = P.loss(i, y)
+
+    return predict
+
+
+def predictions(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Decoded labels of `blocks`, flat, and their task losses at weights w (d,)."""
+    size = int(np.sum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks]))
+    labels, losses = np.empty(size, problem.truth.dtype), np.empty(blocks.size)
+    predict_driver(problem)(problem, frozen(w), blocks, labels, losses)
+    return labels, losses
+
+
+def predict(
+    problem: Problem, w: np.ndarray, spread: Spread = HERE, split: str = "train"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Decoded labels (flat, like truth) and task losses (n,) of all blocks of a split at weights w (d,)."""
+    parts = spread.blocks(predictions, problem, w, range(problem.n), split)
+    return np.concatenate([labels for labels, _ in parts]), np.concatenate([losses for _, losses in parts])

@@ -1,0 +1,91 @@
+"""Predictions on the test split for people and spreadsheets: the folder ``predictions/`` of a run.
+
+``predicted.txt`` or ``predicted.csv`` is the test split as `gapwise predict` shows it, ``masks/`` the pictures that are
+stored. Where single labels mean something (`confusion` of a structure), ``confusion.csv`` counts tokens, pixels or
+examples by true label (row) and predicted label (column), and ``labels.csv`` and ``labels.json`` have precision, recall
+and F1 of each.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from stages.datasets.inputs import Predicted, label_names, show, stored_input
+from stages.datasets.inputs.arrays import csv_text
+from stages.problems import structure
+from stages.problems.protocol import Problem
+from storage.backend import Location
+from storage.files import aside, publish
+
+FOLDER = "predictions"
+FIELDS = ("label", "support", "predicted", "right", "precision", "recall", "f1")
+
+
+def write_readable(
+    run_dir: Location, problem: Problem, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], labels: np.ndarray
+) -> None:
+    """Write ``predictions/`` of a run, whole or not at all.
+
+    Parameters
+    ----------
+    problem, arrays, meta
+        The test split, its arrays and the facts of the feature store.
+    labels
+        What was predicted for it, flat.
+    """
+    made = aside(run_dir / FOLDER)
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        made.mkdir()
+        for name, data in _files(problem, arrays, meta, labels):
+            (made / name).parent.mkdir(exist_ok=True)
+            (made / name).write_bytes(data)
+        if any(made.iterdir()):
+            publish(run_dir / FOLDER)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _files(
+    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], labels: np.ndarray
+) -> Iterator[tuple[str, bytes]]:
+    new = stored_input(meta, arrays)
+    if new is not None:
+        shown = show(meta, new, Predicted(labels, problem.label_ptr, label_names(meta), arrays))
+        if shown.files is None:
+            yield f"predicted{shown.suffix}", shown.text.encode()
+        else:
+            yield from ((f"masks/{name}", data) for name, data in shown.files)
+    confusion = getattr(structure(meta["structure"]), "confusion", None)
+    if confusion is not None:
+        names, matrix = confusion(problem, arrays, meta, labels)
+        table = [[name, *map(_plain, row)] for name, row in zip(names, matrix.tolist(), strict=True)]
+        yield "confusion.csv", csv_text(("truth", *names), table).encode()
+        rows = by_label(names, matrix)
+        yield "labels.csv", csv_text(FIELDS, [[row[name] for name in FIELDS] for row in rows]).encode()
+        total = float(matrix.sum())
+        facts = {"accuracy": float(np.trace(matrix)) / total if total else None, "labels": rows}
+        yield "labels.json", (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def by_label(names: list[str], matrix: np.ndarray) -> list[dict[str, Any]]:
+    """Counts, precision, recall and F1 of each label, by a matrix (truth, prediction); None where there is nothing to divide
+    by: the precision of a label that is never predicted, the recall of one that never occurs."""
+    rows = []
+    for k, name in enumerate(names):
+        support, predicted, right = (float(x) for x in (matrix[k].sum(), matrix[:, k].sum(), matrix[k, k]))
+        precision, recall = (right / n if n else None for n in (predicted, support))
+        f1 = 2.0 * right / (support + predicted) if support + predicted else None
+        values = (name, _plain(support), _plain(predicted), _plain(right), precision, recall, f1)
+        rows.append(dict(zip(FIELDS, values, strict=True)))
+    return rows
+
+
+def _plain(count: float) -> float | int:
+    """A whole number without a decimal point."""
+    return int(count) if count == int(count) else count

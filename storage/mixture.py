@@ -1,0 +1,109 @@
+"""The model of every lambda: which breakpoints' weights it is made of, and these weights read from ``path.zarr``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from storage.backend import Location
+
+NAMES = ("lambda", "gap", "dual")
+CELL_NAMES = ("cell_low", "cell_interval", "cell_primal", "cell_scale")
+
+
+class Mixture:
+    """lambda -> {breakpoint: its share in w(lambda)}, from the arrays NAMES, and CELL_NAMES if the path has cells."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
+        self.arrays, self.attrs = arrays, attrs
+
+    def __call__(self, lam: float) -> dict[int, float]:
+        return self._of_cells(lam) if "cell_low" in self.arrays else self._solved_only(lam)
+
+    def _solved_only(self, lam: float) -> dict[int, float]:
+        lams = self.arrays["lambda"]
+        b = int(np.argmin(np.abs(np.log(lams) - np.log(lam)))) if lam > 0.0 else 0
+        if not np.isclose(lams[b], lam, rtol=1e-9, atol=0.0):
+            raise ValueError(
+                f"weights_at: lambda {lam:g} was not solved; there are {lams.tolist()}. Use path=regpath for all lambdas"
+            )
+        return {b: 1.0}
+
+    def _of_cells(self, lam: float) -> dict[int, float]:
+        """min(1, scale / lambda) (t_0 w_above + t_1 w_below) of the cell that lambda is in."""
+        if (b := self.solved_at(lam)) is not None:
+            return {b: 1.0}
+        low = self.arrays["cell_low"]
+        self._check(lam, float(low[-1]))
+        c = int(np.argmax(low <= lam))
+        k, t = int(self.arrays["cell_interval"][c]), self.arrays["cell_primal"][c]
+        size = min(1.0, float(self.arrays["cell_scale"][c]) / lam)
+        return {k - 1: size * float(t[0]), k: size * float(t[1])}
+
+    def solved_at(self, lam: float) -> int | None:
+        """The breakpoint at exactly this lambda, if its own gap is certified."""
+        (here,) = np.nonzero(self.arrays["lambda"] == lam)
+        for b in here.tolist():
+            allowed = self.attrs["eps"] * (float(self.arrays["dual"][b]) if self.attrs["relative"] else 1.0)
+            if float(self.arrays["gap"][b]) <= allowed:
+                return int(b)
+        return None
+
+    def _check(self, lam: float, low: float) -> None:
+        if not lam > 0.0 or lam < low:
+            raise ValueError(f"weights_at: expected lambda > 0 and >= {low:g}, where this path ends; got {lam:g}")
+
+
+def mixed(parts: Mapping[int, float], solved: Callable[[int], np.ndarray], breakpoints: int, d: int) -> np.ndarray:
+    """Sum of breakpoints' weights, (d,); breakpoints outside the path are w = 0."""
+    total = np.zeros(d)
+    for b, share in parts.items():
+        if share != 0.0 and 0 <= b < breakpoints:
+            total += share * solved(b)
+    return total
+
+
+class At(NamedTuple):
+    """The model of one lambda."""
+
+    weights: np.ndarray
+    gap: float | None
+    """The duality gap, if the weights are those of one breakpoint at its own lambda; None if a cell certifies them."""
+    allowed: float
+    """What that gap must not exceed to certify them; infinite without a gap."""
+    attrs: dict[str, Any]
+    """Of the path."""
+
+
+def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
+    """What ``open_path(run).weights_at(lam)`` returns, without xarray, which takes longer to load than this to read.
+
+    Parameters
+    ----------
+    path : Path or UrlPath
+        A path.zarr.
+    as_solved : bool
+        At a breakpoint, take the weights that are stored there although its gap is too large, as evaluate does.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no solved path.
+    ValueError
+        As `storage.paths.SolvedPath.weights_at`; if another version of Gapwise wrote the path, or it is damaged.
+    """
+    from storage.layout import array_of, open_group
+    from storage.results import read_path, weights_of
+
+    stored = set(open_group(path)) if path.is_dir() else set()
+    arrays, attrs = read_path(path, (*NAMES, *(name for name in CELL_NAMES if name in stored)))
+    (here,) = np.nonzero(arrays["lambda"] == lam)
+    parts = {int(here[0]): 1.0} if as_solved and here.size else Mixture(arrays, attrs)(lam)
+    weights = mixed(parts, weights_of(path), *array_of(open_group(path), "weights").shape)
+    if len(parts) > 1:
+        return At(weights, None, np.inf, attrs)
+    (b,) = parts
+    allowed = attrs["eps"] * (float(arrays["dual"][b]) if attrs["relative"] else 1.0)
+    return At(weights, float(arrays["gap"][b]), allowed, attrs)

@@ -1,0 +1,119 @@
+"""A model in a folder of its own, which needs neither the run that it comes from nor its data.
+
+``model.json`` holds facts, a checksum of itself, and the checksums of all arrays: ``weights.npy`` and ``shared/*.npy``, all
+plain .npy files. The folder is written aside and then published, so it is whole or not there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from storage.backend import DamagedError, Location
+from storage.files import aside, make_directory, publish, read_json, write_json
+from storage.format import FORMAT_VERSION, check_format
+from storage.integrity import checked_array, checksums, sealed, unsealed
+
+FILE, KIND = "model.json", "gapwise model"
+WEIGHTS, SHARED = "weights.npy", "shared/"
+
+
+class StoredModel(NamedTuple):
+    """What a model's folder holds."""
+
+    facts: dict[str, Any]
+    weights: np.ndarray
+    """(d,), float64"""
+    shared: dict[str, np.ndarray]
+    """Shared arrays of the feature store by name: vocabularies, codebooks."""
+
+
+def is_model(folder: Location) -> bool:
+    """Whether there is a model in `folder`, damaged or not."""
+    return (folder / FILE).is_file()
+
+
+def write_model(
+    folder: Location, facts: Mapping[str, Any], weights: np.ndarray, shared: Mapping[str, np.ndarray]
+) -> None:
+    """Write a model, in the place of another one if there is one.
+
+    Parameters
+    ----------
+    facts : mapping
+        JSON-able; ``kind``, ``format_version``, ``files`` and ``seal`` are added.
+
+    Raises
+    ------
+    ValueError
+        If something else lies at `folder`, or something besides a model in it; it stays as it is.
+    """
+    refuse_others(folder)
+    make_directory(folder.parent)
+    made = aside(folder)
+    shutil.rmtree(made, ignore_errors=True)
+    try:
+        (made / SHARED).mkdir(parents=True)
+        np.save(made / WEIGHTS, np.ascontiguousarray(weights, np.float64), allow_pickle=False)
+        for name, array in shared.items():
+            np.save(made / SHARED / f"{name}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        files = checksums(made)
+        write_json(made / FILE, sealed({"kind": KIND, "format_version": FORMAT_VERSION, **facts, "files": files}))
+        publish(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def refuse_others(folder: Location) -> None:
+    """Raise ValueError if there is anything at `folder` but a model."""
+    if not folder.exists():
+        return
+    if folder.is_dir() and not any(folder.iterdir()):
+        return
+    if not is_model(folder):
+        raise ValueError(
+            f"{folder}: exists and is not a model; nothing is overwritten. Give another place, or delete it"
+        )
+    own = {FILE, WEIGHTS, SHARED.rstrip("/")}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in own)
+    if others:
+        raise ValueError(
+            f"{folder}: holds {others[0]} besides a model; nothing is overwritten. Give another place, or delete it"
+        )
+
+
+def read_model(folder: Location) -> StoredModel:
+    """Read a model and compare every file with its checksum; nothing is written.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no model.
+    DamagedError
+        If a file is missing or not what was written; names it.
+    ValueError
+        If another version of Gapwise wrote it.
+    """
+    if not is_model(folder):
+        raise FileNotFoundError(f"{folder}: no model here, there is no {FILE}")
+    where = folder / FILE
+    facts = unsealed(read_json(where), where)
+    if facts.get("kind") != KIND or not isinstance(facts.get("files"), dict) or WEIGHTS not in facts["files"]:
+        raise DamagedError(f"{where}: does not describe a model; export it again")
+    check_format(facts, where)
+    arrays = {name: _read(folder, name, expected) for name, expected in facts["files"].items()}
+    weights = arrays.pop(WEIGHTS)
+    if weights.dtype != np.float64 or weights.ndim != 1 or not np.isfinite(weights).all():
+        raise DamagedError(f"{folder / WEIGHTS}: expected a row of finite float64 numbers; export the model again")
+    return StoredModel(
+        facts, weights, {name.removeprefix(SHARED).removesuffix(".npy"): array for name, array in arrays.items()}
+    )
+
+
+def _read(folder: Location, name: str, expected: Mapping[str, Any]) -> np.ndarray:
+    if ".." in name.split("/") or not (name == WEIGHTS or name.startswith(SHARED)):
+        raise DamagedError(f"{folder / FILE}: names the file {name}, which is none of a model's")
+    return checked_array(folder, name, expected)

@@ -1,0 +1,259 @@
+"""Commands predict and export: the labels that evaluate found, for four kinds of data, also without the run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import predict_runs
+import pytest
+from harms import flip
+
+from pipeline.cli import carry_out
+from stages.models import Model, load_model, model_of, save_model
+from storage.paths import open_path
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+KINDS = ("chain", "multiclass", "pictures", "oracle")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("predict")
+    predict_runs.make(folder)
+    return folder
+
+
+def run_of(made: Path, kind: str) -> Path:
+    (found,) = (path.parent for path in (made / "runs" / kind).glob("*/manifest.json"))
+    return found
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """refused(*words): the one line that the command ends with, exit code 1."""
+
+    def run(*words: object) -> str:
+        assert carry_out([str(word) for word in words]) == 1
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        return err
+
+    return run
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_predict__of_raw_test_input_gives_the_labels_of_evaluate(made, kind):
+    with np.load(made / f"{kind}-labels.npz") as found, np.load(run_of(made, kind) / "predictions.npz") as expected:
+        for name in ("labels", "label_ptr"):
+            assert found[name].dtype == expected[name].dtype
+            assert np.array_equal(found[name], expected[name]), name
+
+
+def test_predict__tags_text_as_the_run_does_with_labels_or_without_in_one_file_or_two(made):
+    tagged = (run_of(made, "chain") / "predictions" / "predicted.txt").read_text(encoding="utf-8")
+    assert "élan" in tagged
+    for name in ("chain", "joined", "exported"):
+        assert (made / f"{name}-shown").read_text(encoding="utf-8") == tagged
+    lines = [line.split(" ") for line in tagged.splitlines()]
+    bare = [" ".join([*line[:2], line[3]]) if line != [""] else "" for line in lines]
+    assert (made / "bare-shown").read_text(encoding="utf-8").splitlines() == bare
+
+
+def test_predict__masks_have_labels_as_values_and_the_size_of_the_picture(made):
+    from PIL import Image
+
+    run = run_of(made, "pictures")
+    with np.load(run / "predictions.npz") as found:
+        labels, ptr = found["labels"], found["label_ptr"]
+    (store,) = (made / "runs" / "pictures" / "features").glob("horses_sample-*/test")
+    regions, edges = np.load(store / "superpixel_map.npy"), np.load(store / "superpixel_map_ptr.npy")
+    for i in range(6):
+        with Image.open(made / "pictures-shown" / f"{i:03d}.png") as mask:
+            assert mask.mode == "P"
+            pixels = np.asarray(mask)
+        expected = labels[ptr[i] : ptr[i + 1]][regions[edges[i] : edges[i + 1]]]
+        assert np.array_equal(pixels.ravel(), expected)
+        for name in (f"{i:03d}.png", f"{i:03d}-overlay.png", "labels.csv"):
+            assert (run / "predictions" / "masks" / name).read_bytes() == (made / "pictures-shown" / name).read_bytes()
+    assert len(list((made / "pictures-shown").iterdir())) == 1 + 2 * 7
+    assert len(list((run / "predictions" / "masks").iterdir())) == 1 + 2 * 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "measure"), [("chain", "test_token_error"), ("multiclass", "test_error_rate"), ("pictures", "pixel")]
+)
+def test_readable__confusion_agrees_with_the_measures(made, kind, measure):
+    run = run_of(made, kind)
+    metrics = json.loads((run / "metrics.json").read_text())
+    right = metrics["test_pixel_accuracy"] if measure == "pixel" else 1.0 - metrics[measure]
+    facts = json.loads((run / "predictions" / "labels.json").read_text())
+    assert facts["accuracy"] == pytest.approx(right, abs=1e-12)
+    rows = [line.split(",") for line in (run / "predictions" / "confusion.csv").read_text().splitlines()]
+    matrix = np.array([row[1:] for row in rows[1:]], float)
+    assert rows[0][1:] == [row[0] for row in rows[1:]] == [row["label"] for row in facts["labels"]]
+    assert [row["support"] for row in facts["labels"]] == matrix.sum(axis=1).tolist()
+
+
+def test_readable__is_an_output_of_evaluate_and_the_table_of_an_oracle_has_the_truth(made):
+    run = run_of(made, "oracle")
+    outputs = json.loads((run / "manifest.json").read_text())["stages"]["evaluate"]["outputs"]
+    assert "predictions" in outputs
+    header, *rows = (run / "predictions" / "predicted.csv").read_text().splitlines()
+    assert header == "block,truth,predicted"
+    shown = (made / "oracle-shown").read_text().splitlines()
+    assert shown[0] == "block,predicted"
+    assert [row.rpartition(",")[2] for row in rows] == [row.rpartition(",")[2] for row in shown[1:]]
+
+
+def test_model__of_any_lambda_has_the_weights_and_the_certificate_of_the_path(made, tmp_path):
+    run = run_of(made, "chain")
+    path = open_path(run)
+    lams = path["lambda"].values
+    between = float(np.sqrt(lams[0] * lams[1]))
+    for lam in (between, float(lams[1]), 10.0 * float(lams[0])):
+        model = save_model(run, lam, tmp_path / "model")
+        assert np.array_equal(model.weights, path.weights_at(lam).values)
+        loaded = load_model(tmp_path / "model")
+        assert (loaded.lambda_, loaded.certificate, loaded.meta) == (lam, model.certificate, model.meta)
+        assert loaded.weights.tobytes() == model.weights.tobytes()
+        assert loaded.certificate["gap"] == (float(path["gap"][1]) if lam == lams[1] else None)
+    assert loaded.certificate["eps"] == 0.1
+    assert {loaded.certificate[name] for name in ("verified", "certified")} == {True}
+    assert (loaded.labels, loaded.certificate["certainty"]) == (["B", "I", "O"], "exact")
+    assert not [path for path in tmp_path.rglob("*") if path.suffix not in ("", ".json", ".npy")]
+
+
+def test_model__of_a_run_that_moved_finds_the_features_beside_it(made, tmp_path):
+    shutil.copytree(made / "runs" / "multiclass", tmp_path / "moved")
+    away = (made / "runs" / "multiclass").rename(tmp_path / "away")
+    try:
+        model = model_of(next((tmp_path / "moved").glob("usps-*")))
+    finally:
+        away.rename(made / "runs" / "multiclass")
+    assert model.meta["dataset"] == "usps"
+
+
+def test_model__of_a_run_that_changed_is_refused(made, tmp_path, refused):
+    shutil.copytree(made / "runs" / "chain", tmp_path / "runs")
+    (run,) = (tmp_path / "runs").glob("sequences_csv-*")
+    kept = (run / "metrics.json").read_bytes()
+    (run / "metrics.json").write_bytes(kept.replace(b"0", b"1", 1))
+    assert "metrics.json: changed since the run wrote it; repeat" in refused("export", run, "-o", tmp_path / "m")
+    (run / "metrics.json").write_bytes(kept)
+    (words,) = (tmp_path / "runs" / "features").glob("*/shared/vocabulary.npy")
+    flip(words)
+    assert "vocabulary.npy: does not match its checksum" in refused("export", run, "-o", tmp_path / "m")
+    flip(max((run / "path.zarr" / "weights").rglob("*"), key=lambda file: file.stat().st_size))
+    assert "path.zarr: changed since the run wrote it" in refused("export", run, "-o", tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+def test_commands__refuse_what_cannot_be_done_and_write_nothing(made, tmp_path, refused):
+    run, out = run_of(made, "chain"), tmp_path / "out"
+    text = str(made / "test.txt")
+    model = str(made / "chain.gapwise")
+    assert "a model of lambda" in refused("predict", model, "--lambda", "77", text, "-o", out)
+    assert "neither a run (it has no manifest.json) nor a model" in refused("predict", made, text, "-o", out)
+    assert "there are [0.1]" in refused("predict", run_of(made, "oracle"), "--lambda", "1", "test", "-o", out)
+    bad = tmp_path / "bad.txt"
+    bad.write_text("cat X1\n\nsat X0 O more\n")
+    assert f"{bad}: line 3: 4 columns, but 2 on line 1" in refused("predict", model, bad, "-o", out)
+    bad.write_text("cat X1 more O\n")
+    assert f"{bad}: line 1: 4 columns; expected the 2 feature columns" in refused("predict", model, bad, "-o", out)
+    pictures = run_of(made, "pictures")
+    assert "give a folder for them: -o FOLDER" in refused("predict", pictures, made / "pictures")
+    assert "cannot be decoded as a picture" in refused("predict", pictures, bad, "-o", out)
+    assert "out-is-there: is a folder" in refused("predict", model, text, "-o", made_folder(tmp_path / "out-is-there"))
+    (tmp_path / "out-is-there" / "mine").touch()
+    told = refused("predict", pictures, made / "pictures", "-o", tmp_path / "out-is-there")
+    assert "exists; nothing is overwritten" in told
+    for form in ("gapwise", "mlflow"):
+        told = refused("export", run, "--format", form, "-o", tmp_path / "out-is-there")
+        assert "nothing is overwritten" in told
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.txt", "out-is-there"]
+    with pytest.raises(SystemExit, match="2"):
+        carry_out(["predict", model, "--lambda", "-1", text])
+
+
+def made_folder(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
+
+
+def test_commands__find_a_run_by_its_key(made, tmp_path):
+    run = run_of(made, "chain")
+    words = ["export", run.name.rsplit("-", 1)[1][:5], "--root", str(run.parent), "-o", str(tmp_path / "model")]
+    assert carry_out(words) == 0
+    assert load_model(tmp_path / "model").facts == load_model(made / "chain.gapwise").facts
+
+
+def test_npz__has_weights_vocabulary_and_facts(made):
+    model = load_model(made / "chain.gapwise")
+    with np.load(made / "chain.npz", allow_pickle=False) as found:
+        assert found["weights"].tobytes() == model.weights.tobytes()
+        assert found["shared_vocabulary"].tobytes() == model.shared["vocabulary"].tobytes()
+        assert json.loads(found["facts"].tobytes()) == model.facts
+
+
+def test_oracle__serves_a_split_without_truth_and_says_that_its_code_changed(made, caplog):
+    from python_task import Pairs
+
+    model = model_of(run_of(made, "oracle"))
+    found = model.predict({"split": "fresh", "n": 5})
+    asked = Pairs("fresh", n=5)
+    assert [found.named(i) for i in range(5)] == [asked.decode(i, model.weights).tolist() for i in range(5)]
+    assert not caplog.records
+    edited = Model(model.lambda_, model.weights, {}, {**model.meta, "source": "other"}, {}, {})
+    edited.predict("fresh")
+    assert "its code has changed since the training" in caplog.text
+    with pytest.raises(ValueError, match="has d = 10 for 'fresh', but the model has 7"):
+        model.predict({"split": "fresh", "width": 3})
+
+
+def test_predict__loads_nothing_that_it_does_not_need(made):
+    words = ["predict", str(run_of(made, "multiclass")), str(made / "new.npz")]
+    code = f"""
+import sys
+from unittest.mock import patch
+sys.argv[1:] = {words!r}
+from pipeline.__main__ import main
+assert main() == 0
+print(*sorted({{module.split(".")[0] for module in sys.modules}}), file=sys.stderr)
+"""
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (made / "multiclass-shown").read_text()
+    loaded = set(done.stderr.split())
+    assert "numpy" in loaded
+    assert not loaded & {"mlflow", "sklearn", "dask", "distributed", "hydra", "omegaconf", "xarray", "matplotlib"}
+
+
+def test_mlflow__model_predicts_in_a_new_process_what_evaluate_found(made):
+    code = f"""
+import json, mlflow, pandas as pd
+model = mlflow.pyfunc.load_model({str(made / "chain.mlflow")!r})
+blocks = open({str(made / "bare.txt")!r}, encoding="utf-8").read().strip("\\n").split("\\n\\n")
+found = model.predict(pd.DataFrame({{"input": blocks}}))
+assert model.metadata.get_input_schema().input_names() == ["input"]
+assert len(model.input_example) == 1
+print(json.dumps([list(row) for row in found["labels"]]))
+"""
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=made, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    names = load_model(made / "chain.gapwise").labels
+    with np.load(run_of(made, "chain") / "predictions.npz") as expected:
+        labels, ptr = expected["labels"], expected["label_ptr"].tolist()
+    blocks = [[names[label] for label in labels[a:b]] for a, b in pairwise(ptr)]
+    assert json.loads(done.stdout.splitlines()[-1]) == blocks

@@ -1,0 +1,120 @@
+"""Finished runs on four kinds of data, and predictions for the raw input of their test splits by the command.
+
+``NUMBA_DISABLE_JIT=1 python predict_runs.py FOLDER``: one process that compiles nothing makes all of them, because the data
+sets' types of array are not among those that the tests compile.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+WORDS = {"B": ("the", "a"), "I": ("cat", "dog", "cats"), "O": ("sat", "ran", "and")}
+TEMPLATE = "U00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[1,1]\nB\n"
+SINGLE = ("path=single", "path.lambda=0.1", "path.tolerance=0.2")
+PICTURES = {"n_train": 3, "n_test": 7, "superpixels": 12, "colour_words": 4, "sift_words": 4}
+FEW = ("solver.max_passes=8",)
+
+
+def make(folder: Path) -> None:
+    """Make everything below `folder`, in a process of its own."""
+    path = os.pathsep.join((str(ROOT), str(ROOT / "tests" / "support")))
+    env = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, __file__, str(folder)], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def text(seed: int, count: int) -> str:
+    """Sequences of words, a column that tells nothing, and labels."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    blocks = []
+    for _ in range(count):
+        labels = [str(label) for label in rng.choice(list(WORDS), size=rng.integers(2, 6))]
+        words = [str(rng.choice(WORDS[label])) for label in labels]
+        blocks.append(
+            "\n".join(f"{word} X{rng.integers(2)} {label}" for word, label in zip(words, labels, strict=True))
+        )
+    return "\n\n".join(blocks) + "\n"
+
+
+def _make(folder: Path) -> None:
+    import numpy as np
+    from in_process import Here
+    from PIL import Image
+
+    from stages.datasets.vision.horse_scenes import compose
+
+    (folder / "train.txt").write_text(text(0, 15), encoding="utf-8")
+    (folder / "test.txt").write_text(text(1, 6).replace("dog", "élan", 1), encoding="utf-8")
+    (folder / "template").write_text(TEMPLATE, encoding="utf-8")
+    rng = np.random.default_rng(0)
+    digits = {f"y_{split}": np.arange(n, dtype=np.uint8) % 10 for split, n in (("train", 20), ("test", 7))}
+    images = {
+        f"X_{name[2:]}": (600 * np.eye(10, 256)[y] + rng.integers(-400, 401, size=(y.size, 256))).astype(np.int16)
+        for name, y in digits.items()
+    }
+    np.savez(folder / "usps.npz", **digits, **images)
+    np.savez(folder / "new.npz", X=images["X_test"])
+    (folder / "pictures").mkdir()
+    for number in range(PICTURES["n_test"]):
+        Image.fromarray(compose(0, 1, number).rgb).save(folder / "pictures" / f"{number:03d}.png")
+
+    (folder / "runs").mkdir()
+    sequences = [f"dataset.{name}={folder / file}" for name, file in (("file", "train.txt"), ("test_file", "test.txt"))]
+    runs = {
+        "chain": (
+            *("dataset=sequences_csv", *sequences, f"dataset.template={folder}/template"),
+            *("path.eps=0.1", "path.lambda_min=0.1", "path.rule=two_sided"),
+        ),
+        "multiclass": ("dataset=usps", f"dataset.root={folder}/usps.npz", *SINGLE, *FEW),
+        "pictures": (
+            *("dataset=horses_sample", *(f"dataset.{name}={value}" for name, value in PICTURES.items())),
+            *("path=single", "path.lambda=10", "path.tolerance=0.5", *FEW),
+        ),
+        "oracle": ("dataset=python_oracle", "dataset.oracle=python_task:Pairs", *SINGLE, *FEW),
+    }
+    inputs = {"chain": folder / "test.txt", "multiclass": folder / "new.npz", "pictures": folder / "pictures"}
+    for name, command in runs.items():
+        place = Here(folder / "runs" / name, [*command, "tracking=none", "compute=serial"])
+        place.finish()
+        given, run = str(inputs.get(name, "test")), str(place.run)
+        for out in (f"{name}-labels.npz", f"{name}-shown"):
+            predict(run, given, out=folder / out)
+    _predict_elsewhere(folder)
+
+
+def predict(*words: str, out: Path) -> None:
+    """Give the command, which must succeed."""
+    from pipeline.cli import carry_out
+
+    assert carry_out(["predict", *words, "-o", str(out)]) == 0
+
+
+def _predict_elsewhere(folder: Path) -> None:
+    """Predict the test split of the chain in other ways: without labels, in two files, and by an exported model alone."""
+    from pipeline.cli import carry_out
+
+    (run,) = (folder / "runs" / "chain").glob("sequences_csv-*")
+    blocks = (folder / "test.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
+    bare = ["\n".join(line.rsplit(" ", 1)[0] for line in block.split("\n")) for block in blocks]
+    for name, part in (("bare", bare), ("first", blocks[:2]), ("rest", blocks[2:])):
+        (folder / f"{name}.txt").write_text("\n\n".join(part) + "\n", encoding="utf-8")
+    predict(str(run), str(folder / "bare.txt"), out=folder / "bare-shown")
+    predict(str(run), *(str(folder / f"{name}.txt") for name in ("first", "rest")), out=folder / "joined-shown")
+    for form in ("gapwise", "npz", "mlflow"):
+        assert carry_out(["export", str(run), "--format", form, "-o", str(folder / f"chain.{form}")]) == 0
+    hidden = run.parent.rename(folder / "runs" / "hidden")
+    for file in (folder / "chain.gapwise").rglob("*"):
+        file.chmod(0o555 if file.is_dir() else 0o444)
+    predict(str(folder / "chain.gapwise"), str(folder / "test.txt"), out=folder / "exported-shown")
+    hidden.rename(run.parent)
+
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "support")]
+    _make(Path(sys.argv[1]))
