@@ -10,6 +10,7 @@ from numba import njit
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
+from stages.problems.weightless import task_loss
 
 
 @driver
@@ -28,7 +29,7 @@ def predict_driver(fingerprint: str) -> Any:
             start, end = end, end + P.label_ptr[i + 1] - P.label_ptr[i]
             y = labels[start:end]
             P.decode(i, theta, y, scratch)
-            losses[k] = P.loss(i, y)
+            losses[k] = task_loss(P, i, y)
 
     return predict
 

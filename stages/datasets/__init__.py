@@ -3,10 +3,12 @@
 A reader's module offers ``open(options)``, the `Reader` for those options of the configuration, and, for new inputs,
 ``encoder(meta, shared)``, the `Encoder` restored from a feature store. `FeatureMap` finds and calls it. What `inputs`
 lists reads new input from files and shows predictions. It may name in
-``WHERE`` the options that only say where files are: the key of a run has the files' contents instead. ``NEEDS`` names the
-packages that it imports only while it reads, so that one that is missing is known before anything is written. With
-``specimen(options, sink)``, which writes a few tiny training blocks with arrays of the types that `featurize` will write
-and returns the facts that their structure needs, all that solves and verifies them is compiled while `featurize` works.
+``WHERE`` the options that only say where files are: the key of a run has the files' contents instead; and in ``LATER``
+options that it has not always had, which are no part of the key while they are null, so that older runs keep theirs.
+``NEEDS`` names the packages that it imports only while it reads, so that one that is missing is known before anything is
+written. With ``specimen(options, sink)``, which writes a few tiny training blocks with arrays of the types that `featurize`
+will write and returns the facts that their structure needs, all that solves and verifies them is compiled while `featurize`
+works.
 """
 
 from __future__ import annotations
@@ -109,9 +111,13 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
 
 
 def science(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a data set that determine its features: all but those that say where files are."""
-    where = getattr(module_of(str(options["name"])), "WHERE", ())
-    return {name: value for name, value in options.items() if name not in where}
+    """The options of a data set that determine its features: all but those that say where files are.
+
+    Of the options that a reader names in ``LATER`` those that are None are left out, too.
+    """
+    module = module_of(str(options["name"]))
+    where, later = getattr(module, "WHERE", ()), getattr(module, "LATER", ())
+    return {k: value for k, value in options.items() if k not in where and not (k in later and value is None)}
 
 
 def module_of(name: str) -> ModuleType:

@@ -16,12 +16,14 @@ values in [0, 1] to multiples of 1/255, an error of at most 1/510 = 2.0e-3; the 
 holds the 1/255. There is no f16: numba has no float16 on CPUs, so rows would have to be expanded in memory. Pairwise rows
 are computed from the rows as read, before any rounding, and stay f32.
 
+`dataset.features=s15` keeps the 649 columns of S15's experiment (`vision.own_columns`), with Potts terms of a fixed weight.
+
 New input for `encoder`: the features, edges and map of each image, as `Given` says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,6 +34,7 @@ from stages.datasets.inputs import NewInput
 from stages.datasets.inputs.arrays import arrays_of
 from stages.datasets.vision import masks
 from stages.datasets.vision.features import RINGS, pairwise_features
+from stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width, split_options
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     NO_PICTURE,
@@ -61,12 +64,13 @@ PRECISIONS = ("f32", "u8")
 LEVELS = 255
 """The largest code of u8."""
 WHERE = ("root",)
+LATER = ModelOptions.names()
 NEEDS = ("h5py", "PIL")
 
 
 @dataclass(frozen=True)
 class HDSeg:
-    """Reader; its fields are the options of the configuration."""
+    """Reader; its fields and those of `ModelOptions` are the options of the configuration."""
 
     root: Path
     size: str = "small"
@@ -75,6 +79,7 @@ class HDSeg:
     n_train: int | None = None
     """Overrides `size`."""
     n_test: int = TEST_IMAGES
+    model: ModelOptions = field(default_factory=ModelOptions)
 
     @property
     def structure(self) -> str:
@@ -108,14 +113,18 @@ class HDSeg:
             sink.append(split, **(arrays if split == "train" else NO_PICTURE | arrays))
             report(done, len(tasks), "reading HorseSeg features")
         return {
-            "d_unary": COLUMNS,
-            "d_pairwise": 100,
+            "d_unary": own_width(WIDTHS) if self.model.own else COLUMNS,
+            "d_pairwise": 1 if self.model.own else 100,
             "n_train": counts["train"],
             "n_test": counts["test"],
             "histogram_widths": list(WIDTHS),
-            "names": {"unary": unary_blocks(WIDTHS), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
+            "names": own_names(WIDTHS)
+            if self.model.own
+            else {"unary": unary_blocks(WIDTHS), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
             "precision": self.precision,
             "features_version": FEATURES_VERSION,
+            **({"own": True} if self.model.own else {}),
+            **self.model.facts(),
         }
 
 
@@ -135,6 +144,7 @@ class HDSegEncoder:
     """Blocks of new images, with the precision of a feature store."""
 
     precision: str
+    own: bool = False
 
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
         """Images, each a `Given` or a tuple like it.
@@ -158,7 +168,7 @@ def _new_block(task: tuple[HDSegEncoder, int, Given]) -> dict[str, np.ndarray]:
         raise DataError(f"{where}: features has shape {features.shape}, expected (superpixels, {COLUMNS})")
     _refuse_map(regions, size, f"{where}: superpixel_map")
     block = {"unary": features.astype(np.float32), "edges": _edges(np.asarray(image.edges), size, f"{where}: edges")}
-    block["pairwise"] = pairwise_features(block["unary"], block["edges"], WIDTHS)
+    block |= _features(block["unary"], block["edges"], encoder.own)
     check_finite(block, where)
     return block | unlabelled(regions) | {"unary": _stored(block["unary"], encoder.precision, where)}
 
@@ -166,7 +176,7 @@ def _new_block(task: tuple[HDSegEncoder, int, Given]) -> dict[str, np.ndarray]:
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
     """The encoder of a feature store of this reader."""
     check_version(meta["features_version"])
-    return HDSegEncoder(meta["precision"])
+    return HDSegEncoder(meta["precision"], bool(meta.get("own", False)))
 
 
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
@@ -188,22 +198,24 @@ stored_input, show = masks.stored_input, masks.show
 
 def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
     """Blocks to compile for."""
-    return write_specimen(sink, codes=options.get("precision") == "u8")
+    return write_specimen(sink, codes=options.get("precision") == "u8") | ModelOptions.taken_from(options).facts()
 
 
 def open(options: Mapping[str, Any]) -> HDSeg:
-    """Reader for `dataset.root` (required), `size`, `precision`, `pictures`, `n_train`, `n_test`."""
-    own = [f.name for f in fields(HDSeg)]
+    """Reader for `dataset.root` (required), `size`, `precision`, `pictures`, `n_train`, `n_test` and `ModelOptions`."""
+    options, model = split_options(options)
+    own = [f.name for f in fields(HDSeg) if f.name != "model"]
     unknown = sorted(set(options) - {*own, "name"})
     if unknown:
-        raise ValueError(f"dataset.{unknown[0]}: no such option of this reader; there are: {', '.join(own)}")
+        known = ", ".join([*own, *ModelOptions.names()])
+        raise ValueError(f"dataset.{unknown[0]}: no such option of this reader; there are: {known}")
     given = {key: value for key, value in options.items() if key in own and value is not None}
     if not given.get("root"):
         raise DataError("dataset.root: missing; give the folder that holds data/ and HDSeg/ of the HorseSeg release")
-    reader = HDSeg(**given | {"root": Path(given["root"]).expanduser()})
-    for key, known in (("size", tuple(SIZES)), ("precision", PRECISIONS)):
-        if getattr(reader, key) not in known:
-            raise OptionError(f"dataset.{key}: expected one of {', '.join(known)}, got {getattr(reader, key)!r}")
+    reader = HDSeg(**given | {"root": Path(given["root"]).expanduser(), "model": model})
+    for key, choices in (("size", tuple(SIZES)), ("precision", PRECISIONS)):
+        if getattr(reader, key) not in choices:
+            raise OptionError(f"dataset.{key}: expected one of {', '.join(choices)}, got {getattr(reader, key)!r}")
     for name in FILES.values():
         if not (reader.root / name).is_file():
             raise DataError(f"dataset.root={reader.root}: there is no {name} in it, the layout of the HorseSeg release")
@@ -225,7 +237,7 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
     except OSError as error:
         raise DataError(f"{path}: cannot be read as an HDF5 file ({error})") from error
     where = f"{path}, image {number:06d}"
-    block["pairwise"] = pairwise_features(block["unary"], block["edges"], WIDTHS)
+    block |= _features(block["unary"], block["edges"], reader.model.own)
     check_finite(block, where)
 
     map_path = reader.root / MAPS[split] / f"{number:06d}.png"
@@ -250,6 +262,13 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
         counted = tally(regions, block["labels"][regions])
     block |= {"area": counted["area"], "foreground": counted["foreground"]}
     return block | {"unary": _stored(block["unary"], reader.precision, where)}
+
+
+def _features(unary: np.ndarray, edges: np.ndarray, own: bool) -> dict[str, np.ndarray]:
+    """Unary and pairwise features from the released rows."""
+    if own:
+        return own_block(unary, edges, WIDTHS)
+    return {"unary": unary, "pairwise": pairwise_features(unary, edges, WIDTHS)}
 
 
 def _fields(file: h5py.File, index: str, path: Path) -> dict[str, np.ndarray]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from stages.datasets import MapBlocks, Report, Sink
 from stages.datasets.vision import masks
+from stages.datasets.vision.own_columns import ModelOptions, split_options
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
@@ -24,16 +25,18 @@ from stages.datasets.vision.pictures import (
 from stages.datasets.vision.shipped_pictures import FILES, folder
 
 NEEDS = PICTURE_PACKAGES
+LATER = ModelOptions.names()
 
 
 @dataclass(frozen=True)
 class HorsesSample:
-    """Reader; the options of the configuration are its fields and those of `FeatureOptions`."""
+    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `ModelOptions`."""
 
     n_train: int = 147
     n_test: int = 60
     seed: int = 0
     features: FeatureOptions = field(default_factory=FeatureOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
     structure: str = "segmentation"
 
     def files(self) -> dict[str, Path]:
@@ -49,7 +52,7 @@ class HorsesSample:
             "train": [(self.seed, 0, number) for number in range(self.n_train)],
             "test": [(self.seed, 1, number) for number in range(self.n_test)],
         }
-        return featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report)
+        return featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report, model=self.model)
 
 
 encoder = picture_encoder
@@ -58,8 +61,9 @@ read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
 def open(options: Mapping[str, Any]) -> HorsesSample:
-    """Reader for the options `n_train`, `n_test`, `seed` and the fields of `FeatureOptions`."""
-    return HorsesSample(**FeatureOptions.taken_from(options, also=("n_train", "n_test", "seed")))
+    """Reader for the options `n_train`, `n_test`, `seed` and the fields of `FeatureOptions` and `ModelOptions`."""
+    rest, model = split_options(options)
+    return HorsesSample(**FeatureOptions.taken_from(rest, also=("n_train", "n_test", "seed")), model=model)
 
 
 def _scene(item: tuple[int, int, int]) -> Picture:

@@ -26,6 +26,7 @@ import numpy as np
 from stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
 from stages.datasets.inputs import NewInput
 from stages.datasets.vision import masks
+from stages.datasets.vision.own_columns import ModelOptions, split_options
 from stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
@@ -43,18 +44,20 @@ LONGER_SIDE = 160
 ASPECT_TOLERANCE = 0.02
 NPZ, TAR = "weizmann_horses_160.npz", "weizmann_horses_original.tar"
 WHERE = ("root",)
+LATER = ModelOptions.names()
 NEEDS = PICTURE_PACKAGES
 
 
 @dataclass(frozen=True)
 class Weizmann:
-    """Reader; the options of the configuration are its fields and those of `FeatureOptions`."""
+    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `ModelOptions`."""
 
     root: Path
     n_train: int = 147
     n_test: int | None = None
     seed: int = 0
     features: FeatureOptions = field(default_factory=FeatureOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
     structure: str = "segmentation"
 
     def files(self) -> dict[str, Path]:
@@ -78,7 +81,7 @@ class Weizmann:
             raise DataError(f"{found}: {len(names)} images, too few for dataset.n_train={self.n_train}")
         images = {"train": train, "test": test[: self.n_test]}
         items = {part: [stored.get(name, name) for name in chosen] for part, chosen in images.items()}
-        meta = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report)
+        meta = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report, model=self.model)
         return meta | {"images": images}
 
 
@@ -93,11 +96,12 @@ def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
 
 
 def open(options: Mapping[str, Any]) -> Weizmann:
-    """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed` and the fields of `FeatureOptions`."""
-    given = FeatureOptions.taken_from(options, also=("root", "n_train", "n_test", "seed"))
+    """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed`, `FeatureOptions` and `ModelOptions`."""
+    rest, model = split_options(options)
+    given = FeatureOptions.taken_from(rest, also=("root", "n_train", "n_test", "seed"))
     if not given.get("root"):
         raise DataError(f"dataset.root: missing; give the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")
-    reader = Weizmann(**given | {"root": Path(given["root"]).expanduser()})
+    reader = Weizmann(**given | {"root": Path(given["root"]).expanduser(), "model": model})
     _find(reader.root)
     return reader
 

@@ -103,7 +103,9 @@ class Multiclass(NamedTuple):
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multiclass:
-    """Multiclass problem over ``x`` (n, D) and ``labels`` (n,); `meta` gives ``classes`` and optionally ``cost`` (K, K).
+    """Multiclass problem over ``x`` (n, D) and ``labels`` (n,).
+
+    `meta` gives ``classes`` and optionally ``cost`` (K, K), which may also be an array.
 
     Raises
     ------
@@ -114,15 +116,11 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
     x, labels, classes = np.asarray(arrays["x"]), np.asarray(arrays["labels"]), int(meta["classes"])
     if x.ndim != 2 or labels.shape != (x.shape[0],):
         raise ValueError(f"multiclass: x must be (n, D) and labels (n,); got {x.shape} and {labels.shape}")
-    for what, bad in (
-        ("a feature that is not finite", ~np.isfinite(x).all(axis=1)),
-        (f"a label outside 0..{classes - 1}", (labels < 0) | (labels >= classes)),
-    ):
-        if bad.any():
-            raise ValueError(f"multiclass: block {int(np.argmax(bad))} has {what}")
-    cost = np.asarray(meta.get("cost", 1.0 - np.eye(classes)), dtype=float)
-    if cost.shape != (classes, classes) or np.diag(cost).any() or not (cost >= 0).all():
-        raise ValueError(f"multiclass: cost must be ({classes}, {classes}), >= 0, with a zero diagonal")
+    bad = ~np.isfinite(x).all(axis=1)
+    if bad.any():
+        raise ValueError(f"multiclass: block {int(np.argmax(bad))} has a feature that is not finite")
+    checked_labels("multiclass", labels, classes)
+    cost = checked_cost("multiclass", arrays, meta, classes)
     n, width = x.shape
     x = frozen(x, np.float32 if x.dtype == np.float32 else np.float64)
     return Multiclass(
@@ -137,6 +135,25 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
         norms2=frozen((x.astype(np.float64) ** 2).sum(axis=1)),
         cost=frozen(cost),
     )
+
+
+def checked_labels(structure: str, labels: np.ndarray, classes: int) -> None:
+    """ValueError that names the first block whose label is no class."""
+    bad = (labels < 0) | (labels >= classes)
+    if bad.any():
+        raise ValueError(f"{structure}: block {int(np.argmax(bad))} has a label outside 0..{classes - 1}")
+
+
+def checked_cost(structure: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], classes: int) -> np.ndarray:
+    """float64 (K, K): ``cost`` among the arrays or in `meta`, else 1 for every error; ValueError if it is no cost matrix."""
+    given = arrays["cost"] if "cost" in arrays else meta.get("cost", 1.0 - np.eye(classes))
+    cost = np.asarray(given, dtype=float)
+    if cost.shape != (classes, classes) or np.diag(cost).any() or not ((cost >= 0) & (cost < np.inf)).all():
+        raise ValueError(
+            f"{structure}: cost must be ({classes}, {classes}), finite and >= 0, with a zero diagonal; paths need "
+            "a loss of 0 at the truth"
+        )
+    return cost
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

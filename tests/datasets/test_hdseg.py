@@ -14,6 +14,7 @@ from PIL import Image
 
 from stages.datasets import DataError, hdseg, open_dataset, specimen
 from stages.datasets.vision.features import pairwise_features
+from stages.datasets.vision.own_columns import own_columns
 from stages.datasets.vision.superpixels import adjacency
 from stages.featurize import featurize, open_problem
 from stages.problems import build
@@ -79,6 +80,26 @@ def edit(root: Path, field: str, value) -> None:
         del file[field]
         if value is not None:
             file[field] = value
+
+
+@pytest.mark.parametrize("precision", ["f32", "u8"])
+def test_s15__keeps_649_columns_of_the_released_rows(release, tmp_path_factory, precision):
+    options = {"features": "s15", "precision": precision}
+    train, test, _, meta = problems(reader(release, **options))
+    assert (train.d, test.d, meta["d_unary"], meta["potts"]) == (649, 649, 649, 1.0)
+    rows = problems(reader(release))[0].unary
+    tolerance = 1e-6 if precision == "f32" else 1 / 510 + 1e-6
+    np.testing.assert_allclose(train.unary * train.unary_scale, own_columns(rows, hdseg.WIDTHS), atol=tolerance)
+    folder = tmp_path_factory.mktemp("made")
+    given = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, **options}
+    feature_map, stored = made(given, folder)
+    with h5py.File(release / hdseg.FILES["test"]) as file:
+        regions = np.asarray(Image.open(release / hdseg.MAPS["test"] / "000000.png"))
+        images = [(file[f"features_{k:06d}"][()], file[f"edge_structure_{k:06d}"][()], regions) for k in range(8)]
+    check_same_bits(feature_map.encode(images), stored, pictures=True)
+    found = specimen(given)
+    stored_type = numba.typeof(open_problem(folder / "store", "train"))
+    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == stored_type
 
 
 def test_hdseg__reads_the_released_layout(release):

@@ -20,12 +20,24 @@ def files(folder: Path) -> dict[str, dict[str, str]]:
     for name in ("horse-features.bin", "horse-features-test.bin"):
         (folder / "data" / name).touch()
     root = {"root": str(folder)}
+    (folder / "train.csv").touch()
+    for number, name in enumerate(("train.txt", "test.txt")):  # lists of pictures to one of the readers
+        (folder / name).write_text(str(number))
+    for name in ("images", "masks"):
+        (folder / name).mkdir()
+        for number in range(2):
+            (folder / name / f"{number}.png").touch()
+    (folder / "classes.yaml").write_text("classes: [a, b]")
     text = {name: str(folder / "train.txt") for name in ("file", "test_file")}
-    named = dict.fromkeys(("conll", "ocr", "usps", "weizmann", "hdseg"), root)
-    return {**named, "horses_sample": {}, "sequences_csv": text}
+    named = dict.fromkeys(("conll", "ocr", "usps", "weizmann", "hdseg", "images"), root)
+    arrays = {"file": str(folder / "train.csv")}
+    return {**named, "horses_sample": {}, "sequences_csv": text, "multiclass_arrays": arrays}
 
 
-@pytest.mark.parametrize("name", ["conll", "hdseg", "horses_sample", "ocr", "sequences_csv", "usps", "weizmann"])
+@pytest.mark.parametrize(
+    "name",
+    ["conll", "hdseg", "horses_sample", "images", "multiclass_arrays", "ocr", "sequences_csv", "usps", "weizmann"],
+)
 def test_source__of_a_reader_loads_no_heavy_library(tmp_path: Path, name: str) -> None:
     code = f"""
 import sys

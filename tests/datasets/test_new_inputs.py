@@ -191,3 +191,58 @@ def test_lines__of_crfsuite_keep_their_form_and_errors_name_the_file_of_the_toke
     assert [both.where(token) for token in (2, 4)] == [f"{tmp_path}/a.txt: line 4", f"{tmp_path}/b.txt: line 3"]
     with pytest.raises(DataError, match=r"b\.txt: line 3: 'len:x': expected a finite number"):
         listed(both, lambda name: -1)
+
+
+def rows_of_both(tmp_path, ending):
+    """Facts of a tiny store, and a new file of that form with three examples of two features."""
+    from scipy import sparse
+
+    x = np.array([[0.5, 0.0], [0.0, 2.0], [1.5, -1.0]])
+    file = tmp_path / f"new.{ending}"
+    if ending == "npy":
+        np.save(file, x)
+    elif ending == "npz":
+        np.savez(file, x=x, y=np.array([3, 7, 7]))
+    elif ending == "sparse.npz":
+        sparse.save_npz(file, sparse.csr_array(x))
+    elif ending == "csv":
+        file.write_text(
+            "a,b,class\n" + "".join(f"{a},{b},{c}\n" for (a, b), c in zip(x.tolist(), (3, 7, 7), strict=True))
+        )
+    elif ending == "txt":
+        np.savetxt(file, x, delimiter=",")
+    else:
+        file.write_text("3 1:0.5\n7 2:2\n7 1:1.5 2:-1 9:4\n")
+    return {"dataset": "multiclass_arrays", "arrays": {"width": 2}, "first_index": 1}, file, x
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "sparse.npz", "csv", "txt", "svmlight"])
+def test_multiclass_arrays__reads_every_form_with_and_without_labels(tmp_path, ending):
+    from scipy import sparse
+
+    meta, file, x = rows_of_both(tmp_path, ending)
+    new = read_new(meta, [str(file), str(file)])
+    raw = new.raw.toarray() if sparse.issparse(new.raw) else new.raw
+    assert np.array_equal(raw, np.concatenate([x, x]))
+    shown = show(meta, new, predicted([0, 1, 1, 1, 0, 0], [1] * 6, ("3", "7"))).text.splitlines()
+    if ending in ("npz", "csv", "svmlight"):
+        assert shown[:3] == ["example,label,predicted", "0,3,3", "1,7,7"]
+    else:
+        assert shown[:3] == ["example,predicted", "0,3", "1,7"]
+
+
+def test_multiclass_arrays__names_a_file_that_does_not_fit(tmp_path):
+    meta, file, _ = rows_of_both(tmp_path, "sparse.npz")
+    with pytest.raises(DataError, match=r"new\.sparse\.npz: 2 features; expected 5, one for each training feature"):
+        read_new({**meta, "arrays": {"width": 5}}, [str(file)])
+    with pytest.raises(DataError, match=r"none\.csv: no such file; expected examples"):
+        read_new(meta, [str(tmp_path / "none.csv")])
+
+
+def test_pictures__are_turned_upright(tmp_path):
+    from PIL import Image
+
+    exif = Image.Exif()
+    exif[274] = 6  # turned by a quarter
+    Image.fromarray(np.zeros((10, 20, 3), np.uint8)).save(tmp_path / "a.jpg", exif=exif)
+    assert masks.read_new([str(tmp_path / "a.jpg")], {}).raw[0].shape == (20, 10, 3)

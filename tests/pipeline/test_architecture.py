@@ -16,6 +16,7 @@ KERNELS = (
     "stages.problems.moves",
     "stages.problems.compiled",
     "stages.problems.stored",
+    "stages.problems.weightless",
 )
 PIPELINE_ONLY = ("hydra", "omegaconf", "dask", "distributed", "mlflow", "dvc")
 

@@ -61,8 +61,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "text/test": b"He PRP B-NP\nsleeps VBZ B-VP\n",
         "text/tabs": b"B-NP\tw=He\nB-VP\tw=reckons\n",
         "text/template": b"U00:%x[0,0]\n",
+        "arrays/train.svm": b"+1 1:2\n-1 3:1 2:5\n",
+        "arrays/train.csv": b"1,2,a\n3,x,b\n",
+        "scenes/classes.yaml": b"classes: [ground, thing]\n",
+        "scenes/images/one.png": GARBAGE,
+        "scenes/masks/one.png": GARBAGE,
+        "scenes/images/two.png": GARBAGE,
+        "scenes/masks/two.png": GARBAGE,
+        "lonely/classes.yaml": b"classes: [ground, thing]\n",
+        "lonely/images/one.png": GARBAGE,
+        "lonely/masks/two.png": GARBAGE,
     }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
     return tmp_path
 
@@ -100,6 +110,10 @@ TEXT = "dataset=sequences_csv dataset.file=text/train dataset.test_file=text/tes
         ("dataset=weizmann dataset.root=horses", "horses/weizmann_horses_original.tar: cannot be read as a tar archi"),
         (TEXT, "text/train: line 1: no tab in 'He PRP B-NP'; expected a label and attributes separated by tabs."),
         (f"{TEXT} dataset.file=text/tabs", "text/test: line 1: no tab in 'He PRP B-NP'"),
+        ("dataset=multiclass_arrays dataset.file=arrays/train.svm", "train.svm: line 2: index 2 after 3; expected indices"),
+        ("dataset=multiclass_arrays dataset.file=arrays/train.csv", "train.csv: line 2: column 1 is 'x'; expected a num"),
+        ("dataset=images dataset.root=scenes", ".png: cannot be decoded as an image (cannot identify image file "),
+        ("dataset=images dataset.root=lonely", "lonely/images/one.png: has no mask; expected lonely/masks/one.png"),
         (
             "dataset=sequences_csv dataset.file=commas/train.txt dataset.test_file=commas/test.txt "
             "dataset.template=text/template",
@@ -122,6 +136,12 @@ def test_data__that_cannot_be_used_leave_no_run(folder: Path, capsys, words: str
         ("dataset=ocr dataset.root=ocr dataset.fold=77", "dataset.fold: expected an integer from 0 to 9, got 77"),
         ("dataset=ocr dataset.root=ocr dataset.fold=-1", "dataset.fold: expected an integer from 0 to 9, got -1"),
         ("dataset=hdseg dataset.root=ocr dataset.size=huge", "dataset.size: expected one of small, medium, large, got"),
+        ("dataset=images dataset.root=scenes dataset.unseen_classes=zz", "dataset.unseen_classes: expected one of error, "),
+        ("dataset.features=o16", "dataset.features: expected s15, or null for all, got 'o16'"),
+        (
+            "dataset=multiclass_arrays dataset.file=arrays/train.csv dataset.bias=0",
+            "dataset.bias: expected a number other than 0, or null, got 0",
+        ),
         (f"{TEXT} dataset.unseen_labels=zz", "dataset.unseen_labels: expected error or count, got 'zz'"),
         (f"{TEXT} dataset.min_count=-1", "dataset.min_count: expected an integer >= 1, got -1"),
         (f"seed={10**20}", f"seed: expected an integer from 0 to 9223372036854775807, got {10**20}"),

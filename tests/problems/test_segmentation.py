@@ -10,6 +10,7 @@ from tiny import all_labels, ragged, segmentation, segmentation_u8
 
 from stages.problems.segmentation import build, derived, metrics
 from stages.problems.segmentation import segmentation as module
+from stages.problems.void import VOID
 
 
 def block(**changes):
@@ -194,3 +195,22 @@ def test_metrics__count_pixels():
     spilled = metrics(problem, arrays, np.array([1, 0, 0, 1, 0, 0], np.uint8))
     assert spilled["foreground_iou"] == pytest.approx(27 / 46 / 2)
     assert spilled["foreground_iou_pooled"] == pytest.approx(27 / (46 + 30))
+
+
+def test_void__superpixels_have_no_loss_and_take_nothing_of_the_others():
+    labels, unary, pairwise = np.array([1, VOID, 1], np.uint8), block()["unary"].copy(), np.zeros((2, 2), np.float32)
+    unary[1] = 0.0  # as `silenced` leaves it, with both of its edges
+    arrays = block(labels=labels, unary=unary, pairwise=pairwise, **derived(unary=unary, pairwise=pairwise))
+    problem, w = build(ragged([arrays]), {}), np.array([-1.0, 0.5, 1.0, 1.0])
+    assert problem.loss_if_wrong.tolist() == [0.75, 0.0, 0.25]
+    assert problem.least_loss(0) == 0.25
+    theta, y = np.empty(5), np.empty(3, np.uint8)
+    problem.scores(0, w, theta)
+    worth = {tuple(z): problem.loss(0, z) + problem.value(0, theta, z) for z in all_labels(problem, 0)}
+    loss = problem.max_oracle(0, theta, y, problem.scratch())
+    assert loss + problem.value(0, theta, y) == pytest.approx(max(worth.values()))
+    assert worth[1, 0, 1] == worth[1, 1, 1]
+    with pytest.raises(ValueError, match="block 0: labels holds 2, expected 0 or 1, or 255 for void"):
+        build(ragged([block(labels=np.array([1, 2, 1], np.uint8))]), {})
+    every = block(labels=np.full(3, VOID, np.uint8), area=np.zeros(3))
+    assert build(ragged([every]), {}).loss_if_wrong.tolist() == [0.0, 0.0, 0.0]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import zarr
+from matplotlib.figure import Figure
 from PIL import Image
 
+from stages.problems.void import VOID
 from stages.reports.bounds import between
-from stages.reports.run_figures import draw
+from stages.reports.run_figures import draw, segmentations
 from stages.solver.path.descend import stepwise_model
 from storage.features import FeatureWriter, open_features
 
@@ -65,6 +68,18 @@ def test_classes__are_drawn_instead_where_there_are_several(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_segmentations__leave_void_pixels_out_of_the_score() -> None:
+    regions, mask = np.array([[0, 0, 1, 1]]), np.array([1, VOID, 0, 0], np.uint8)
+    blocks = {
+        "superpixel_map": regions.ravel(), "mask": mask, "rgb": np.full((4, 3), 90, np.uint8), "hw": np.array([[1, 4]]),
+    }  # fmt: skip
+    blocks |= {f"{name}_ptr": np.array([0, len(array)]) for name, array in blocks.items()}
+    run = SimpleNamespace(test_blocks=blocks, predictions={"labels": np.array([1, 0]), "label_ptr": np.array([0, 2])})
+    figure = Figure()
+    segmentations.paint(figure, run)  # type: ignore[arg-type]
+    assert [axes.get_title(loc="center") for axes in figure.axes if axes.get_title(loc="center")] == ["IoU 1.00"]
+
+
 @pytest.mark.parametrize(("count", "kind"), [(1, "single"), (4, "grid"), (17, "regpath"), (300, "heuristic")])
 def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None:
     write_run(tmp_path, count, kind)

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets.vision.classes import PottsOptions
 from stages.datasets.vision.features import Words, dense_sift, learn_words, pairwise_features, unary_features
 from stages.datasets.vision.masks import decoded
+from stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
 from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
 
 SHOWN = 6
@@ -95,9 +97,9 @@ def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed
 
 
 def _described(
-    rgb: np.ndarray, words: Words, superpixels: int, with_pairs: bool
+    rgb: np.ndarray, words: Words, superpixels: int, with_pairs: bool, own: bool
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Superpixel map (H, W) of a picture, and its features and edges."""
+    """Superpixel map (H, W) of a picture, and its features and edges; `own`: those of `own_columns`."""
     import cv2
 
     cv2.setNumThreads(1)
@@ -106,16 +108,18 @@ def _described(
     unary = unary_features(rgb, regions, edges, words)
     if not with_pairs:
         edges = edges[:0]
+    if own:
+        return regions, {**own_block(unary, edges, words.widths), "edges": edges}
     return regions, {"unary": unary, "pairwise": pairwise_features(unary, edges, words.widths), "edges": edges}
 
 
 def _block(
-    item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions, count: Tally
+    item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions, count: Tally, own: bool
 ) -> dict[str, np.ndarray]:
     """Arrays of one block; if `item[0]`, including the picture, for figures."""
     shown, source = item
     rgb, mask = load(source)
-    regions, arrays = _described(rgb, words, options.superpixels, options.pairwise)
+    regions, arrays = _described(rgb, words, options.superpixels, options.pairwise, own)
     arrays |= count(regions, mask)
     if shown:
         arrays |= {
@@ -146,6 +150,7 @@ def featurize_pictures(
     report: Report,
     count: Tally = tally,
     for_training: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] = dict,
+    model: ModelOptions = ALL,
 ) -> dict[str, Any]:
     """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test".
 
@@ -154,6 +159,7 @@ def featurize_pictures(
     load : makes the picture of an item, in a worker.   items : the items of each split, small and picklable.
     seed : draws the samples the vocabularies are learned from.
     count : labels and areas of superpixels.   for_training : what becomes of a block of the split "train".
+    model : columns, and the fixed weight of Potts terms.
 
     Returns
     -------
@@ -181,7 +187,7 @@ def featurize_pictures(
     sink.put("", "sift_words", words.sift)
 
     tasks = [(False, item) for item in train] + [(number < SHOWN, item) for number, item in enumerate(test)]
-    describe = partial(_block, load=load, words=words, options=options, count=count)
+    describe = partial(_block, load=load, words=words, options=options, count=count, own=model.own)
     superpixels = 0
     for done, arrays in enumerate(map_blocks(describe, tasks), 1):
         check_finite(arrays, f"image {done - 1}")
@@ -192,18 +198,22 @@ def featurize_pictures(
             sink.append("test", **(NO_PICTURE | arrays))
         report(done, len(tasks), "superpixels and features")
     return {
-        "d_unary": 1 + 3 * sum(words.widths),
-        "d_pairwise": 100,
+        "d_unary": own_width(words.widths) if model.own else 1 + 3 * sum(words.widths),
+        "d_pairwise": 1 if model.own else 100,
         "n_train": len(train),
         "n_test": len(test),
         "superpixels_mean": round(superpixels / len(tasks), 2),
         "histogram_widths": list(words.widths),
-        "names": {"unary": unary_blocks(words.widths), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
+        "names": own_names(words.widths)
+        if model.own
+        else {"unary": unary_blocks(words.widths), "pairwise": "1 constant, exp(-2^-5..2^5 chi^2) x 9 histograms"},
         "pictures": {
             "superpixels": options.superpixels,
             "pairwise": options.pairwise,
             "features_version": FEATURES_VERSION,
+            **({"own": True} if model.own else {}),
         },
+        **model.facts(),
     }
 
 
@@ -226,8 +236,13 @@ def write_specimen(sink: Sink, codes: bool = False) -> dict[str, Any]:
 
 
 def picture_specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
-    """Blocks to compile for, whatever the options of the pictures' reader."""
-    return write_specimen(sink)
+    """Blocks to compile for, whatever the options of the pictures' reader but those of the model."""
+    return write_specimen(sink) | ModelOptions.taken_from(options).facts()
+
+
+def potts_specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks of the structure `potts` to compile for, with its options."""
+    return write_specimen(sink) | {"classes": 3, **vars(PottsOptions.taken_from(options))}
 
 
 @dataclass(frozen=True)
@@ -237,6 +252,7 @@ class PictureEncoder:
     words: Words
     superpixels: int
     pairwise: bool
+    own: bool = False
 
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
         """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file, of about the training pictures' size.
@@ -263,7 +279,7 @@ def _checked(number: int, picture: Any) -> np.ndarray:
 
 
 def _new_block(rgb: np.ndarray, encoder: PictureEncoder) -> dict[str, np.ndarray]:
-    regions, arrays = _described(rgb, encoder.words, encoder.superpixels, encoder.pairwise)
+    regions, arrays = _described(rgb, encoder.words, encoder.superpixels, encoder.pairwise, encoder.own)
     return arrays | unlabelled(regions)
 
 
@@ -283,7 +299,7 @@ def picture_encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -
     facts = meta["pictures"]
     check_version(facts["features_version"])
     words = Words(np.asarray(shared["colour_words"]), np.asarray(shared["sift_words"]))
-    return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]))
+    return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]), bool(facts.get("own", False)))
 
 
 def check_version(version: int) -> None:

@@ -1,5 +1,22 @@
-"""Binary segmentation of superpixels with a max-flow oracle."""
+"""Binary segmentation of superpixels with a max-flow oracle; its pairwise weights are learned, or one that is fixed."""
 
-from stages.problems.segmentation.segmentation import Segmentation, build, confusion, derived, metrics
+from __future__ import annotations
 
-__all__ = ["Segmentation", "build", "confusion", "derived", "metrics"]
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from stages.problems.segmentation import segmentation
+from stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
+from stages.problems.segmentation.segmentation import Segmentation, confusion, derived, metrics
+
+if TYPE_CHECKING:
+    import numpy as np
+
+__all__ = ["FixedSegmentation", "Segmentation", "build", "confusion", "derived", "metrics"]
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmentation | FixedSegmentation:
+    """`segmentation.build`; with `meta["potts"]` that is the fixed weight of all pairwise features (`fixed`)."""
+    problem = segmentation.build(arrays, meta)
+    weight = meta.get("potts")
+    return problem if weight is None else with_fixed_weight(problem, float(weight))

@@ -7,7 +7,8 @@ Block i is an image of S superpixels and E edges between neighbours, labels y in
 so in local coordinates m_i(y) = (2 y_p - 1 on superpixels, -[y_p != y_q] on edges) in R^{S+E}, B_i = blockdiag(X', P')
 with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_U, P w_P). The loss is the Hamming loss weighted by area, where each
 class counts one half, or all of it if the other is absent. It is a sum over superpixels, so the loss-augmented argmax is
-also one cut. Ties go to the background.
+also one cut. Ties go to the background. *Void* superpixels have no true label and no loss; in training their feature rows
+and those of their edges must be 0 (`stages.problems.void`).
 
 Unary rows are the stored ones times `unary_scale`: float32, or uint8 codes, which the kernels read directly (the dtype
 specialises the compiled code), so that a memory map is never expanded. Everything else is about the scaled rows.
@@ -24,6 +25,7 @@ from numba import njit
 from stages.problems.protocol import PLAIN, frozen
 from stages.problems.segmentation.kernels import gram_form, labelling_value, rows_add, rows_dot, rows_norm2
 from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
+from stages.problems.void import VOID
 
 NEGATIVE = 1e-9
 """An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
@@ -135,7 +137,9 @@ class Segmentation(NamedTuple):
         return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
 
     def least_loss(self, i):
-        return np.min(self.loss_if_wrong[self.label_ptr[i] : self.label_ptr[i + 1]])
+        """Void superpixels left out: a labelling that differs from the truth only there has the truth's score."""
+        costs = self.loss_if_wrong[self.label_ptr[i] : self.label_ptr[i + 1]]
+        return np.min(costs[costs > 0.0], initial=np.inf)
 
     def scratch(self):
         return workspace(self.most_superpixels, self.most_edges)
@@ -173,7 +177,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
     ----------
     arrays : Mapping
         Per image: ``unary`` (S, D_U) float32 or uint8 and ``pairwise`` (E, D_P) float32, ``edges`` (E, 2) int with
-        ends a < b < S, ``labels`` (S,) in {0, 1}, ``area`` (S,) in pixels, ``gram`` (S * S,) float32 from `derived`.
+        ends a < b < S, ``labels`` (S,) in {0, 1} or VOID, ``area`` (S,) in labelled pixels, ``gram`` (S * S,) float32 from
+        `derived`.
         Features of these dtypes are not copied, so they may be memory-mapped. Shared by all images: ``unary_scale``
         (1,), which uint8 needs.
     meta : Mapping
@@ -203,9 +208,12 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
         return int(np.searchsorted(pointer, k, side="right")) - 1
 
     _refuse(sizes == 0, lambda i: (i, "unary has no superpixels"))
-    bad_label = (labels != 0) & (labels != 1)
-    _refuse(bad_label, lambda k: (block(label_ptr, k), f"labels holds {labels[k]}, expected 0 or 1"))
-    bad_area = ~(np.isfinite(area) & (area > 0))
+    void = labels == VOID
+    bad_label = (labels != 0) & (labels != 1) & ~void
+    _refuse(
+        bad_label, lambda k: (block(label_ptr, k), f"labels holds {labels[k]}, expected 0 or 1, or {VOID} for void")
+    )
+    bad_area = ~(np.isfinite(area) & ((area > 0) | (void & (area >= 0))))
     _refuse(bad_area, lambda k: (block(label_ptr, k), f"area holds {area[k]}, expected a positive number of pixels"))
     within = np.repeat(sizes, edge_counts)
     bad_edge = (edges[:, 0] < 0) | (edges[:, 0] >= edges[:, 1]) | (edges[:, 1] >= within)
@@ -222,7 +230,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
         d=width,
         local_ptr=frozen(label_ptr + edge_ptr),
         label_ptr=frozen(label_ptr),
-        truth=frozen(labels, np.uint8),
+        truth=frozen(np.where(void, 0, labels), np.uint8),
         lower=frozen(lower),
         upper=frozen(np.full(width, np.inf)),
         unary=unary,
@@ -232,7 +240,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
         edges=frozen(edges, np.int32),
         gram_ptr=frozen(ptr["gram"]),
         gram=frozen(arrays["gram"], np.float32).reshape(-1),
-        loss_if_wrong=frozen(_costs(labels, area, label_ptr)),
+        loss_if_wrong=frozen(_costs(np.where(void, 0, labels), np.where(void, 0.0, area), label_ptr)),
         arc_ptr=frozen(arc_ptr),
         head=frozen(head),
         reverse=frozen(reverse),
@@ -249,12 +257,15 @@ def _refuse(bad: np.ndarray, describe: Any) -> None:
 
 
 def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
-    """The loss of a wrong label: the superpixel's share of its class's area, times one half if both classes occur."""
+    """The loss of a wrong label: the superpixel's share of its class's area, times one half if both classes occur.
+
+    Where the area is 0, as that of void superpixels is here, so is the loss.
+    """
     image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
     group = 2 * image + labels
     total = np.bincount(group, area, minlength=2 * (label_ptr.size - 1))
     classes = (total.reshape(-1, 2) > 0).sum(axis=1)
-    return area / (total[group] * classes[image])
+    return np.divide(area, total[group] * classes[image], out=np.zeros_like(area), where=area > 0.0)
 
 
 def scale_of(arrays: Mapping[str, np.ndarray]) -> float:
@@ -315,7 +326,7 @@ def metrics(problem: Segmentation, arrays: Mapping[str, np.ndarray], predictions
 def confusion(
     problem: Segmentation, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
-    """Background and foreground, and pixels (truth, prediction)."""
+    """Background and foreground (or ``class_names``), and labelled pixels (truth, prediction)."""
     area, foreground = (np.asarray(arrays[name], float).reshape(-1) for name in ("area", "foreground"))
     rows = [np.bincount(predictions, pixels, minlength=2) for pixels in (area - foreground, foreground)]
-    return ["background", "foreground"], np.array(rows)
+    return [str(name) for name in meta.get("class_names", ("background", "foreground"))], np.array(rows)

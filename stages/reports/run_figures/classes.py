@@ -26,6 +26,8 @@ def paint(figure: Figure, run: StoredRun) -> None:
     pictures, labels, label_ptr = run.test_blocks, run.predictions["labels"], run.predictions["label_ptr"]
     names = [str(name) for name in run.features.meta["class_names"]]
     colours = (255 * colormaps["tab20"](np.arange(max(len(names), 20)) % 20)[:, :3]).astype(np.uint8)
+    if run.features.meta.get("class_colours"):
+        colours = np.array(run.features.meta["class_colours"], np.uint8)
     shown = min(SHOWN, pictures["hw"].shape[0])
     rows, there = figure.subplots(3, shown, squeeze=False), set()
     for i in range(shown):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
+from stages.problems.void import VOID
 from stages.reports.stored import StoredRun
 
 SIZE = (11.0, 4.8)
@@ -28,12 +29,13 @@ def paint(figure: Figure, run: StoredRun) -> None:
         height, width = (int(size) for size in pictures["hw"][i])
         image = _block(pictures, "rgb", i).reshape(height, width, 3)
         regions = _block(pictures, "superpixel_map", i).reshape(height, width)
-        mask = _block(pictures, "mask", i).reshape(height, width) > 0
+        truth = _block(pictures, "mask", i).reshape(height, width)
+        mask, labelled = truth == 1, truth != VOID
         predicted = labels[label_ptr[i] : label_ptr[i + 1]][regions] > 0
         rows[0, i].imshow(image)
         rows[1, i].imshow(_marked(image, predicted, _borders(regions)))
         rows[2, i].imshow(_marked(image, mask, np.zeros_like(mask)))
-        both, either = np.sum(predicted & mask), np.sum(predicted | mask)
+        both, either = np.sum(predicted & mask), np.sum((predicted | mask) & labelled)
         rows[1, i].set_title(f"IoU {both / either:.2f}" if either else "no foreground", loc="center")
     for axes in rows.ravel():
         axes.set(xticks=[], yticks=[])

@@ -11,6 +11,7 @@ from numba import njit
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, Problem, frozen
+from stages.problems.weightless import is_weightless
 from stages.solver.objective import require_cone, squared_norm
 from stages.solver.options import PathOptions
 from stages.solver.oracles import corners_at
@@ -94,8 +95,13 @@ def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> P
     Raises
     ------
     ValueError
-        If a bound is neither 0 nor infinite.
+        If a bound is neither 0 nor infinite, or if the score has a part without weights.
     """
+    if is_weightless(problem):
+        raise ValueError(
+            "path.rule=paper: its first lambda needs the largest <w, phi>, but these predictions also count a part without "
+            "weights; use path.rule=one_sided or two_sided"
+        )
     labels, losses, psi, scale = at_zero(problem, spread)
     hinge, psi_norm2 = float(np.sum(losses)) / problem.n, squared_norm(psi)
     over = np.concatenate(spread.blocks(excess, problem, psi, range(problem.n)))

@@ -25,15 +25,15 @@ __path__ = extend_path(__path__, __name__)
 
 from tiny.blocks import ragged
 from tiny.chain_instances import chain, chain_sparse
-from tiny.multiclass_instances import multiclass, multiclass_cone
+from tiny.multiclass_instances import csr, multiclass, multiclass_cone, multiclass_sparse
 from tiny.potts import potts, potts_blocks, potts_tree
 from tiny.python_oracle_instances import python_oracle, python_oracle_sparse
 from tiny.segmentation_instances import segmentation, segmentation_u8
 
 __all__ = [
-    "ALL_TINY", "TINY", "all_labels", "chain", "chain_sparse", "feature_matrix", "instance", "local", "multiclass",
-    "multiclass_cone", "potts", "potts_blocks", "potts_tree", "python_oracle", "python_oracle_sparse", "ragged",
-    "segmentation", "segmentation_u8",
+    "ALL_TINY", "TINY", "all_labels", "chain", "chain_sparse", "csr", "feature_matrix", "instance", "local", "multiclass",
+    "multiclass_cone", "multiclass_sparse", "potts", "potts_blocks", "potts_tree", "python_oracle", "python_oracle_sparse",
+    "ragged", "segmentation", "segmentation_u8",
 ]  # fmt: skip
 
 END = "_instances"
@@ -45,9 +45,9 @@ MODULES = {
 ALL_TINY: dict[str, Callable[[], Problem]] = {
     name: make for _, module in sorted(MODULES.items()) for name, make in module.INSTANCES.items()
 }
-COMPILED_AGAIN = {"segmentation_u8"}
-"""Instances that differ from another one only in the type of an array, which only methods of the structure read. The
-solver is compiled for half a minute for each such type; it solves them where it is not compiled."""
+COMPILED_AGAIN = {"multiclass_sparse", "segmentation_u8"}
+"""Instances that differ from another one only in arrays that few methods of the structure read. The solver is compiled for
+half a minute for each such type; it solves them where it is not compiled."""
 
 TINY = {name: make for name, make in ALL_TINY.items() if numba.config.DISABLE_JIT or name not in COMPILED_AGAIN}
 

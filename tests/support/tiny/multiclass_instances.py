@@ -1,4 +1,4 @@
-"""Multiclass: plain, and with bounds."""
+"""Multiclass: plain, with bounds, and over sparse rows."""
 
 from __future__ import annotations
 
@@ -23,5 +23,21 @@ def multiclass_cone(seed: int = 1) -> Problem:
     return multiclass(seed, lower=lower, upper=upper)
 
 
-INSTANCES = {"multiclass": multiclass, "multiclass_cone": multiclass_cone}
-LABELS = {"Multiclass": lambda problem: problem.cost.shape[0]}
+def multiclass_sparse(seed: int = 3, n: int = 6, width: int = 5, classes: int = 3, **meta) -> Problem:
+    """Two or three of five features in a row, and one row without any."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=n)
+    x = (rng.normal(size=(n, width)) + 2.0 * np.eye(classes, width)[labels]) * (rng.random((n, width)) < 0.5)
+    x[1] = 0.0
+    return build("multiclass_sparse", csr(x) | {"labels": labels}, {"classes": classes, "width": width, **meta})
+
+
+def csr(x: np.ndarray) -> dict[str, np.ndarray]:
+    """The rows of x (n, D) as `multiclass_sparse` stores them."""
+    row, ids = np.nonzero(x)
+    counts = np.bincount(row, minlength=len(x))
+    return {"ids": ids.astype(np.int32), "values": x[row, ids], "row_ptr": np.cumsum([0, *counts])}
+
+
+INSTANCES = {"multiclass": multiclass, "multiclass_cone": multiclass_cone, "multiclass_sparse": multiclass_sparse}
+LABELS = dict.fromkeys(("Multiclass", "MulticlassSparse"), lambda problem: problem.labels)

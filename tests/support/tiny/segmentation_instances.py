@@ -40,4 +40,4 @@ def segmentation_u8() -> Problem:
 
 
 INSTANCES = {"segmentation": segmentation, "segmentation_u8": segmentation_u8}
-LABELS = {"Segmentation": lambda problem: 2}
+LABELS = dict.fromkeys(("Segmentation", "FixedSegmentation"), lambda problem: 2)

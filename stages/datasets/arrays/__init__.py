@@ -1,0 +1,1 @@
+"""Examples with labels from files of arrays: what the reader `multiclass_arrays` is made of."""

@@ -1,0 +1,112 @@
+"""New examples from files, in the forms of training examples with or without labels, and predictions for them as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import DataError
+from stages.datasets.arrays.csv_rows import read_csv
+from stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, names_in, read_csr
+from stages.datasets.arrays.rows import Csr, Label
+from stages.datasets.arrays.svmlight import read_svmlight
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Examples of files: .npy, .npz (features under one of the names of training, or the only array; or CSR's parts),
+    SVMlight's lines, else comma-separated numbers. Labels may be there as in training, and are shown beside predictions."""
+    parts = [_examples(Path(name), meta) for name in inputs]
+    labels = (
+        None if any(known is None for _, known in parts) else [label for _, known in parts for label in known or ()]
+    )
+    return NewInput(_stacked([x for x, _ in parts]), labels)
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """Features and labels of a test split, without the constant column."""
+    names, width = meta["class_names"], int(meta["arrays"]["width"])
+    labels = [names[k] for k in np.asarray(arrays["labels"]).tolist()]
+    if "x" in arrays:
+        x = np.asarray(arrays["x"])[:, :width]
+        return NewInput(x, labels, example=x[0].tolist())
+    rows = Csr(np.asarray(arrays["row_ptr"]), np.asarray(arrays["ids"]), np.asarray(arrays["values"]), width)
+    return NewInput(
+        _matrix(rows.cut(width), width), labels, example=_matrix(rows.taken(np.arange(1)).cut(width), width)
+    )
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """CSV: the example's number from 0, its label if the input has it, the predicted label."""
+    found = [predicted.named(i)[0] for i in range(len(predicted))]
+    if new.source is None:
+        return Shown(csv_text(("example", "predicted"), enumerate(found)))
+    return Shown(csv_text(("example", "label", "predicted"), zip(range(len(found)), new.source, found, strict=True)))
+
+
+def _examples(file: Path, meta: Mapping[str, Any]) -> tuple[Any, Sequence[Label] | None]:
+    """Features of a file, an array or a sparse matrix, and its labels if it has them."""
+    width, ending = int(meta["arrays"]["width"]), file.name.removesuffix(".gz").rpartition(".")[2]
+    if ending == "npy":
+        return array_of(file), None
+    if ending == "npz":
+        return _of_npz(file, width)
+    if ending in ("svmlight", "svm", "libsvm"):
+        rows, _ = read_svmlight(file, meta.get("first_index"))
+        assert isinstance(rows.x, Csr)
+        return _matrix(rows.x.cut(width), width), rows.labels
+    if _columns(file) == width + 1:
+        rows = read_csv(file, meta.get("label_column"))
+        return rows.x, rows.labels
+    return table_of(file), None
+
+
+def _of_npz(file: Path, width: int) -> tuple[Any, Sequence[Label] | None]:
+    if is_sparse(file):
+        rows = read_csr(file)
+        if rows.width != width:
+            raise DataError(f"{file}: {rows.width} features; expected {width}, one for each training feature")
+        x: Any = _matrix(rows, width)
+    else:
+        wanted = [*FEATURES["train"], *FEATURES["test"]]
+        found = arrays_of(file, [*wanted, *LABELS["train"], *LABELS["test"]])
+        features = [x for name, x in found.items() if name in wanted]
+        if len(features) != 1:
+            raise DataError(f"{file}: expected the features in one array called {', '.join(wanted)}")
+        (x,) = features
+    known = set(names_in(file)) & {*LABELS["train"], *LABELS["test"]}
+    labels = arrays_of(file, sorted(known)) if len(known) == 1 else {}
+    return x, next((array.tolist() for array in labels.values() if len(array) == x.shape[0]), None)
+
+
+def _columns(file: Path) -> int:
+    """Columns of the first line of a text file; 0 if it cannot be read, which its reader then says."""
+    from stages.datasets.text.tables import read_lines
+
+    if not file.is_file():
+        raise DataError(f"{file}: no such file; expected examples (.npy, .npz, .csv or .svmlight)")
+    return next((line.count(",") + 1 for line in read_lines(file) if line.strip()), 0)
+
+
+def _matrix(rows: Csr, width: int) -> Any:
+    """Sparse rows as scipy has them."""
+    from scipy import sparse
+
+    return sparse.csr_array((rows.values, rows.ids, rows.row_ptr), shape=(rows.row_ptr.size - 1, width))
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """All examples together; sparse if those of a file are."""
+    from scipy import sparse
+
+    if any(sparse.issparse(x) for x in parts):
+        return sparse.vstack([sparse.csr_array(x) for x in parts], format="csr")
+    if len({x.shape[1:] for x in parts}) > 1:
+        raise DataError(
+            f"input: files with {', '.join(str(x.shape[1:]) for x in parts)} features; expected equally many"
+        )
+    return np.concatenate(parts)

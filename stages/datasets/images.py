@@ -1,0 +1,153 @@
+"""A user's own folder of pictures and label masks, with two classes or more.
+
+`dataset.root` holds pictures and masks of equal names (layouts: `vision.folders`) and ``classes.yaml``, which names the
+classes and says how masks show them (`vision.class_list`). Superpixels and features are made from the pictures as for the
+horses (`vision.pictures`); descriptors look at 15 and 30 pixels, so pictures with sides of 150 to 500 pixels suit them, and
+larger ones are better reduced before.
+
+Two classes, the second of which is the foreground, make the structure `segmentation`, whose oracle is exact; more make
+`potts`, with the options of `PottsOptions`. Void pixels count for nothing. `dataset.unseen_classes`: a class that no
+training mask shows is an ``error`` (default), or is ``count``-ed as wrong wherever a test mask shows it.
+
+New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.vision import masks
+from stages.datasets.vision.class_list import ClassList, read_classes
+from stages.datasets.vision.classes import PottsOptions, tally_classes
+from stages.datasets.vision.folders import Pair, find_pairs, lists_in
+from stages.datasets.vision.masked_picture import load_masked
+from stages.datasets.vision.own_columns import ModelOptions
+from stages.datasets.vision.pictures import (
+    FEATURES_VERSION,
+    PICTURE_PACKAGES,
+    FeatureOptions,
+    featurize_pictures,
+    picture_encoder,
+    picture_specimen,
+    potts_specimen,
+)
+from stages.datasets.vision.superpixels import tally_labelled
+from stages.problems.void import VOID, silenced
+
+CLASSES = "classes.yaml"
+UNSEEN = ("error", "count")
+WHERE = ("root",)
+NEEDS = (*PICTURE_PACKAGES, "yaml")
+
+
+@dataclass(frozen=True)
+class Images:
+    """Reader; the options of the configuration are its fields and those of `FeatureOptions` and `PottsOptions`."""
+
+    root: Path
+    classes: ClassList
+    pairs: Mapping[str, Mapping[str, Pair]]
+    """Picture and mask of every example by name, for each split."""
+    unseen_classes: str = "error"
+    seed: int = 0
+    features: FeatureOptions = field(default_factory=FeatureOptions)
+    potts: PottsOptions = field(default_factory=PottsOptions)
+
+    @property
+    def structure(self) -> str:
+        """Exact for two classes."""
+        return "segmentation" if len(self.classes.names) == 2 else "potts"
+
+    def files(self) -> dict[str, Path]:
+        """All pictures and masks, the lists of the splits, and the classes, by their paths below `root`."""
+        pairs = [path for split in self.pairs.values() for pair in split.values() for path in pair]
+        found = {path.relative_to(self.root).as_posix(): path for path in pairs}
+        return {**found, **lists_in(self.root), CLASSES: self.classes.file}
+
+    def source(self) -> dict[str, Any]:
+        return {"features_version": FEATURES_VERSION}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Read all files once to check them, then write the blocks of both splits; see `featurize_pictures`."""
+        items = {split: list(pairs.values()) for split, pairs in self.pairs.items()}
+        self._check(items, map_blocks, report)
+        two, count = len(self.classes.names) == 2, len(self.classes.names)
+        facts = featurize_pictures(
+            partial(load_masked, classes=self.classes), items, self.features, self.seed, sink, map_blocks, report,
+            count=tally_labelled if two else partial(tally_classes, count=count), for_training=silenced,
+        )  # fmt: skip
+        facts |= {
+            "class_names": list(self.classes.names),
+            "images": {split: list(pairs) for split, pairs in self.pairs.items()},
+        }
+        if self.classes.by_colour:
+            facts |= {"class_colours": [list(colour) for colour in self.classes.marks]}  # type: ignore[arg-type]
+        if two:
+            return facts | ModelOptions(potts=self.potts.potts).facts()
+        return facts | {"classes": count, **vars(self.potts)}
+
+    def _check(self, items: Mapping[str, list[Pair]], map_blocks: MapBlocks, report: Report) -> None:
+        """Decode every file; DataError for the first bad one, or for a class or split without a labelled pixel."""
+        names, count = self.classes.names, len(self.classes.names)
+        tasks = [pair for split in ("train", "test") for pair in items[split]]
+        work, pixels = partial(_pixels, classes=self.classes), np.zeros((len(tasks), count))
+        for done, found in enumerate(map_blocks(work, tasks), 1):
+            pixels[done - 1] = found
+            report(done, len(tasks), "checking pictures and masks")
+        train, test = np.split(pixels, [len(items["train"])])
+        if not test.any():
+            raise DataError(f"{self.root}: all pixels of the test masks are void, so there is nothing to test on")
+        unseen = train.sum(axis=0) == 0
+        if unseen.any() and (self.unseen_classes == "error" or (~unseen).sum() < 2):
+            where = int(np.argmax(test[:, int(np.argmax(unseen))] > 0))
+            shown = (
+                f", only {items['test'][where][1]}" if test[:, int(np.argmax(unseen))].any() else " and no test mask"
+            )
+            raise DataError(
+                f"{self.classes.file}: no training mask shows the class {names[int(np.argmax(unseen))]}{shown}; choose the "
+                "training pictures by a list (train.txt), leave the class out, or set dataset.unseen_classes=count"
+            )
+
+
+def _pixels(item: Pair, classes: ClassList) -> np.ndarray:
+    """int64 (K,): pixels of each class of one picture, all of whose files are checked."""
+    mask = load_masked(item, classes).mask
+    return np.bincount(mask.ravel(), minlength=VOID + 1)[: len(classes.names)]
+
+
+encoder = picture_encoder
+read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    return (picture_specimen if open(options).structure == "segmentation" else potts_specimen)(options, sink)
+
+
+def open(options: Mapping[str, Any]) -> Images:
+    """Reader for `dataset.root`, `test_fraction`, `unseen_classes`, `seed`, and the fields of the two sets of options."""
+    own = ("root", "test_fraction", "unseen_classes", "seed")
+    given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))
+    share, unseen, seed = given.get("test_fraction", 0.25), given.get("unseen_classes", "error"), given.get("seed", 0)
+    for name, value, ok, expected in (
+        ("test_fraction", share, type(share) in (int, float) and 0 < share < 1, "a number between 0 and 1"),
+        ("unseen_classes", unseen, unseen in UNSEEN, f"one of {', '.join(UNSEEN)}"),
+        ("seed", seed, type(seed) is int and seed >= 0, "a whole number >= 0"),
+    ):
+        if not ok:
+            raise OptionError(f"dataset.{name}: expected {expected}, got {value!r}")
+    root = Path(given.get("root") or "").expanduser()
+    if not given.get("root") or not root.is_dir():
+        raise DataError(f"dataset.root: {root} is no folder; give one with images/, masks/ and {CLASSES}")
+    if not (root / CLASSES).is_file():
+        raise DataError(f"{root / CLASSES}: missing; it names the classes, such as 'classes: [background, horse]'")
+    return Images(
+        root=root, classes=read_classes(root / CLASSES), pairs=find_pairs(root, float(share), seed), unseen_classes=unseen,
+        seed=seed, features=given["features"], potts=PottsOptions.taken_from(options),
+    )  # fmt: skip

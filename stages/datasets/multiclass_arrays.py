@@ -1,0 +1,253 @@
+"""A user's own classification data: arrays in .npz, comma-separated values, or SVMlight's format (sparse).
+
+Options: ``file``, the training examples, and ``test_file``; without it the examples to test on are those in the same .npz
+(``x_test``, ``y_test``), or a share ``test_fraction`` of each class, drawn with ``seed``. ``format`` is npz, csv or
+svmlight; null: what the file's ending says, after which texts may have .gz. ``label_column`` (csv): a number or a name;
+null: the last. ``bias``: value of a constant column; null: none. ``costs``: a file with the cost of each prediction for each
+true class.
+Formats: `arrays.npz_rows`, `arrays.csv_rows`, `arrays.svmlight`, `arrays.costs`.
+
+Labels are whole numbers or names; classes are numbered in sorted order. Sparse files stay sparse (structure
+`multiclass_sparse`). Columns that only the test file has are left out: their weights would be 0.
+
+Two classes make the binary SVM of LIBLINEAR with lambda = 2 / (n C): see `stages.problems.multiclass_sparse`.
+
+New input for `encoder`: an array (n, D) or a scipy.sparse matrix, without the bias column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.arrays import new_rows
+from stages.datasets.arrays.costs import read_costs
+from stages.datasets.arrays.csv_rows import read_csv
+from stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
+from stages.datasets.arrays.rows import Csr, Rows, numbered, refuse_endless, unified
+from stages.datasets.arrays.svmlight import read_svmlight
+
+ENDINGS = {".npz": "npz", ".csv": "csv", ".svmlight": "svmlight", ".svm": "svmlight", ".libsvm": "svmlight"}
+FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
+WHERE = ("file", "test_file", "costs")
+MOST_CLASSES = 2**15 - 1
+
+
+@dataclass(frozen=True)
+class MulticlassArrays:
+    """Reader; its fields are the options of the configuration."""
+
+    file: Path
+    test_file: Path | None
+    format: str
+    label_column: int | str | None
+    bias: float | None
+    costs: Path | None
+    test_fraction: float
+    seed: int
+    structure: str
+    """`multiclass`, or `multiclass_sparse` for sparse files"""
+
+    def files(self) -> dict[str, Path]:
+        files = {"train": self.file, "test": self.test_file, "costs": self.costs}
+        return {name: file for name, file in files.items() if file is not None}
+
+    def source(self) -> dict[str, Any]:
+        return {"format": self.format}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Write both splits; DataError names file and line."""
+        train, test, first = self._read()
+        names = sorted(set(unified(train.labels)), key=lambda name: (str(type(name)), name))
+        if not 2 <= len(names) <= MOST_CLASSES:
+            raise DataError(f"{train.file}: has {len(names)} classes of labels; expected 2 to {MOST_CLASSES}")
+        dropped = 0
+        report(0, 2, "splits")
+        for done, (split, rows) in enumerate((("train", train), ("test", test)), 1):
+            labels = numbered(rows, names, str(train.file))
+            x = rows.x
+            if isinstance(x, Csr):
+                dropped += int((x.ids >= train.width).sum())
+                x = x.cut(train.width)
+            write(sink, split, x, self.bias)
+            sink.put(split, "labels", labels.astype(np.uint8 if len(names) <= 256 else np.int16))
+            report(done, 2, "splits")
+        if self.costs is not None:
+            sink.put("", "cost", read_costs(self.costs, names))
+        width = train.width + (self.bias is not None)
+        dtype = (train.x.values if isinstance(train.x, Csr) else train.x).dtype
+        return {
+            "classes": len(names),
+            "class_names": names,
+            "width": width,
+            "d": len(names) * width,
+            "n_train": len(train.labels),
+            "n_test": len(test.labels),
+            "values_in_test_columns_only": dropped,
+            "arrays": {"width": train.width, "bias": self.bias, "dtype": dtype.name},
+            "label_column": self.label_column,
+            "first_index": first,
+        }
+
+    def _read(self) -> tuple[Rows, Rows, int | None]:
+        """Training and test examples, with as many columns unless they are sparse; index of the first SVMlight column."""
+        first = None
+        if self.format == "svmlight":
+            train, first = read_svmlight(self.file)
+            if train.width == 0:
+                raise DataError(f"{self.file}: no example has a feature; expected lines like '+1 3:0.5 17:1'")
+            test = read_svmlight(self.test_file, first)[0] if self.test_file else None
+        elif self.format == "csv":
+            train = read_csv(self.file, self.label_column)
+            test = read_csv(self.test_file, self.label_column) if self.test_file else None
+        else:
+            train = read_npz(self.file, "train")
+            given = (
+                (self.test_file, "train") if self.test_file else (self.file, "test") if has_test(self.file) else None
+            )
+            test = read_npz(*given) if given else None
+        if test is None:
+            return *self._split(train), first
+        if isinstance(train.x, Csr) != isinstance(test.x, Csr):
+            raise DataError(f"{test.file}: one of training and test features is sparse; expected both or none")
+        if test.width != train.width and (not isinstance(test.x, Csr) or self.format == "npz"):
+            raise DataError(f"{test.file}: {test.width} features, but {train.width} in {train.file}")
+        return train, test, first
+
+    def _split(self, rows: Rows) -> tuple[Rows, Rows]:
+        """A share of each class, drawn at random, for test; every class keeps an example for training."""
+        of_class: dict[Any, list[int]] = {}
+        for k, label in enumerate(unified(rows.labels)):
+            of_class.setdefault(label, []).append(k)
+        rng, chosen = np.random.default_rng(self.seed), np.zeros(len(rows.labels), bool)
+        for members in of_class.values():
+            count = min(round(self.test_fraction * len(members)), len(members) - 1)
+            chosen[rng.permutation(members)[:count]] = True
+        if not chosen.any():
+            raise DataError(
+                f"{rows.file}: {len(rows.labels)} examples of {len(of_class)} classes leave none to test on with "
+                f"dataset.test_fraction={self.test_fraction:g}; give more, a larger share, or dataset.test_file"
+            )
+        return rows.taken(np.flatnonzero(~chosen)), rows.taken(np.flatnonzero(chosen))
+
+
+def write(sink: Sink, split: str, x: np.ndarray | Csr, bias: float | None) -> None:
+    """The features of one split, with the constant column if there is one."""
+    if isinstance(x, Csr):
+        x = x if bias is None else x.with_constant(bias)
+        for name in ("row_ptr", "ids", "values"):
+            sink.put(split, name, getattr(x, name))
+    else:
+        constant = np.full((len(x), 0 if bias is None else 1), bias or 0.0, x.dtype)
+        sink.put(split, "x", np.concatenate([x, constant], axis=1))
+
+
+@dataclass(frozen=True)
+class ArraysEncoder:
+    """Blocks of new examples."""
+
+    width: int
+    """Columns without the bias."""
+    bias: float | None
+    dtype: str
+    sparse: bool
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """An array (n, D) or a scipy.sparse matrix, without the bias column."""
+        from scipy import sparse
+
+        given: Any = raw if sparse.issparse(raw) else np.asarray(raw)
+        if given.ndim != 2 or given.shape[0] == 0 or given.shape[1] != self.width or given.dtype.kind not in "biuf":
+            raise DataError(
+                f"input: is {given.dtype}{given.shape}; expected numbers, (examples, {self.width}), one column for each "
+                "training feature, without the bias"
+            )
+        n = given.shape[0]
+        x: np.ndarray | Csr
+        if self.sparse:
+            rows = sparse.csr_array(given)
+            rows.sum_duplicates()
+            rows.eliminate_zeros()
+            values = rows.data.astype(self.dtype)
+            x = Csr(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), values, self.width)
+        else:
+            x = np.asarray(given.toarray() if sparse.issparse(raw) else given).astype(self.dtype)
+        refuse_endless(Rows(Path("input"), "row", np.arange(n), [0] * n, x))
+        write(sink, NEW, x, self.bias)
+        sink.put(NEW, "labels", np.zeros(n, np.uint8))
+
+
+read_new, stored_input, show = new_rows.read_new, new_rows.stored_input, new_rows.show
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
+    """The encoder of a feature store of this reader."""
+    return ArraysEncoder(**meta["arrays"], sparse=meta["structure"] == "multiclass_sparse")
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    reader = open(options)
+    dtype = stored_type(reader.file) if reader.format == "npz" else np.dtype(np.float64)
+    eye = np.eye(2, dtype=dtype)
+    x = Csr(np.arange(3), np.arange(2, dtype=np.int32), np.ones(2, dtype), 2)
+    write(sink, "train", x if reader.structure == "multiclass_sparse" else eye, None)
+    sink.put("train", "labels", np.array([0, 1], np.uint8))
+    return {"classes": 2, "width": 2}
+
+
+def open(options: Mapping[str, Any]) -> MulticlassArrays:
+    """The reader; OptionError or DataError names the option that cannot be used."""
+    file, test_file, costs = (_file(options, name) for name in WHERE)
+    if file is None:
+        raise DataError("dataset.file: missing; give a file of examples: .npz, .csv or .svmlight")
+    kind = options.get("format") or _ending(file)
+    if kind not in FORMATS:
+        raise OptionError(f"dataset.format: expected one of {', '.join(FORMATS)}, got {kind!r}")
+    bias, column, share, seed = (options.get(name) for name in ("bias", "label_column", "test_fraction", "seed"))
+    share = 0.25 if share is None else share
+    for name, value, ok, expected in (
+        ("bias", bias, bias is None or (_is_number(bias) and bias != 0), "a number other than 0, or null"),
+        (
+            "label_column",
+            column,
+            column is None or type(column) in (int, str),
+            "a number, a name of the header, or null",
+        ),
+        ("test_fraction", share, _is_number(share) and 0 < share < 1, "a number between 0 and 1"),
+        ("seed", seed, seed is None or (type(seed) is int and seed >= 0), "a whole number >= 0"),
+        ("costs", costs, costs is None or costs.suffix in (".npy", ".csv"), "a file that ends in .npy or .csv"),
+    ):
+        if not ok:
+            raise OptionError(f"dataset.{name}: expected {expected}, got {value!r}")
+    sparse = kind == "svmlight" or (kind == "npz" and is_sparse(file))
+    return MulticlassArrays(
+        file=file, test_file=test_file, format=kind, label_column=column, bias=None if bias is None else float(bias),
+        costs=costs, test_fraction=float(share), seed=seed or 0, structure="multiclass_sparse" if sparse else "multiclass",
+    )  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and np.isfinite(value)
+
+
+def _file(options: Mapping[str, Any], name: str) -> Path | None:
+    given = options.get(name)
+    if given and not Path(given).expanduser().is_file():
+        raise DataError(f"dataset.{name}: there is no file {given}")
+    return Path(given).expanduser() if given else None
+
+
+def _ending(file: Path) -> str:
+    found = ENDINGS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix)
+    if found is None:
+        raise OptionError(
+            f"dataset.format: must be given for {file.name}, as in dataset.format=svmlight; known endings are "
+            f"{', '.join(ENDINGS)}, also with .gz"
+        )
+    return found

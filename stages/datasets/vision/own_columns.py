@@ -1,0 +1,98 @@
+"""The features of S15's HorseSeg experiment: 649 numbers of a superpixel itself, and Potts terms of weight 1.
+
+S15 names the number 649 and the weight; its columns are not part of the release, so they are read off the numbers here. The
+rows of O16 (`features`) have 1,969: a constant, and histograms of 16 positions, 128 colour words and 512 SIFT words of the
+superpixel, of its neighbours and of second-order neighbours. 649 is 1 + 8 + 128 + 512: words of the superpixel alone, a
+constant, and 8 numbers of position. For these 8 we take the shares of the superpixel's pixels in each quarter of the
+picture's height, and of its width, which are the sums of the 4 x 4 position histogram over columns and over rows. As in the
+other groups their square roots are taken, so that each group has L2 norm 1. Without pairwise features every edge has the
+same Potts term; `dataset.potts` changes its weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import OptionError
+from stages.datasets.vision.features import GRID, RINGS
+
+KINDS = ("s15",)
+WEIGHT = 1.0
+"""Of the Potts terms, where `dataset.potts` is null."""
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What readers of horses can choose about the model; None: all columns, learned pairwise weights."""
+
+    features: str | None = None
+    potts: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.features not in (None, *KINDS):
+            raise OptionError(f"dataset.features: expected {', '.join(KINDS)}, or null for all, got {self.features!r}")
+        if self.potts is not None and (type(self.potts) not in (int, float) or not 0.0 <= self.potts < np.inf):
+            raise OptionError(f"dataset.potts: expected a number >= 0, or null, got {self.potts!r}")
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Its options."""
+        return tuple(f.name for f in fields(cls))
+
+    @classmethod
+    def taken_from(cls, options: Mapping[str, Any]) -> ModelOptions:
+        """Those among `options`."""
+        return cls(**{name: options.get(name) for name in cls.names()})
+
+    @property
+    def own(self) -> bool:
+        """Whether rows describe the superpixel alone."""
+        return self.features == "s15"
+
+    def facts(self) -> dict[str, Any]:
+        """What the structure has to know: the fixed weight, if there is one."""
+        weight = WEIGHT if self.own and self.potts is None else self.potts
+        return {} if weight is None else {"potts": float(weight)}
+
+
+ALL = ModelOptions()
+"""All columns, learned weights."""
+
+
+def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], ModelOptions]:
+    """The other options of a reader, and those of the model."""
+    rest = {name: value for name, value in options.items() if name not in ModelOptions.names()}
+    return rest, ModelOptions.taken_from(options)
+
+
+def own_columns(unary: np.ndarray, widths: Sequence[int]) -> np.ndarray:
+    """The columns of the superpixel alone, float32 (S, 1 + 2 GRID + C + V), of rows (S, 1 + 3 sum(widths)).
+
+    Order: a constant, the quarters of the height from the top, those of the width from the left, colour words, SIFT words.
+    `widths` are the bins of one position, colour and SIFT histogram.
+    """
+    starts = 1 + RINGS * np.concatenate([[0], np.cumsum(widths)[:-1]])
+    position, colour, sift = (unary[:, a : a + width] for a, width in zip(starts, widths, strict=True))
+    shares = np.square(position, dtype=np.float64).reshape(-1, GRID, GRID)
+    down, across = np.sqrt(shares.sum(axis=2)), np.sqrt(shares.sum(axis=1))
+    return np.concatenate([unary[:, :1], down, across, colour, sift], axis=1).astype(np.float32)
+
+
+def own_width(widths: Sequence[int]) -> int:
+    """Number of columns of `own_columns`: 649 with 128 colour and 512 SIFT words."""
+    return 1 + 2 * GRID + widths[1] + widths[2]
+
+
+def own_block(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int]) -> dict[str, np.ndarray]:
+    """Features of a block: `own_columns`, and 1 for each edge, which `dataset.potts` is the weight of."""
+    return {"unary": own_columns(unary, widths), "pairwise": np.ones((len(edges), 1), np.float32)}
+
+
+def own_names(widths: Sequence[int]) -> dict[str, Any]:
+    """Names of the columns."""
+    unary = ["constant:1", f"height:{GRID}", f"width:{GRID}", f"colour:{widths[1]}", f"sift:{widths[2]}"]
+    return {"unary": unary, "pairwise": "1 constant"}

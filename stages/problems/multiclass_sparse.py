@@ -1,0 +1,173 @@
+"""Multiclass classification over sparse rows: `multiclass` for features that are mostly 0, such as words.
+
+Features x_i in R^D are rows of feature numbers and values (CSR), K classes. Local coordinates, oracle and loss are those of
+`multiclass`: m_i(y) = e_y in R^K and ||B_i delta||^2 = ||x_i||^2 ||delta||^2. Weights are stacked feature by feature,
+w[j K + k] for feature j and class k, so that one feature of a row touches K neighbouring weights; `class_weights` gives them
+by class.
+
+**Binary SVM.** With two classes, all costs 1 and s_i = +1 for class 1, -1 for class 0, the hinge of block i is
+max(0, 1 - s_i <w_1 - w_0, x_i>). It depends on u = w_1 - w_0 alone, and of all (w_0, w_1) with the same u the least norm has
+w_1 = -w_0 = u/2, with ||w||^2 = ||u||^2 / 2. So the minimum over w is that of
+
+    (lambda/4) ||u||^2 + (1/n) sum_i max(0, 1 - s_i <u, x_i>)
+        =  (1/(n C)) [ ||u||^2 / 2 + C sum_i max(0, 1 - s_i <u, x_i>) ]
+
+with lambda = 2 / (n C): what LIBLINEAR minimises (`-s 3`; scikit-learn's LinearSVC with loss="hinge", dual=True and
+fit_intercept=False), divided by n C. Hence w_1 = u/2, P = f / (n C), and a constant column (`dataset.bias`) is LIBLINEAR's
+`-B`. Dual points agree as well: the weight of block i's wrong label is LIBLINEAR's alpha_i / C. All of this holds for
+`multiclass`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stages.problems.multiclass import checked_cost, checked_labels, confusion, metrics
+from stages.problems.protocol import frozen
+
+__all__ = ["MulticlassSparse", "build", "class_weights", "confusion", "derived", "metrics"]
+
+
+class MulticlassSparse(NamedTuple):
+    """n examples of D features and K classes; d = D * K."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    row_ptr: np.ndarray
+    """int64, (n + 1,): row i is ids[row_ptr[i]:row_ptr[i + 1]]"""
+    ids: np.ndarray
+    """int32, (row_ptr[-1],): feature numbers, rising in every row"""
+    values: np.ndarray
+    """float32 or float64, (row_ptr[-1],)"""
+    norms2: np.ndarray
+    """float64, (n,): ||x_i||^2"""
+    cost: np.ndarray
+    """float64, (K, K): cost[truth, prediction]"""
+
+    @property
+    def labels(self) -> int:
+        """K."""
+        return len(self.cost)
+
+    @property
+    def unconstrained(self) -> bool:
+        """Every class may be predicted for every example."""
+        return True
+
+    def scores(self, i, w, theta):
+        theta[:] = 0.0
+        for e in range(self.row_ptr[i], self.row_ptr[i + 1]):
+            x, first = self.values[e], np.int64(self.ids[e]) * theta.size
+            for k in range(theta.size):
+                theta[k] += x * w[first + k]
+
+    def push(self, i, c, delta, w):
+        for k in range(delta.size):
+            if delta[k] != 0.0:
+                step = c * delta[k]
+                for e in range(self.row_ptr[i], self.row_ptr[i + 1]):
+                    w[np.int64(self.ids[e]) * delta.size + k] += step * self.values[e]
+
+    # -- the same as in `multiclass`, where only rows differ ------------------------------------------------------------
+    def max_oracle(self, i, theta, y, scratch):
+        cost = self.cost[self.truth[i]]
+        best = 0
+        for k in range(1, theta.size):
+            if theta[k] + cost[k] > theta[best] + cost[best]:
+                best = k
+        y[0] = best
+        return cost[best]
+
+    def decode(self, i, theta, y, scratch):
+        best = 0
+        for k in range(1, theta.size):
+            if theta[k] > theta[best]:
+                best = k
+        y[0] = best
+
+    def value(self, i, theta, y):
+        return theta[y[0]]
+
+    def add(self, i, y, c, out):
+        out[y[0]] += c
+
+    def norm2(self, i, delta):
+        total = 0.0
+        for k in range(delta.size):
+            total += delta[k] * delta[k]
+        return total * self.norms2[i]
+
+    def loss(self, i, y):
+        return self.cost[self.truth[i], y[0]]
+
+    def least_loss(self, i):
+        return np.min(np.delete(self.cost[self.truth[i]], self.truth[i]), initial=np.inf)
+
+    def scratch(self):
+        return (np.empty(0),)
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> MulticlassSparse:
+    """Multiclass problem over ``ids`` and ``values`` (nnz,), ``row_ptr`` (n + 1,) and ``labels`` (n,).
+
+    `meta` gives ``classes``, ``width`` D, and optionally ``cost`` (K, K), which may also be an array.
+
+    Raises
+    ------
+    ValueError
+        If the rows are no CSR matrix of D columns with rising column numbers, if a value is not finite or a label is not a
+        class (the message names the first such block), or if the cost matrix is not as `multiclass.build` wants it.
+    """
+    ids, values, ptr = (np.asarray(arrays[name]) for name in ("ids", "values", "row_ptr"))
+    labels, classes, width = np.asarray(arrays["labels"]), int(meta["classes"]), int(meta["width"])
+    n, ptr = ptr.size - 1, ptr.astype(np.int64)
+    if ids.shape != values.shape or ids.ndim != 1 or labels.shape != (n,):
+        raise ValueError(
+            f"multiclass_sparse: expected ids and values (nnz,), row_ptr (n + 1,) and labels (n,); got {ids.shape}, "
+            f"{values.shape}, {ptr.shape} and {labels.shape}"
+        )
+    if n < 1 or ptr[0] != 0 or ptr[-1] != ids.size or (np.diff(ptr) < 0).any():
+        raise ValueError(f"multiclass_sparse: row_ptr must rise from 0 to {ids.size}, the number of values")
+    row = np.repeat(np.arange(n), np.diff(ptr))
+    same_row = row[1:] == row[:-1]
+    for what, bad in (
+        ("a value that is not finite", ~np.isfinite(values)),
+        (f"a feature number outside 0..{width - 1}", (ids < 0) | (ids >= width)),
+        ("feature numbers that do not rise", np.append(False, same_row & (ids[1:] <= ids[:-1]))[: ids.size]),
+    ):
+        if bad.any():
+            raise ValueError(f"multiclass_sparse: block {row[int(np.argmax(bad))]} has {what}")
+    checked_labels("multiclass_sparse", labels, classes)
+    values = frozen(values, np.float32 if values.dtype == np.float32 else np.float64)
+    return MulticlassSparse(
+        n=n,
+        d=classes * width,
+        local_ptr=frozen(np.arange(n + 1) * classes, np.int64),
+        label_ptr=frozen(np.arange(n + 1), np.int64),
+        truth=frozen(labels, np.uint8 if classes <= 256 else np.int16),
+        lower=frozen(np.asarray(meta.get("lower", ())), np.float64),
+        upper=frozen(np.asarray(meta.get("upper", ())), np.float64),
+        row_ptr=frozen(ptr),
+        ids=frozen(ids, np.int32),
+        values=values,
+        norms2=frozen(np.bincount(row, values.astype(np.float64) ** 2, minlength=n)),
+        cost=frozen(checked_cost("multiclass_sparse", arrays, meta, classes)),
+    )
+
+
+def class_weights(w: np.ndarray, classes: int) -> np.ndarray:
+    """w (d,) as (K, D): the weights of each class."""
+    return np.ascontiguousarray(w.reshape(-1, classes).T)
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing besides the features is stored."""
+    return {}

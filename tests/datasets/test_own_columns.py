@@ -1,0 +1,92 @@
+"""`dataset.features=s15`: 649 columns of the superpixel alone, Potts terms of a fixed weight; other keys do not change."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from leaves_home import check_same_bits, made
+from memory_sink import problems
+
+from stages.datasets import OptionError, open_dataset, science, specimen
+from stages.datasets.vision.horse_scenes import compose
+from stages.datasets.vision.own_columns import own_columns, own_width
+from stages.featurize import featurize, open_problem
+from stages.problems import build
+from stages.problems.segmentation import FixedSegmentation
+
+SAMPLE = {"name": "horses_sample", "n_train": 2, "n_test": 1, "superpixels": 20, "colour_words": 3, "sift_words": 4}
+WIDTHS = (16, 128, 512)
+
+
+def test_columns__are_649_and_those_of_the_superpixel():
+    rng, starts = np.random.default_rng(0), np.cumsum([1, *np.repeat(WIDTHS, 3)])
+    shares = [rng.dirichlet(np.full(width, 0.3), size=5) for width in np.repeat(WIDTHS, 3)]
+    rows = np.concatenate([np.ones((5, 1)), *(np.sqrt(share) for share in shares)], axis=1).astype(np.float32)
+    assert rows.shape == (5, 1969)
+    found = own_columns(rows, WIDTHS)
+    assert found.shape == (5, 649) == (5, own_width(WIDTHS))
+    assert found.dtype == np.float32
+    assert (found[:, 0] == 1.0).all()
+    cells = shares[0].reshape(5, 4, 4)
+    np.testing.assert_allclose(found[:, 1:5] ** 2, cells.sum(axis=2), atol=1e-6)
+    np.testing.assert_allclose(found[:, 5:9] ** 2, cells.sum(axis=1), atol=1e-6)
+    assert (found[:, 9:137] == rows[:, starts[3] : starts[3] + 128]).all()
+    assert (found[:, 137:] == rows[:, starts[6] : starts[6] + 512]).all()
+    for group in (found[:, 1:5], found[:, 5:9], found[:, 9:137], found[:, 137:]):
+        np.testing.assert_allclose((group**2).sum(axis=1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("potts", "weight"), [(None, 1.0), (0.25, 0.25), (0, 0.0)])
+def test_s15__has_no_pairwise_weights(potts, weight):
+    train, test, sink, meta = problems(open_dataset("horses_sample", {**SAMPLE, "features": "s15", "potts": potts}))
+    assert isinstance(train, FixedSegmentation)
+    assert train.d == test.d == meta["d_unary"] == 1 + 8 + 3 + 4
+    assert meta["potts"] == weight
+    assert (train.strength == weight).all()
+    assert train.strength.size == len(sink.arrays("train")["edges"]) > 0
+    whole, _, other, _ = problems(open_dataset("horses_sample", SAMPLE))
+    for name in ("edges", "labels", "area", "foreground"):  # only the features differ
+        assert (sink.arrays("train")[name] == other.arrays("train")[name]).all()
+    np.testing.assert_array_equal(sink.arrays("train")["unary"], own_columns(whole.unary, (16, 3, 4)))
+
+
+def test_weight__may_be_fixed_with_all_features():
+    train, _, _, meta = problems(open_dataset("horses_sample", {**SAMPLE, "potts": 0.5}))
+    whole, _, _, _ = problems(open_dataset("horses_sample", SAMPLE))
+    assert train.d == whole.d - 100 == meta["d_unary"]
+    np.testing.assert_allclose(train.strength, 0.5 * whole.pairwise.sum(axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["horses_sample", "weizmann", "hdseg"])
+def test_keys__of_runs_without_these_options_stay_as_they_were(name):
+    before = {"name": name, "n_train": 3}
+    assert science({**before, "features": None, "potts": None}) == before
+    assert science({**before, "features": "s15", "potts": 0.5}) == {**before, "features": "s15", "potts": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"features": "o16"}, r"dataset\.features: expected s15, or null for all, got 'o16'"),
+        ({"potts": -1}, r"dataset\.potts: expected a number >= 0, or null, got -1"),
+        ({"potts": True}, r"dataset\.potts: expected a number >= 0, or null, got True"),
+    ],
+)
+def test_options__are_checked(given, message):
+    with pytest.raises(OptionError, match=message):
+        open_dataset("horses_sample", {**SAMPLE, **given})
+
+
+def test_new_pictures__are_encoded_as_featurized(tmp_path):
+    feature_map, stored = made({**SAMPLE, "features": "s15"}, tmp_path)
+    check_same_bits(feature_map.encode([compose(0, 1, 0).rgb]), stored, pictures=True)
+
+
+def test_specimen__has_the_types_of_what_is_featurized(tmp_path):
+    options = {**SAMPLE, "features": "s15"}
+    featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
+    found = specimen(options)
+    stored = open_problem(tmp_path / "store", "train")
+    assert isinstance(stored, FixedSegmentation)
+    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(stored)
