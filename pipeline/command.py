@@ -30,7 +30,8 @@ def _job(cfg: DictConfig) -> None:
 
     if any(code >= INTERRUPTED for code in _codes):
         return  # an interrupted sweep starts no more runs
-    if (cfg.get("sweep") or {}).get("variants") or HydraConfig.get().mode == RunMode.MULTIRUN:
+    sweep = cfg.get("sweep") or {}
+    if sweep.get("variants") or sweep.get("cv") is not None or HydraConfig.get().mode == RunMode.MULTIRUN:
         _one_of_many(cfg)
     else:
         _codes.append(run(cfg))
@@ -38,10 +39,13 @@ def _job(cfg: DictConfig) -> None:
 
 def _one_of_many(cfg: DictConfig) -> None:
     """A job of a sweep, or a configuration that describes one."""
+    from pipeline.sweep.folds import asks_for_folds
     from pipeline.sweep.plan import has_variants, job_of_multirun
-    from pipeline.sweep.run import sweep
+    from pipeline.sweep.run import cross_validation, sweep
 
-    if has_variants(cfg):
+    if asks_for_folds(cfg):
+        _codes.append(cross_validation(cfg))
+    elif has_variants(cfg):
         _codes.append(sweep(cfg))
     elif (job := job_of_multirun(cfg)) is not None:
         _asked.append(job)  # they run together, once all of them are known to compose

@@ -111,12 +111,15 @@ class CompileAhead:
 
 
 def worthwhile(settings: Settings) -> bool:
-    """Whether there is a second core, all stages follow, and the data set says before it is read what to compile for."""
+    """Whether there is a second core, all stages follow, and the data set says before it is read what to compile for.
+
+    Never in a worker of a sweep, which may not start processes.
+    """
     from stages.datasets import has_specimen
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or os.environ.get("GAPWISE_AHEAD") == "0":
         return False
-    if settings.run.managed or settings.compute.kind == "serial":
+    if settings.run.managed or settings.compute.kind == "serial" or multiprocessing.current_process().daemon:
         return False
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     whole = settings.run.stage is None and settings.run.until is None

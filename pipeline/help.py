@@ -31,7 +31,10 @@ KEYS = {
     "solver/bcfw.yaml": ("refresh_every", "batch_size", "max_passes", "max_oracle_calls", "max_seconds"),
     "path/regpath.yaml": ("rule", "eps", "lambda_min", "lambdas", "lambda", "tolerance", "relative", "warm_start"),
     "compute/threads.yaml": ("workers",),
-    "config.yaml": ("seed", "checkpoint.every_seconds", "run.root", "run.stage", "run.until", "sweep.workers"),
+    "config.yaml": (
+        *("seed", "dataset.validation", "checkpoint.every_seconds", "run.root", "run.stage", "run.until"),
+        *("sweep.workers", "sweep.cv"),
+    ),
 }
 """File in conf/ to the keys in it that are shown."""
 

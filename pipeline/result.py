@@ -147,7 +147,7 @@ def summary(
         text = f"oracle proven optimal on {share:.1%} of the blocks; its bounds use {used:.2%} of ε"
         lines.append(("", text))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
-    lines.append(("best", f"λ {_number(best['best_lambda'])} (picked on the test split) · {losses}"))
+    lines.append(("best", f"λ {_number(best['best_lambda'])} ({_picked(best)}) · {losses}"))
     extra = {k: v for k, v in best.items() if k not in EVALUATE_FIELDS and k.startswith("test_") and _is_number(v)}
     if _is_number(best.get("all_zero_test_loss")):
         extra["all zero: test loss"] = best["all_zero_test_loss"]
@@ -158,6 +158,15 @@ def summary(
     lines.append(("look at", "figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json"))
     rule = "─" * min(width, 88)
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
+
+
+def _picked(best: Mapping[str, Any]) -> str:
+    """What the best lambda was chosen on, in words."""
+    if "validation_blocks" not in best:
+        return "picked on the test split"
+    blocks = int(best["validation_blocks"])
+    number = f"{blocks:,} validation block" + "s" * (blocks != 1)
+    return f"picked on {number}; one standard error: λ {_number(best['one_se_lambda'])}"
 
 
 def _reach(found: Mapping[str, Any]) -> str:

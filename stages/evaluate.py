@@ -1,4 +1,8 @@
-"""Evaluate: task loss and the structure's own measures at every lambda, on training and test blocks."""
+"""Evaluate: task loss and the structure's own measures at every lambda, on training, test and, if any, validation blocks.
+
+Lambda is chosen on the validation blocks, and the test loss there is an estimate of what new data will show. Without them it
+is chosen on the test blocks: the best in hindsight.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from stages.choice import Choice, choose, standard_error
+from stages.featurize import VALIDATION
 from stages.parallel import HERE, Spread
 from stages.predict import predict
 from stages.problems import build, structure
@@ -22,7 +28,9 @@ from storage.layout import EVALUATED
 from storage.paths import open_path
 from storage.results import add_losses, read_path, weights_of
 
-SPLITS = ("train", "test")
+SPLITS = ("train", "test", VALIDATION)
+ERROR = f"{VALIDATION}_standard_error"
+"""Name of the standard error, over blocks, of the mean validation loss."""
 BETWEEN = 3
 """Number of lambdas to measure between two breakpoints if the model changes there, evenly spaced in log lambda."""
 
@@ -34,7 +42,8 @@ def evaluate(
     spread: Spread = HERE,
     report: Callable[[int, int, str], None] = lambda done, total, what: None,
 ) -> dict[str, Any]:
-    """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``.
+    """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``, with validation
+    blocks also validation_loss and validation_standard_error.
 
     Labels of the test split at the best lambda are kept in ``predictions.npz``, and for people in ``predictions/``.
 
@@ -44,13 +53,15 @@ def evaluate(
     Returns
     -------
     dict
-        The `evaluate` part of ``result.json``: best_lambda (least test loss, the larger lambda on ties), its losses, and
-        the structure's measures there; also the loss of labelling everything 0.
+        The `evaluate` part of ``result.json``: best_lambda (least validation loss, or test loss if there is no validation
+        split; the larger lambda on ties), its losses, and the structure's measures there; also the loss of labelling
+        everything 0. With a validation split also what `_of_choice` adds.
     """
     store = open_features(features)
     name = store.meta["structure"]
-    arrays = {split: store.arrays(split) for split in SPLITS}
-    problems = {split: build(name, arrays[split], store.meta) for split in SPLITS}
+    splits = [split for split in SPLITS if split != VALIDATION or store.has(split)]
+    arrays = {split: store.arrays(split) for split in splits}
+    problems = {split: build(name, arrays[split], store.meta) for split in splits}
     measure = structure(name).metrics
     path, _ = read_path(run_dir / "path.zarr", ("lambda",))
     weights = weights_of(run_dir / "path.zarr")
@@ -64,9 +75,11 @@ def evaluate(
 
     def measure_at(b: int, inner: Spread) -> None:
         w = weights_of_row(b)
-        for split in SPLITS:
+        for split in splits:
             labels, losses = predict(problems[split], w, inner, split)
             rows[b][f"{split}_loss"] = float(np.mean(losses))
+            if split == VALIDATION:
+                rows[b][ERROR] = standard_error(losses)
             for key, value in measure(problems[split], arrays[split], labels).items():
                 rows[b][f"{split}_{key}"] = value
         report(b + 1, total, "evaluate")
@@ -79,7 +92,8 @@ def evaluate(
     if between.size:
         everywhere = {"lambda": lams, **columns}
         add_losses(run_dir / "path.zarr", {f"{EVALUATED}{key}": values[order] for key, values in everywhere.items()})
-    best = int(order[np.argmin(columns["test_loss"][order])])
+    choice = choose(lams, columns["validation_loss"], columns[ERROR]) if VALIDATION in splits else None
+    best = int(order[np.argmin(columns["test_loss"][order])]) if choice is None else choice.best
     labels, _ = predict(problems["test"], weights_of_row(best), spread, "test")
     predictions = run_dir / "predictions.npz"
     with aside(predictions).open("wb") as file:
@@ -92,8 +106,26 @@ def evaluate(
         **{key: float(values[best]) for key, values in columns.items()},
         "all_zero_test_loss": _constant_loss(problems["test"]),
     }
+    if choice is not None:
+        result |= _of_choice(choice, lams, columns, problems[VALIDATION].n)
     write_json(run_dir / "metrics.json", result)
     return result
+
+
+def _of_choice(choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray], blocks: int) -> dict[str, Any]:
+    """What `metrics.json` also has if lambda was chosen on `blocks` validation blocks: the one-standard-error choice and the
+    least test loss, which was not looked at in choosing."""
+    simple = choice.one_se
+    least = int(np.argmin(columns["test_loss"]))
+    return {
+        "picked_on": VALIDATION,
+        "validation_blocks": blocks,
+        "one_se_lambda": float(lams[simple]),
+        "one_se_validation_loss": float(columns["validation_loss"][simple]),
+        "one_se_test_loss": float(columns["test_loss"][simple]),
+        "hindsight_lambda": float(lams[least]),
+        "hindsight_test_loss": float(columns["test_loss"][least]),
+    }
 
 
 def in_between(run_dir: Location, lams: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:

@@ -11,38 +11,93 @@ import numpy as np
 
 from stages.datasets import DataError, MapBlocks, Report, open_dataset
 from stages.problems import build, structure
+from stages.problems.held_out import HeldOut
 from stages.problems.protocol import Problem
+from stages.problems.void import has_void
 from storage.backend import Location
-from storage.features import FeatureWriter, is_complete, open_features
+from storage.features import Features, FeatureWriter, is_complete, open_features
 from storage.files import DamagedError
 
+STORED = ("format_version", "key", "dataset", "structure", "checked", "files")
+"""Entries of a store's meta that are not a reader's facts."""
 log = logging.getLogger("gapwise")
 
+VALIDATION = "validation"
+"""The split that lambda is chosen on."""
 
-class _DerivingSink:
+
+class _SplittingSink:
     """Passes blocks on to the store together with what their structure derives from them (a Gram matrix, ...).
 
-    `derived` sees the block and the shared arrays put before it, and checks it; errors name split and block.
+    `derived` sees the block and the shared arrays put before it, and checks it; errors name split and block as the reader
+    counts them. With a rule, the training blocks that it holds out go to the split "validation", as test blocks would.
     """
 
-    def __init__(self, writer: FeatureWriter, name: str) -> None:
-        self.writer = writer
-        self.derived = structure(name).derived
+    def __init__(self, writer: FeatureWriter, name: str, rule: HeldOut | None) -> None:
+        self.writer, self.rule = writer, rule
+        part = structure(name)
+        self.derived, self.for_training = part.derived, getattr(part, "for_training", dict)
+        self.whole = getattr(part, "WHOLE", ())
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
+        number = self.blocks[split]
+        target = self.target(split, number)
+        if target == "train":
+            arrays = self.for_training(arrays)
         try:
             more = self.derived(**{**self.shared, **arrays})
         except ValueError as error:
-            raise DataError(f"{split} block {self.blocks[split]}: {error}") from error
-        self.writer.append(split, **arrays, **more)
+            raise DataError(f"{split} block {number}: {error}") from error
+        self.writer.append(target, **arrays, **more)
         self.blocks[split] += 1
 
+    def target(self, split: str, number: int) -> str:
+        """The split that block `number` of the reader's `split` goes to."""
+        return VALIDATION if split == "train" and self.rule is not None and self.rule(number) else split
+
     def put(self, split: str, name: str, array: np.ndarray) -> None:
-        self.writer.put(split, name, array)
+        if split == "train" and self.rule is not None:
+            self._put_parts(name, array, self.rule)
+        else:
+            self.writer.put(split, name, array)
         if split == "":
             self.shared[name] = array
+
+    def _put_parts(self, name: str, array: np.ndarray, rule: HeldOut) -> None:
+        """Divide an array with a row a block; copy any other to both splits."""
+        if name in self.whole:
+            self.blocks["train"] = len(array)
+            held_out = rule.among(len(array))
+            self.writer.put("train", name, array[~held_out])
+            self.writer.put(VALIDATION, name, array[held_out])
+        else:
+            self.writer.put("train", name, array)
+            self.writer.put(VALIDATION, name, array)
+
+    def finish(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
+
+        DataError if a split would be empty, or if there are fewer blocks than folds.
+        """
+        if self.rule is None:
+            return facts
+        blocks = self.blocks["train"]
+        held_out = self.rule.among(blocks)
+        if not blocks:  # all were `put`, none under a name that the structure's WHOLE has
+            raise DataError("dataset.validation: this data set's blocks are written at once and cannot be divided")
+        if self.rule.fold is not None and blocks * self.rule.share < 1:
+            folds = f"{1 / self.rule.share} folds of {blocks} training blocks"
+            raise DataError(f"dataset.validation: {folds}; ask for at most as many folds as blocks")
+        if held_out.all() or not held_out.any():
+            which = "every one" if held_out.any() else "none"
+            share = f"a share of {float(self.rule.share):g} holds out {which} of {blocks} training blocks"
+            raise DataError(f"dataset.validation: {share}; at least one is needed on either side")
+        for split, part in (("train", ~held_out), (VALIDATION, held_out)):
+            self.writer.put(split, "block", np.flatnonzero(part))
+        counts = {"n_train": int(np.sum(~held_out)), "n_validation": int(np.sum(held_out))}
+        return {**facts, **counts}
 
 
 def featurize(
@@ -53,17 +108,20 @@ def featurize(
     map_blocks: MapBlocks,
     report: Report,
     unchanged: Callable[[], None] = lambda: None,
+    whole: Location | None = None,
 ) -> None:
     """Make the feature store `target` unless it exists undamaged.
 
     Parameters
     ----------
     dataset : mapping
-        The resolved `dataset` group of the configuration.
+        The resolved `dataset` group of the configuration, with `validation` in its normal form (`HeldOut.of`).
     key : str
         Identifies data and options; stored with the features.
     unchanged : callable
         Called when all is read, before anything is kept; raises DataError if the raw data are no longer those of `key`.
+    whole : Path or UrlPath, optional
+        Where the same features without a validation split may be; if they are, theirs are divided and not made again.
 
     Raises
     ------
@@ -75,13 +133,47 @@ def featurize(
         if damage is None:
             return
         log.warning("%s: %s; the features are made again", target, damage)
-    reader = open_dataset(dataset["name"], dataset)
+    reader, wanted = open_dataset(dataset["name"], dataset), dataset.get(VALIDATION)
+    there = None if whole is None or HeldOut.of(wanted) is None else divisible(whole)
     with FeatureWriter(target) as writer:
-        facts = reader.featurize(_DerivingSink(writer, reader.structure), map_blocks, report)
+        sink = _SplittingSink(writer, reader.structure, HeldOut.of(wanted))
+        facts = reader.featurize(sink, map_blocks, report) if there is None else _divide(there, writer, sink, report)
+        facts = sink.finish(facts)
         facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
+        if wanted is not None:
+            facts[VALIDATION] = wanted
         # `derived` has checked every block, so that opening the store need not read all of it again
         writer.meta = {**facts, "checked": True}
         unchanged()
+
+
+def divisible(whole: Location) -> Features | None:
+    """The features at `whole` if they are there, undamaged, and what a training block is does not depend on its split."""
+    if not is_complete(whole) or damaged(whole) is not None:
+        return None
+    found = open_features(whole)
+    differs = hasattr(structure(found.meta["structure"]), "for_training") and has_void(found.arrays("train")["labels"])
+    return None if differs else found
+
+
+def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> dict[str, Any]:
+    """Write the arrays of `whole`, its training blocks into the splits that `sink` has for them; returns its facts."""
+    for file in sorted(whole.meta["files"]):
+        folder, name = file.removesuffix(".npy").split("/")
+        if folder != "train":
+            writer.put("" if folder == "shared" else folder, name, whole.arrays(folder)[name])
+    own = {file.removesuffix(".npy").split("/")[1] for file in whole.meta["files"] if file.startswith("train/")}
+    arrays = {name: array for name, array in whole.arrays("train").items() if name in own}
+    ragged = [name for name in own if f"{name}_ptr" in own]
+    for name in sorted(own - {*ragged} - {f"{name}_ptr" for name in ragged}):
+        sink.put("train", name, arrays[name])
+    total = len(arrays[f"{ragged[0]}_ptr"]) - 1 if ragged else 0
+    for block in range(total):
+        parts = {name: arrays[name][slice(*arrays[f"{name}_ptr"][block : block + 2])] for name in ragged}
+        writer.append(sink.target("train", block), **parts)
+        report(block + 1, total, "dividing the features")
+    sink.blocks["train"] = max(total, sink.blocks["train"])
+    return {name: fact for name, fact in whole.meta.items() if name not in STORED}
 
 
 def damaged(target: Location) -> str | None:

@@ -146,6 +146,10 @@ class Features:
                     found[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
         return found
 
+    def has(self, split: str) -> bool:
+        """Whether the store has blocks of `split`."""
+        return any(name.startswith(f"{split}/") for name in self.meta["files"])
+
     def shared(self) -> dict[str, np.ndarray]:
         """The shared arrays by name, read into memory and compared with their checksums; DamagedError names a bad file."""
         names = [name for name in sorted(self.meta["files"]) if name.startswith("shared/")]

@@ -8,7 +8,7 @@ from typing import Any
 FORMAT_VERSION = 3
 """Raise it when the meaning or the form of what a stage writes changes."""
 
-MEASURES = ("train_*", "test_*", "evaluated_*")
+MEASURES = ("train_*", "test_*", "validation_*", "evaluated_*")
 """Names of all arrays that evaluate adds to a path.zarr: `layout.LOSSES` and a structure's own."""
 
 

@@ -113,6 +113,8 @@ GAP_TRACE = (
 LOSSES = (
     ArraySpec("train_loss", _BREAKPOINT, "f8", "mean task loss on the training blocks"),
     ArraySpec("test_loss", _BREAKPOINT, "f8", "mean task loss on the test blocks"),
+    ArraySpec("validation_loss", _BREAKPOINT, "f8", "mean task loss on the validation blocks"),
+    ArraySpec("validation_standard_error", _BREAKPOINT, "f8", "standard error of that mean, over blocks"),
 )
 
 EVALUATED = "evaluated_"

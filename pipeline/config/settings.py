@@ -28,6 +28,7 @@ from pipeline.config.run_options import (
     TrackingOptions,
     expect,
 )
+from pipeline.config.validation import with_validation
 from stages import datasets
 from stages.solver.methods import method_options, methods
 from stages.solver.options import MethodOptions, PathOptions, check_one_of
@@ -164,11 +165,13 @@ def _by_user_name(section: str, options: Any) -> dict[str, Any]:
 def _dataset(cfg: DictConfig) -> dict[str, Any]:
     """The group as a plain dict: only keys of the data set's own YAML, each of the type it has there."""
     given = _plain("dataset", cfg)
+    validation = given.pop("validation", None)
     own = CONF / "dataset" / f"{given.get('name')}.yaml"
     defaults: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own.is_file() else {}  # type: ignore[arg-type]
     if defaults:
-        _known("dataset", given, defaults)
-    return {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
+        _known("dataset", given, [*defaults, "validation"])
+    typed_values = {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
+    return with_validation(typed_values, validation)
 
 
 def _like(key: str, value: Any, default: Any) -> Any:

@@ -35,7 +35,7 @@ def export(to: Export) -> None:
     from storage.layout import open_group
 
     group: Any = open_group(to.run / "path.zarr")
-    measures = sorted(name for name, array in group.arrays() if name.startswith(("train_", "test_")))
+    measures = sorted(name for name, array in group.arrays() if name.startswith(("train_", "test_", "validation_")))
     columns = {name: group[name][:].tolist() for name in ("lambda", *measures)}
     to.table("losses.csv", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     to.json("metrics.json", read_json(to.run / "metrics.json"))

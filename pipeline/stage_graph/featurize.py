@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,16 @@ def make_features(
             map_blocks=compute.map_blocks,
             report=report,
             unchanged=lambda: refuse_others(settings, source),
+            whole=path.with_name(
+                f"{settings.dataset['name']}-{_without_validation(settings).features_key(source)[:8]}"
+            ),
         )
+
+
+def _without_validation(settings: Settings) -> Settings:
+    """The same with all blocks for training; a reader's own validation blocks are in its `source`, so those differ."""
+    dataset = {name: value for name, value in settings.dataset.items() if name != "validation"}
+    return dataclasses.replace(settings, dataset=dataset)
 
 
 def usable(job: Job) -> None:

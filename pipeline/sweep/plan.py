@@ -53,9 +53,21 @@ class SweepOptions:
     """`solver.rebase_steps` as a multiple of n, the finest spacing of snapshots; null: as configured."""
     workers: int | None = None
     """Number of processes; null: one per core."""
+    cv: int | None = None
+    """Number of folds, of a cross-validation (`pipeline.sweep.folds`), which has no variants."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
+        if self.workers is not None and self.workers < 1:
+            raise ValueError(f"sweep.workers: expected an integer >= 1, or null, got {self.workers!r}")
+        if self.cv is not None:
+            if self.cv < 2:
+                raise ValueError(f"sweep.cv: expected a number of folds >= 2, or null, got {self.cv!r}")
+            if self.variants:
+                raise ValueError(
+                    "sweep.cv: validates one configuration, and this experiment has variants; leave out one"
+                )
+            return
         if self.figure not in names():
             raise ValueError(f"sweep.figure: expected one of {', '.join(names())}, got {self.figure!r}")
         if not self.variants:
@@ -79,8 +91,6 @@ class SweepOptions:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"sweep.{name}: expected a number > 0, or null, got {value!r}")
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"sweep.workers: expected an integer >= 1, or null, got {self.workers!r}")
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """A sweep: many ordinary runs over a bounded number of worker processes, a table, and figures over all of them.
 
-The runs are those of a Hydra multirun, or the variants × lambdas × tolerances × seeds of an experiment (`plan`). Each
-has its own run directory and resumes on its own: the same command skips the runs that are complete and continues the
-others. A run that fails, or whose worker dies twice, does not stop the rest. The directory of a sweep,
-`<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of its runs.
+The runs are those of a Hydra multirun, the variants × lambdas × tolerances × seeds of an experiment (`plan`), or the folds
+of a cross-validation (`folds`). Each has its own run directory and resumes on its own: the same command skips the runs that
+are complete and continues the others. A run that fails, or whose worker dies twice, does not stop the rest. The directory
+of a sweep, `<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of its runs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_
 from pipeline.stage_graph import stages
 from pipeline.stage_graph.featurize import make_features
 from pipeline.sweep import table
+from pipeline.sweep.folds import checked, choose_lambda, plan_folds
 from pipeline.sweep.outlook import ahead_of, outlook
 from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
 from pipeline.sweep.workers import Task, run_tasks
@@ -49,6 +50,8 @@ class Sweep:
     workers: int
     tracking: TrackingOptions
     figure: str | None = None
+    folds: bool = False
+    """Whether the runs are the folds of a cross-validation and the run on all training blocks."""
 
     def __post_init__(self) -> None:
         places_of = [None if job.settings is None else places(job.settings, job.source)[0] for job in self.jobs]
@@ -105,6 +108,23 @@ def multirun(asked: Sequence[Asked]) -> int:
         return _guarded(whole, stop)
 
 
+def cross_validation(cfg: DictConfig) -> int:
+    """Run the folds that `cfg` asks for (`sweep.cv`); returns the exit code: 0, 1 if any run failed, 2 if `cfg` is bad."""
+    with Stop() as stop:
+        try:
+            settings = checked(cfg, experiment_name())
+            check_packages(settings.compute, settings.tracking)
+            source = _source(settings)
+            _features(settings, source, stop)
+            jobs, workers = plan_folds(cfg, settings, source, _blocks(settings, source))
+        except (ValueError, OSError) as error:
+            return refuse_setup(error)
+        except (Interrupted, KeyboardInterrupt):
+            return _interrupted(stop)
+        name = f"{settings.experiment or settings.dataset['name']}-cv"
+        return _guarded(Sweep(name, jobs, workers, settings.tracking, folds=True), stop)
+
+
 def _guarded(whole: Sweep, stop: Stop) -> int:
     if not backend(whole.folder).is_shared(whole.folder):
         text = "run.root: memory:// belongs to one process, and a sweep has many; use a directory or s3://"
@@ -140,9 +160,11 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
         run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
     found = _summary(whole)
     wrong = False
-    if whole.figure and not stop():
+    if (whole.figure or whole.folds) and not stop():
         try:
-            found |= _compare(whole)
+            found |= _folds(whole, stop) if whole.folds else _compare(whole)
+        except Interrupted:
+            pass
         except (ValueError, OSError, KeyError) as error:
             wrong = bool(refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", found)
@@ -270,6 +292,22 @@ def _compare(whole: Sweep) -> dict[str, Any]:
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
     runs = [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in good]
     return compare(str(whole.figure), runs, whole.folder) if runs else {}
+
+
+def _folds(whole: Sweep, stop: Stop) -> dict[str, Any]:
+    missing = [row["name"] for row in whole.rows if row["status"] not in ("complete", "done")]
+    if missing:
+        raise ValueError(f"lambda is chosen once all runs are there; still missing: {', '.join(missing)}")
+    said = time.monotonic()
+
+    def report(done: int, total: int, what: str) -> None:
+        nonlocal said
+        stop.check()
+        if time.monotonic() - said >= SAY_SECONDS:
+            said = time.monotonic()
+            print(f"losses at {done}/{total} lambdas · {what}", file=sys.stderr, flush=True)
+
+    return choose_lambda(whole.jobs, whole.folder, report)
 
 
 def _summary(whole: Sweep) -> dict[str, Any]:

@@ -241,11 +241,11 @@ def _final(result: Mapping[str, Any], stamp: int) -> Iterator[tuple[str, float, 
 
 
 def _losses(run_dir: Location) -> dict[str, Any]:
-    """train_* and test_* of path.zarr, each (breakpoint,)."""
+    """train_*, test_* and validation_* of path.zarr, each (breakpoint,)."""
     from storage.layout import open_group
 
     group: Any = open_group(run_dir / "path.zarr")
-    names = [name for name in group.array_keys() if name.startswith(("train_", "test_"))]
+    names = [name for name in group.array_keys() if name.startswith(("train_", "test_", "validation_"))]
     return {name: group[name][:] for name in sorted(names)}
 
 

@@ -9,6 +9,10 @@ options that it has not always had, which are no part of the key while they are 
 written. With ``specimen(options, sink)``, which writes a few tiny training blocks with arrays of the types that `featurize`
 will write and returns the facts that their structure needs, all that solves and verifies them is compiled while `featurize`
 works.
+
+Training blocks can be held out for validation whatever the reader (`stages.problems.held_out`). A reader that has validation
+blocks of its own names in ``VALIDATION`` the values of `dataset.validation` that ask for them, each with the options that it
+reads only then; `open` is given the option `validation` in that case alone, and `featurize` writes the split "validation".
 """
 
 from __future__ import annotations
@@ -69,6 +73,9 @@ class Reader(Protocol):
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits).
 
+        Training blocks are written in an order that depends on the data alone, because their number decides which of them
+        are held out.
+
         Facts and shared arrays hold everything that `encoder` needs, including vocabularies and codebooks.
         """
 
@@ -106,8 +113,19 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
             )
     if "root" in options and options["root"] is None:
         options = {**options, "root": _data_folder(name)}
-    reader: Reader = module.open(options)
+    reader: Reader = module.open(_own(module, options))
     return reader
+
+
+def _own(module: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are the reader's business: without a `validation` that is not one of its own ways."""
+    known = getattr(module, "VALIDATION", {})
+    return {key: value for key, value in options.items() if key != "validation" or value in [*known]}
+
+
+def own_validation(name: str) -> dict[str, tuple[str, ...]]:
+    """The values of `dataset.validation` that reader `name` itself understands, each with the options it reads only then."""
+    return dict(getattr(module_of(name), "VALIDATION", {}))
 
 
 def science(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -154,7 +172,7 @@ def has_specimen(name: str) -> bool:
 def specimen(options: Mapping[str, Any]) -> Encoded:
     """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
     module = module_of(str(options["name"]))
-    reader: Reader = module.open(options)
+    reader: Reader = module.open(_own(module, options))
     sink = Blocks(reader.structure)
     facts = module.specimen(options, sink)
     return Encoded(reader.structure, sink.arrays("train"), facts)
@@ -176,10 +194,13 @@ class Blocks:
     ) -> None:
         module = structure(structure_name)
         self.derived = getattr(module, "stand_ins", module.derived) if decoding else module.derived
+        self.for_training = getattr(module, "for_training", dict)
         self.whole: dict[str, dict[str, np.ndarray]] = defaultdict(dict, {"": dict(shared or {})})
         self.blocks: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
 
     def append(self, split: str, **arrays: np.ndarray) -> None:
+        if split == "train":
+            arrays = self.for_training(arrays)
         for name, array in {**arrays, **self.derived(**{**self.whole[""], **arrays})}.items():
             self.blocks[split][name].append(np.asarray(array))
 

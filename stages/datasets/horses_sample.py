@@ -1,5 +1,6 @@
 """The default data: 147 training and 60 test scenes composed by `vision.horse_scenes` from pictures that scikit-image
-ships, without any download. Scene i of a split does not depend on the number of scenes.
+ships, without any download. Scene i of a split does not depend on the number of scenes. With `validation: scenes` there are
+40 more (`n_validation`) to choose lambda on; the features are learnt on the training scenes alone.
 
 New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes."""
 
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stages.datasets import MapBlocks, Report, Sink
+from stages.datasets import MapBlocks, OptionError, Report, Sink
 from stages.datasets.vision import masks
 from stages.datasets.vision.own_columns import ModelOptions, split_options
 from stages.datasets.vision.pictures import (
@@ -26,6 +27,7 @@ from stages.datasets.vision.shipped_pictures import FILES, folder
 
 NEEDS = PICTURE_PACKAGES
 LATER = ModelOptions.names()
+VALIDATION = {"scenes": ("n_validation",)}
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,11 @@ class HorsesSample:
 
     n_train: int = 147
     n_test: int = 60
+    n_validation: int = 40
+    """Used only with validation scenes."""
     seed: int = 0
+    validation: str | None = None
+    """scenes; None: there are none."""
     features: FeatureOptions = field(default_factory=FeatureOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
     structure: str = "segmentation"
@@ -47,10 +53,13 @@ class HorsesSample:
         return {"features_version": FEATURES_VERSION}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Write the blocks of both splits; see `featurize_pictures`."""
+        """Write the blocks of all splits; see `featurize_pictures`."""
+        counts = {"train": self.n_train, "test": self.n_test}
+        if self.validation is not None:
+            counts["validation"] = self.n_validation
         items = {
-            "train": [(self.seed, 0, number) for number in range(self.n_train)],
-            "test": [(self.seed, 1, number) for number in range(self.n_test)],
+            split: [(self.seed, part, number) for number in range(count)]
+            for part, (split, count) in enumerate(counts.items())
         }
         return featurize_pictures(_scene, items, self.features, self.seed, sink, map_blocks, report, model=self.model)
 
@@ -61,9 +70,13 @@ read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
 def open(options: Mapping[str, Any]) -> HorsesSample:
-    """Reader for the options `n_train`, `n_test`, `seed` and the fields of `FeatureOptions` and `ModelOptions`."""
+    """Reader for the options that are its fields, and those of `FeatureOptions` and `ModelOptions`."""
     rest, model = split_options(options)
-    return HorsesSample(**FeatureOptions.taken_from(rest, also=("n_train", "n_test", "seed")), model=model)
+    own = ("n_train", "n_test", "n_validation", "seed", "validation")
+    reader = HorsesSample(**FeatureOptions.taken_from(rest, also=own), model=model)
+    if not isinstance(reader.n_validation, int) or reader.n_validation < 1:
+        raise OptionError(f"dataset.n_validation: expected an integer >= 1, got {reader.n_validation!r}")
+    return reader
 
 
 def _scene(item: tuple[int, int, int]) -> Picture:

@@ -38,7 +38,7 @@ from stages.datasets.vision.pictures import (
     potts_specimen,
 )
 from stages.datasets.vision.superpixels import tally_labelled
-from stages.problems.void import VOID, silenced
+from stages.problems.void import VOID
 
 CLASSES = "classes.yaml"
 UNSEEN = ("error", "count")
@@ -80,7 +80,7 @@ class Images:
         two, count = len(self.classes.names) == 2, len(self.classes.names)
         facts = featurize_pictures(
             partial(load_masked, classes=self.classes), items, self.features, self.seed, sink, map_blocks, report,
-            count=tally_labelled if two else partial(tally_classes, count=count), for_training=silenced,
+            count=tally_labelled if two else partial(tally_classes, count=count),
         )  # fmt: skip
         facts |= {
             "class_names": list(self.classes.names),

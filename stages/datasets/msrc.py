@@ -31,7 +31,7 @@ from stages.datasets.vision.pictures import (
     featurize_pictures,
     picture_encoder,
 )
-from stages.problems.void import VOID, silenced
+from stages.problems.void import VOID
 
 ALL = (
     "building", "grass", "tree", "cow", "horse", "sheep", "sky", "mountain", "aeroplane", "water", "face", "car", "bicycle",
@@ -80,7 +80,7 @@ class Msrc:
         items = {split: [(photographs[name], masks[name]) for name in names] for split, names in images.items()}
         facts = featurize_pictures(
             _decoded, items, self.features, self.seed, sink, map_blocks, report,
-            count=partial(tally_classes, count=self.classes), for_training=silenced,
+            count=partial(tally_classes, count=self.classes),
         )  # fmt: skip
         return facts | {
             "classes": self.classes,

@@ -2,7 +2,8 @@
 
 Options: ``root``, a folder with ``letter.data``, ``letter.data.gz`` (the publisher's file) or ``ocr_letters.npz``
 (the same in arrays), or one of these files; ``size`` small (one fold trains, the rest tests) or large (the other way
-round); ``fold`` (0). Every ink pixel is an attribute of its letter; with 128 pixels, 26 letters and the three biases,
+round); ``fold`` (0). With ``validation: fold`` the rest is without ``validation_fold`` (the one after ``fold``): lambda is
+chosen on it. Every ink pixel is an attribute of its letter; with 128 pixels, 26 letters and the three biases,
 d = 26 (128 + 3) + 26^2 = 4,082.
 
 New input for `encoder`: words, each an array (letters, 128) or (letters, 16, 8) of 0 and 1.
@@ -27,8 +28,11 @@ from stages.datasets.text.vocabulary import Rows
 PIXELS = 16 * 8
 FOLDS = 10
 LETTERS = [chr(ord("a") + k) for k in range(26)]
+SPLITS = {"train": "small", "test": "large"}
+"""The size for which a split is the chosen fold, and not the rest."""
 FILES = ("ocr_letters.npz", "letter.data.gz", "letter.data")
 WHERE = ("root",)
+VALIDATION = {"fold": ("validation_fold",)}
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Ocr:
     file: Path
     size: str
     fold: int
+    validation_fold: int | None = None
+    """None: there is no validation split."""
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
@@ -62,16 +68,22 @@ class Ocr:
 
         words = read_npz(self.file) if self.file.suffix == ".npz" else read_letter_data(self.file)
         folds = np.unique(words.fold)
-        if self.fold not in folds:
-            there = ", ".join(str(fold) for fold in folds)
-            raise DataError(f"{self.file}: dataset.fold={self.fold} does not exist; there are folds {there}")
+        for name, fold in (("fold", self.fold), ("validation_fold", self.validation_fold)):
+            if fold is not None and fold not in folds:
+                there = ", ".join(str(fold) for fold in folds)
+                raise DataError(f"{self.file}: dataset.{name}={fold} does not exist; there are folds {there}")
         chosen = words.fold == self.fold
-        if chosen.all():
-            raise DataError(f"{self.file}: all words are in fold {self.fold}; nothing is left for the other split")
+        held_out = words.fold == (-1 if self.validation_fold is None else self.validation_fold)
+        if (chosen | held_out).all():
+            there = " and ".join(str(fold) for fold in folds)
+            raise DataError(f"{self.file}: all words are in fold {there}; nothing is left for the other split")
         sink.put("", "label_names", encode_names(LETTERS))
         attributes = PIXELS + len(BIASES)
         count = {}
-        for split, mask in (("train", chosen == (self.size == "small")), ("test", chosen != (self.size == "small"))):
+        masks = {split: (chosen == (size == self.size)) & ~held_out for split, size in SPLITS.items()}
+        if self.validation_fold is not None:
+            masks["validation"] = held_out
+        for split, mask in masks.items():
             letters = np.repeat(mask, np.diff(words.start))
             start = np.concatenate([[0], np.cumsum(np.diff(words.start)[mask])])
             rows = _ink(words.pixels[letters])
@@ -81,8 +93,7 @@ class Ocr:
             "classes": len(LETTERS),
             "attributes": attributes,
             "d": attributes * len(LETTERS) + len(LETTERS) ** 2,
-            "n_train": count["train"],
-            "n_test": count["test"],
+            **{f"n_{split}": words for split, words in count.items()},
             "label_names": LETTERS,
         }
 
@@ -189,13 +200,20 @@ def open(options: Mapping[str, Any]) -> Ocr:
         raise OptionError(f"dataset.size: expected small or large, got {size!r}")
     if not 0 <= fold < FOLDS:
         raise OptionError(f"dataset.fold: expected an integer from 0 to {FOLDS - 1}, got {fold}")
+    other = None
+    if options.get("validation") is not None:
+        given = options.get("validation_fold")
+        other = (fold + 1) % FOLDS if given is None else given
+        if type(other) is not int or not 0 <= other < FOLDS or other == fold:
+            expected = f"an integer from 0 to {FOLDS - 1} other than dataset.fold={fold}"
+            raise OptionError(f"dataset.validation_fold: expected {expected}, got {other!r}")
     if not options.get("root"):
         raise DataError(f"dataset.root: missing; give the folder that holds one of {', '.join(FILES)}")
     root = Path(options["root"])
     candidates = [root] if root.is_file() else [root / name for name in FILES]
     for file in candidates:
         if file.is_file():
-            return Ocr(file, size, fold)
+            return Ocr(file, size, fold, other)
     raise DataError(f"dataset.root: {root} holds none of {', '.join(FILES)}")
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapwise")
 
+VALIDATION: dict[str, tuple[str, ...]] = {"split": ()}
 EVERY = 1000
 """Number of blocks between two progress reports."""
 
@@ -99,8 +100,10 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 
 
 def open(options: Mapping[str, Any]) -> PythonOracleReader:
-    """`options`: ``oracle`` = module:Class, and ``arguments`` of the class besides the split."""
-    return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}))
+    """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split, and ``validation``: "split" if the
+    class serves a split "validation"."""
+    splits = ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
+    return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}), splits)
 
 
 class PythonOracleReader:
@@ -108,8 +111,8 @@ class PythonOracleReader:
 
     structure = "python_oracle"
 
-    def __init__(self, oracle: str, arguments: dict[str, Any]) -> None:
-        self.oracle, self.arguments = oracle, arguments
+    def __init__(self, oracle: str, arguments: dict[str, Any], splits: tuple[str, ...] = ("train", "test")) -> None:
+        self.oracle, self.arguments, self.splits = oracle, arguments, splits
 
     def files(self) -> dict[str, Path]:
         """The data files that the oracle declares."""
@@ -134,7 +137,7 @@ class PythonOracleReader:
             raise DataError(f"dataset.oracle: {error}") from error
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Write both splits; checks once what the solver relies on: every block's truth, the max-oracle on a few blocks."""
+        """Write all splits; checks once what the solver relies on: every block's truth, the max-oracle on a few blocks."""
         try:
             return self._featurize(sink, report)
         except ValueError as error:
@@ -158,7 +161,7 @@ class PythonOracleReader:
         from stages.problems.python_oracle import load_oracle
 
         d = 0
-        for split in ("train", "test"):
+        for split in self.splits:
             oracle = load_oracle(self.oracle, split, self.arguments)
             n = ask(f"{self.oracle}.__len__: {split}", len, oracle)
             if n < 1:

@@ -5,7 +5,8 @@ template file: then tokens are columns separated by white space, the label last 
 column 0 of the previous token and column 1 of this one; ``B`` alone is allowed but not needed, transitions are always
 there). Without ``template`` the lines are CRFsuite's: see `text.crfsuite`. ``min_count`` (1): attributes that occur less
 often in training are dropped, as are those that occur in test only. ``unseen_labels``: a label that never occurs in
-training is an ``error`` (default), or is ``count``-ed as a wrong prediction.
+training is an ``error`` (default), or is ``count``-ed as a wrong prediction. With ``validation: file``,
+``validation_file`` is a third file of the same form; nothing is learnt from it but lambda.
 
 New input for `encoder`: sequences in the form of the training file, as `text.sequences.TextEncoder` describes.
 """
@@ -13,7 +14,7 @@ New input for `encoder`: sequences in the form of the training file, as `text.se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,11 @@ from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.text import tagged
 from stages.datasets.text.crfsuite import number_attributes
 from stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
-from stages.datasets.text.tables import Table, read_lines, read_table
+from stages.datasets.text.tables import Table, joined, read_lines, read_table
 from stages.datasets.text.templates import Template, expand
 
-WHERE = ("file", "test_file", "template")
+WHERE = ("file", "test_file", "template", "validation_file")
+VALIDATION = {"file": ("validation_file",)}
 MACRO = re.compile(r"%x\[(-?\d+),(\d+)\]")
 
 
@@ -38,10 +40,12 @@ class Sequences:
     template: Path | None
     min_count: int
     unseen_labels: str
+    validation_file: Path | None = None
     structure: str = "chain"
 
     def files(self) -> dict[str, Path]:
         files = {"train": self.file, "test": self.test_file, "template": self.template}
+        files["validation"] = self.validation_file
         return {name: file for name, file in files.items() if file is not None}
 
     def source(self) -> dict[str, Any]:
@@ -49,20 +53,25 @@ class Sequences:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         form: dict[str, Any] = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
-        train, test = read_table(self.file, **form), read_table(self.test_file, **form)
+        train = read_table(self.file, **form)
+        others = {"test": read_table(self.test_file, **form)}
+        if self.validation_file is not None:
+            others["validation"] = read_table(self.validation_file, **form)
+        after = joined([*others.values()])
         if self.template is None:
-            labels = [row[0] for row in train.rows], [row[0] for row in test.rows]
-            attributes = number_attributes(train, test, self.min_count)
+            labels = [row[0] for row in train.rows], [row[0] for row in after.rows]
+            attributes = number_attributes(train, after, self.min_count)
             text = line_facts(attributes)
         else:
-            width = same_width(train, test)
+            width = same_width(train, others.values())
             templates = read_template(self.template, width - 1)
-            rows = train.rows + test.rows
+            rows = train.rows + after.rows
             columns = [[row[column] for row in rows] for column in range(width - 1)]
-            attributes = expand(train, test, columns, templates, min_count=self.min_count, one_pad=False)
-            labels = [row[-1] for row in train.rows], [row[-1] for row in test.rows]
+            attributes = expand(train, after, columns, templates, min_count=self.min_count, one_pad=False)
+            labels = [row[-1] for row in train.rows], [row[-1] for row in after.rows]
             text = template_facts(templates, columns=width - 1, lower=[], one_pad=False)
-        facts = write_splits(sink, report, train, test, labels, attributes, unseen=self.unseen_labels)
+        sizes = {split: table.start.size - 1 for split, table in others.items()}
+        facts = write_splits(sink, report, train, after, labels, attributes, unseen=self.unseen_labels, splits=sizes)
         return {**facts, "text": {**text, "min_count": self.min_count}}
 
 
@@ -70,16 +79,18 @@ encoder = text_encoder
 read_new, stored_input, show = tagged.read_new, tagged.stored_input, tagged.show
 
 
-def same_width(train: Table, test: Table) -> int:
-    """Number of columns of both files; DataError if they differ, or if the label is the only column."""
+def same_width(train: Table, others: Iterable[Table]) -> int:
+    """Number of columns of all files; DataError if they differ, or if the label is the only column."""
     width = len(train.rows[0])
     if width < 2:
         raise DataError(
             f"{train.file}: line {train.line[0]}: one column only; expected features and then the label, "
             "separated by white space"
         )
-    if len(test.rows[0]) != width:
-        raise DataError(f"{test.file}: line {test.line[0]}: {len(test.rows[0])} columns, but {width} in {train.file}")
+    for other in others:
+        if len(other.rows[0]) != width:
+            there = f"{len(other.rows[0])} columns, but {width} in {train.file}"
+            raise DataError(f"{other.file}: line {other.line[0]}: {there}")
     return width
 
 
@@ -108,7 +119,8 @@ def read_template(file: Path, columns: int) -> list[Template]:
 def open(options: Mapping[str, Any]) -> Sequences:
     """The reader; OptionError or DataError names the option that cannot be used."""
     files: dict[str, Path | None] = {}
-    for name in ("file", "test_file", "template"):
+    named = ("file", "test_file", "template", *VALIDATION.get(str(options.get("validation")), ()))
+    for name in named:
         given = options.get(name)
         if not given and name != "template":
             raise DataError(f"dataset.{name}: missing; give a file of sequences, one token per line")
@@ -122,4 +134,6 @@ def open(options: Mapping[str, Any]) -> Sequences:
         raise OptionError(f"dataset.unseen_labels: expected error or count, got {unseen!r}")
     assert files["file"] is not None
     assert files["test_file"] is not None
-    return Sequences(files["file"], files["test_file"], files["template"], min_count, unseen)
+    return Sequences(
+        files["file"], files["test_file"], files["template"], min_count, unseen, files.get("validation_file")
+    )

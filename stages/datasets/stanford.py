@@ -46,7 +46,7 @@ from stages.datasets.vision.pictures import (
     featurize_pictures,
     picture_encoder,
 )
-from stages.problems.void import VOID, silenced
+from stages.problems.void import VOID
 
 CLASSES = ("sky", "tree", "road", "grass", "water", "building", "mountain", "foreground object")
 ARCHIVE, FEATURES, PICTURES = "stanford_bg_99.npz", "stanford_bg_99_features.npz", "images.tar"
@@ -91,7 +91,7 @@ class Stanford:
             items = {"train": [pictures[name] for name in train], "test": [pictures[name] for name in test]}
             facts = featurize_pictures(
                 _decoded, items, self.features, self.seed, sink, map_blocks, report,
-                count=partial(tally_classes, count=len(CLASSES)), for_training=silenced,
+                count=partial(tally_classes, count=len(CLASSES)),
             ) | {"images": {"train": train, "test": test}}  # fmt: skip
         return facts | {"classes": len(CLASSES), "class_names": list(CLASSES), **vars(self.potts)}
 
@@ -143,7 +143,7 @@ class Stanford:
             block = stored.block(k, rows, pairs=self.features.pairwise)
             superpixels += len(block["labels"])
             if number < len(train):
-                sink.append("train", **silenced(block))
+                sink.append("train", **block)
             else:
                 shown = number - len(train) < SHOWN and name in photographs
                 picture = stored.shown(k, photographs[name]) if shown else NO_PICTURE

@@ -9,7 +9,9 @@ A structure's module offers
   labels) of how many tokens, pixels or examples of each true label (row) are predicted as which;
 * ``stand_ins(**block)``, if `derived` takes long: arrays of the same names and sizes for blocks that are only decoded;
 * ``decoded(arrays, meta, w)``, if blocks can be decoded without their truth and without a compiler: (labels, label_ptr);
-* ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing.
+* ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing;
+* ``for_training(block)`` if a training block differs from the same block in a test split: what to store of it;
+* ``WHOLE`` if its readers write arrays with a row a block at once: the names of those arrays.
 
 Modules without a ``build`` are not structures but code that structures share.
 """

@@ -156,6 +156,10 @@ def checked_cost(structure: str, arrays: Mapping[str, np.ndarray], meta: Mapping
     return cost
 
 
+WHOLE = ("x", "labels")
+"""Arrays with a row a block that readers write at once."""
+
+
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     """Nothing besides the features is stored."""
     return {}

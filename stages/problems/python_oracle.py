@@ -19,6 +19,8 @@ from numba import njit, objmode
 
 from stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
 from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+from stages.problems.held_out import HeldOut
+from stages.problems.oracle_part import part_of
 from stages.problems.protocol import JIT, dot, frozen
 from stages.problems.user_code import oracle_source, told, user_module
 
@@ -309,9 +311,19 @@ def _object(spec: bytes) -> Oracle:
     if found is None:
         with _making:
             if spec not in _objects:
-                _objects[spec] = load_oracle(**json.loads(spec))
+                _objects[spec] = _made(**json.loads(spec))
             found = _objects[spec]
     return found
+
+
+def _made(part: Mapping[str, Any] | None = None, **whole: Any) -> Oracle:
+    """The object of a split; of its blocks those that `part` = {rule, held_out} names."""
+    oracle = load_oracle(**whole)
+    rule = None if part is None else HeldOut.of(part["rule"])
+    if part is None or rule is None:
+        return oracle
+    blocks = np.flatnonzero(rule.among(len(oracle)) == part["held_out"])
+    return part_of(oracle, blocks, Oracle)
 
 
 def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle:
@@ -341,7 +353,8 @@ def oracle_class(oracle: str) -> type[Oracle]:
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle | BoundedPythonOracle:
     """The problem over ``labels`` and ``labels_ptr`` of one split, with ``ids`` and ``ids_ptr`` if blocks touch few weights.
 
-    `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name.
+    `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name. If
+    training blocks are held out, array ``block`` has the numbers they have in the user's object.
 
     Raises
     ------
@@ -355,6 +368,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
         )
     split = np.asarray(arrays["split"]).tobytes().decode()
     spec = {"oracle": meta["oracle"], "split": split, "arguments": dict(meta["arguments"])}
+    if "block" in arrays:  # some of the training blocks are held out; here are the others, or they
+        rule = HeldOut.of(meta["validation"])
+        spec["part"] = {"rule": meta["validation"], "held_out": bool(rule and rule(int(arrays["block"][0])))}
     packed = np.frombuffer(json.dumps(spec, sort_keys=True).encode(), np.uint8)
     oracle = _object(packed.tobytes())
     n, d = len(arrays["labels_ptr"]) - 1, int(meta["d"])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from memory_sink import MemorySink, problems, read
 
-from stages.datasets import DataError, open_dataset
+from stages.datasets import DataError, OptionError, open_dataset
 from stages.datasets.vision import shipped_pictures
 from stages.datasets.vision.horse_scenes import compose, posed_horse
 from stages.datasets.vision.shipped_pictures import FILES
@@ -110,3 +110,16 @@ def test_horses_sample__reports_progress_to_the_end():
 def test_horses_sample__lists_its_options_when_one_is_unknown():
     with pytest.raises(ValueError, match=r"dataset\.sift_wrods.*n_train.*sift_words"):
         open_dataset("horses_sample", {"name": "horses_sample", "sift_wrods": 3})
+
+
+def test_validation__scenes_are_more_scenes_and_change_no_other():
+    sink, meta = read(open_dataset("horses_sample", TINY))
+    more, facts = read(open_dataset("horses_sample", {**TINY, "validation": "scenes", "n_validation": 2}))
+    assert digest(more) == digest(sink)
+    assert (facts["n_train"], facts["n_validation"], facts["n_test"]) == (3, 2, 8)
+    labels = more.arrays("validation")["labels_ptr"]
+    assert labels.size == 3
+    assert "n_validation" not in meta
+    assert (compose(0, 2, 0).rgb != compose(0, 1, 0).rgb).any()
+    with pytest.raises(OptionError, match=r"dataset\.n_validation: expected an integer >= 1, got 0"):
+        open_dataset("horses_sample", {**TINY, "validation": "scenes", "n_validation": 0})

@@ -121,3 +121,30 @@ def test_ocr__real_data_has_the_sizes_of_the_papers(shared_data):
     arrays = read_npz(shared_data / "ocr" / "ocr_letters.npz")
     for name in ("pixels", "letter", "start", "fold"):
         np.testing.assert_array_equal(getattr(text, name), getattr(arrays, name))
+
+
+def test_ocr__a_validation_fold_is_on_neither_other_side(tmp_path):
+    data = words() | {"word_fold": np.array([0, 1, 2], np.uint8)}
+    np.savez(tmp_path / "ocr_letters.npz", **data)
+    for size, sizes in (("small", (1, 1, 1)), ("large", (1, 1, 1))):
+        options = {"root": tmp_path, "size": size, "validation": "fold"}
+        train, test, sink, meta = problems(open_dataset("ocr", options))
+        validation = sink.arrays("validation")["labels"]
+        assert (meta["n_train"], meta["n_validation"], meta["n_test"]) == sizes
+        np.testing.assert_array_equal(validation, [3])  # fold 1, the one after fold 0
+        np.testing.assert_array_equal(train.truth, [0, 25] if size == "small" else [3, 1, 0])
+        np.testing.assert_array_equal(test.truth, [3, 1, 0] if size == "small" else [0, 25])
+    for fold, error, says in (
+        (
+            0,
+            OptionError,
+            r"dataset\.validation_fold: expected an integer from 0 to 9 other than dataset\.fold=0, got 0",
+        ),
+        (10, OptionError, r"dataset\.validation_fold: expected an integer from 0 to 9"),
+        (7, DataError, r"dataset\.validation_fold=7 does not exist; there are folds 0, 1, 2"),
+    ):
+        with pytest.raises(error, match=says):
+            problems(open_dataset("ocr", {"root": tmp_path, "validation": "fold", "validation_fold": fold}))
+    np.savez(tmp_path / "ocr_letters.npz", **words())
+    with pytest.raises(DataError, match="all words are in fold 0 and 1; nothing is left for the other split"):
+        problems(open_dataset("ocr", {"root": tmp_path, "validation": "fold"}))

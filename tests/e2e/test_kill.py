@@ -22,7 +22,13 @@ pytestmark = pytest.mark.slow
 KILLS = max(3, int(os.environ.get("GAPWISE_KILLS", "3")))
 COMMAND = [
     *("+experiment=regpath_horseseg", "tracking=none", "compute.workers=2", "checkpoint.every_seconds=0"),
-    *("dataset.n_train=8", "dataset.n_test=3", "dataset.superpixels=40", "dataset.colour_words=16"),
+    *(
+        "dataset.n_train=8",
+        "dataset.n_test=3",
+        "dataset.n_validation=2",
+        "dataset.superpixels=40",
+        "dataset.colour_words=16",
+    ),
     *("dataset.sift_words=16", "dataset.colour_samples=50", "dataset.sift_samples=50"),
     *("solver.rebase_steps=100", "path.lambda_min=1e-3"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -24,7 +25,13 @@ from stages.featurize import featurize, open_problem
 from stages.problems import build
 
 SAMPLE = [
-    *("+experiment=regpath_horseseg", "dataset.n_train=2", "dataset.n_test=1", "dataset.superpixels=20"),
+    *(
+        "+experiment=regpath_horseseg",
+        "dataset.n_train=2",
+        "dataset.n_test=1",
+        "dataset.n_validation=1",
+        "dataset.superpixels=20",
+    ),
     *("dataset.colour_words=2", "dataset.sift_words=2", "dataset.colour_samples=20", "dataset.sift_samples=20"),
 ]
 
@@ -186,6 +193,9 @@ def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     assert worthwhile(settings)
     for words in (["compute=serial"], ["run.until=solve"], ["run.stage=verify"], ["run.managed=true"]):
         assert not worthwhile(read(composed(*SAMPLE, *words))), words
+    with monkeypatch.context() as worker:  # of a sweep: a daemon may have no processes of its own
+        worker.setitem(multiprocessing.current_process()._config, "daemon", True)
+        assert not worthwhile(settings)
     monkeypatch.setenv("GAPWISE_AHEAD", "0")
     assert not worthwhile(settings)
     monkeypatch.delenv("GAPWISE_AHEAD")

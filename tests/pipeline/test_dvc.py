@@ -21,6 +21,7 @@ from pipeline.stage_graph import flow
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python -m pipeline --config-dir . --config-name from_params run.until="
+SAMPLE = "+experiment=regpath_horseseg"
 
 
 def dvc_yaml() -> dict[str, Any]:
@@ -100,11 +101,13 @@ def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
-    done(run(tmp_path, "+experiment=regpath_horseseg"))
+    done(run(tmp_path, SAMPLE))
     (place,) = tmp_path.glob("runs/horses_sample-*")
     before = {file: file.stat().st_mtime_ns for file in place.rglob("*")}
     for name in flow():
-        assert done(run(tmp_path, f"run.until={name}", f"run.export={tmp_path / 'results'}")).endswith(f"{place}\n")
+        assert done(run(tmp_path, SAMPLE, f"run.until={name}", f"run.export={tmp_path / 'results'}")).endswith(
+            f"{place}\n"
+        )
     assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
     assert len(list((tmp_path / "results").iterdir())) == 9
 

@@ -135,7 +135,8 @@ from stages.problems import build, calls_python, structures
 from stages.problems.compiled import sources_fingerprint
 from storage.features import open_features
 
-assert {"sign", "chain", "multiclass", "multiclass_sparse", "potts", "python_oracle", "segmentation"} == set(structures()), structures()
+supplied = {"chain", "multiclass", "multiclass_sparse", "potts", "python_oracle", "segmentation"}
+assert {"sign", *supplied} == set(structures()), structures()
 assert [calls_python(name) for name in ("sign", "chain", "python_oracle")] == [False, False, True]
 store = Path("store")
 featurize({"name": "clouds", "n": 9, "shift": 1.0}, store, key="k", map_blocks=map, report=lambda *_: None)

@@ -65,7 +65,14 @@ def square(x: int) -> int:
 
 
 def featurize(
-    dataset: Any, target: Path, *, key: str, map_blocks: Any, report: Any, unchanged: Any = lambda: None
+    dataset: Any,
+    target: Path,
+    *,
+    key: str,
+    map_blocks: Any,
+    report: Any,
+    unchanged: Any = lambda: None,
+    whole: Any = None,
 ) -> None:
     if target.exists():
         return
@@ -201,7 +208,10 @@ def modules() -> dict[str, types.ModuleType]:
         "stages.verify": {"verify": verify, "asked_for": asked_for, "CertificateError": CertificateError},
         "stages.evaluate": {"evaluate": evaluate},
         "stages.reports.run_figures": {"draw": draw},
-        "stages.datasets.horses_sample": {"open": lambda options: FakeReader()},
+        "stages.datasets.horses_sample": {
+            "open": lambda options: FakeReader(),
+            "VALIDATION": {"scenes": ("n_validation",)},
+        },
         "storage.features": {"open_features": Features, "Features": Features},
         "storage.results": {"read_trace": lambda run: trace()},
     }

@@ -17,11 +17,13 @@ from stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vo
 
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
-                 attributes: Attributes, *, unseen: str) -> dict[str, Any]:  # fmt: skip
-    """Write both splits, the vocabulary and the text of the test split into `sink`; returns the meta of a chain problem.
+                 attributes: Attributes, *, unseen: str, splits: Mapping[str, int] | None = None,
+                 ) -> dict[str, Any]:  # fmt: skip
+    """Write all splits, the vocabulary and the text of the test split into `sink`; returns the meta of a chain problem.
 
-    Labels are numbered by name; those that occur in test only come after those of training, are never predicted and always
-    count as errors. With ``unseen="error"`` such a label raises DataError with its line instead.
+    `splits` says how many sequences of `test` belong to which split, in their order; None: all to "test". Labels are
+    numbered by name; those that do not occur in training come after the others, are never predicted and always count as
+    errors. With ``unseen="error"`` such a label raises DataError with its line instead.
     """
     from stages.problems.chain.features import BIASES
     from stages.problems.chain.metrics import encode_names
@@ -39,18 +41,25 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     total = len(attributes.names) + len(BIASES)
     sink.put("", "label_names", encode_names(known + late))
     put_vocabulary(sink, attributes.names)
-    sink.put("test", "text", np.frombuffer(test.text().encode(), np.uint8))
-    if late:
-        sink.put("test", "decode_only", np.ones(1, dtype=np.uint8))
-    for split, table, names, part in zip(("train", "test"), (train, test), labels, attributes[:2], strict=True):
-        truth = np.array([number[name] for name in names], dtype=dtype)
-        write_blocks(sink, report, split, table.start, truth, part, total)
+    sizes = {"test": test.start.size - 1} if splits is None else dict(splits)
+    for split in sizes if late else ():
+        sink.put(split, "decode_only", np.ones(1, dtype=np.uint8))
+    truths = [np.array([number[name] for name in names], dtype=dtype) for names in labels]
+    write_blocks(sink, report, "train", train.start, truths[0], attributes.train, total)
+    last = 0
+    for split, size in sizes.items():
+        start = test.start[last : last + size + 1]
+        a, b = int(start[0]), int(start[-1])
+        write_blocks(sink, report, split, start - a, truths[1][a:b], attributes.test.of_tokens(a, b), total)
+        if split == "test":
+            sink.put(split, "text", np.frombuffer(test.part(last, last + size).text().encode(), np.uint8))
+        last += size
     return {
         "classes": len(known),
         "attributes": total,
         "d": total * len(known) + len(known) ** 2,
         "n_train": train.start.size - 1,
-        "n_test": test.start.size - 1,
+        **{f"n_{split}": size for split, size in sizes.items()},
         "label_names": known,
         "test_only_labels": late,
     }

@@ -23,10 +23,18 @@ class Table:
     line: np.ndarray
     separator: str | None = None
     """What separates columns; None for white space."""
+    more: tuple[tuple[int, Path | str], ...] = ()
+    """First token and file of every further file, if several are joined."""
 
     def where(self, token: int) -> str:
         """File and line of a token, with which error messages begin."""
-        return f"{self.file}: line {self.line[token]}"
+        file = [self.file, *(file for first, file in self.more if first <= token)][-1]
+        return f"{file}: line {self.line[token]}"
+
+    def part(self, first: int, end: int) -> Table:
+        """Sequences first:end of a table whose first sequences they are, or of one that is not joined."""
+        a, b = int(self.start[first]), int(self.start[end])
+        return Table(self.file, self.rows[a:b], self.start[first : end + 1] - a, self.line[a:b], self.separator)
 
     def text(self, last: Sequence[str] | None = None) -> str:
         """The lines of a file with these tokens, each with its value of `last` as one more column, if given."""
@@ -81,6 +89,20 @@ def parse_table(
         line.append(number)
         empty_before = False
     return Table(file, rows, np.array([*start, len(rows)], dtype=np.int64), np.array(line), separator)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """The sequences of several files as one table; `where` still names the file of a token."""
+    sizes = [len(table.rows) for table in tables]
+    first = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+    return Table(
+        tables[0].file,
+        [row for table in tables for row in table.rows],
+        np.concatenate([[0], *(table.start[1:] + at for table, at in zip(tables, first, strict=False))]),
+        np.concatenate([table.line for table in tables]),
+        tables[0].separator,
+        tuple((at, table.file) for table, at in zip(tables[1:], first[1:], strict=False)),
+    )
 
 
 def new_table(raw: Any, *, separator: str | None, equal_columns: bool) -> Table:

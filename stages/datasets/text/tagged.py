@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.text.tables import Table, parse_table, read_table
+from stages.datasets.text.tables import Table, joined, parse_table, read_table
 from stages.datasets.text.templates import columns_of
-
-
-@dataclass(frozen=True)
-class Joined(Table):
-    """Tokens of several files, one after the other."""
-
-    parts: tuple[Table, ...] = ()
-
-    def where(self, token: int) -> str:
-        """File and line of a token."""
-        for part in self.parts:
-            if token < len(part.rows):
-                return part.where(token)
-            token -= len(part.rows)
-        raise IndexError(f"token {token} is past the end")
 
 
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     """Sequences of files (``/dev/stdin`` among them) in the form of the training file, with its label column or without."""
-    return NewInput(_joined([_checked(read_table(Path(name), **_form(meta)), meta) for name in inputs]))
+    return NewInput(joined([_checked(read_table(Path(name), **_form(meta)), meta) for name in inputs]))
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput | None:
@@ -62,13 +46,3 @@ def _checked(table: Table, meta: Mapping[str, Any]) -> Table:
     if meta["text"]["templates"] is not None:
         columns_of(table, meta["text"]["columns"])
     return table
-
-
-def _joined(tables: list[Table]) -> Table:
-    if len(tables) == 1:
-        return tables[0]
-    rows = [row for table in tables for row in table.rows]
-    sizes = np.concatenate([np.diff(table.start) for table in tables])
-    start = np.concatenate([[0], np.cumsum(sizes)])
-    line = np.concatenate([table.line for table in tables])
-    return Joined(tables[0].file, rows, start, line, tables[0].separator, tuple(tables))

@@ -21,6 +21,11 @@ class Rows(NamedTuple):
     ids: np.ndarray
     values: np.ndarray | None = None
 
+    def of_tokens(self, first: int, end: int) -> Rows:
+        """The rows of tokens first:end."""
+        a, b = int(self.counts[:first].sum()), int(self.counts[:end].sum())
+        return Rows(self.counts[first:end], self.ids[a:b], None if self.values is None else self.values[a:b])
+
 
 class Attributes(NamedTuple):
     """Attribute rows of the tokens of train and test, and the attributes' names in the order of their ids."""

@@ -124,7 +124,7 @@ def blob(rng: np.random.Generator) -> np.ndarray:
 
 
 def compose(seed: int, split: int, number: int) -> Picture:
-    """Scene `number` of a split (0 train, 1 test)."""
+    """Scene `number` of a split (0 train, 1 test, 2 validation)."""
     rng = np.random.default_rng([seed, split, number])
     horse = posed_horse(rng)
     down = np.linspace(-1.2, 1.2, HEIGHT, dtype=np.float32)[:, None]

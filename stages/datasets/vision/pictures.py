@@ -149,21 +149,21 @@ def featurize_pictures(
     map_blocks: MapBlocks,
     report: Report,
     count: Tally = tally,
-    for_training: Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]] = dict,
     model: ModelOptions = ALL,
 ) -> dict[str, Any]:
-    """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test".
+    """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test", and of "validation" if
+    `items` has it.
 
     Parameters
     ----------
     load : makes the picture of an item, in a worker.   items : the items of each split, small and picklable.
     seed : draws the samples the vocabularies are learned from.
-    count : labels and areas of superpixels.   for_training : what becomes of a block of the split "train".
+    count : labels and areas of superpixels.
     model : columns, and the fixed weight of Potts terms.
 
     Returns
     -------
-    Facts for the features' meta: `d_unary`, `d_pairwise`, `n_train`, `n_test`, sizes of the vocabularies.
+    Facts for the features' meta: `d_unary`, `d_pairwise`, numbers of blocks as `n_train` etc., sizes of the vocabularies.
 
     Raises
     ------
@@ -186,22 +186,24 @@ def featurize_pictures(
     sink.put("", "colour_words", words.colour)
     sink.put("", "sift_words", words.sift)
 
-    tasks = [(False, item) for item in train] + [(number < SHOWN, item) for number, item in enumerate(test)]
+    where = [split for split, images in items.items() for _ in images]
+    tasks = [
+        (split == "test" and number < SHOWN, item)
+        for split, images in items.items()
+        for number, item in enumerate(images)
+    ]
     describe = partial(_block, load=load, words=words, options=options, count=count, own=model.own)
     superpixels = 0
     for done, arrays in enumerate(map_blocks(describe, tasks), 1):
         check_finite(arrays, f"image {done - 1}")
         superpixels += len(arrays["labels"])
-        if done <= len(train):
-            sink.append("train", **for_training(arrays))
-        else:
-            sink.append("test", **(NO_PICTURE | arrays))
+        split = where[done - 1]
+        sink.append(split, **(NO_PICTURE | arrays if split == "test" else arrays))
         report(done, len(tasks), "superpixels and features")
     return {
         "d_unary": own_width(words.widths) if model.own else 1 + 3 * sum(words.widths),
         "d_pairwise": 1 if model.own else 100,
-        "n_train": len(train),
-        "n_test": len(test),
+        **{f"n_{split}": len(images) for split, images in items.items()},
         "superpixels_mean": round(superpixels / len(tasks), 2),
         "histogram_widths": list(words.widths),
         "names": own_names(words.widths)

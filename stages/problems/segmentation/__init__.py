@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from stages.problems.segmentation import segmentation
 from stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
 from stages.problems.segmentation.segmentation import Segmentation, confusion, derived, metrics
+from stages.problems.void import silenced as for_training
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["FixedSegmentation", "Segmentation", "build", "confusion", "derived", "metrics"]
+__all__ = ["FixedSegmentation", "Segmentation", "build", "confusion", "derived", "for_training", "metrics"]
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmentation | FixedSegmentation:

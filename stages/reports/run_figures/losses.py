@@ -1,11 +1,16 @@
-"""The losses: mean task loss on training and test blocks, with the lambda of least test loss marked."""
+"""The losses: mean task loss on training, test and validation blocks, with the lambda that was chosen marked.
+
+Without validation blocks that is the lambda of least test loss; with them, there is also a band of one standard error around
+their loss, and the choice of the one-standard-error rule.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from stages.reports.paint import BLUE, GREY, ORANGE, lambda_axis
+from stages.choice import choose
+from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
 from stages.reports.stored import StoredRun
 from storage.layout import EVALUATED
 
@@ -22,13 +27,26 @@ def paint(figure: Figure, run: StoredRun) -> None:
     prefix = EVALUATED if f"{EVALUATED}lambda" in arrays else ""
     lam, axes = arrays[f"{prefix}lambda"], figure.subplots()
     marker = "o" if lam.size <= 60 else ""
-    for name, colour in (("train", BLUE), ("test", ORANGE)):
-        axes.plot(lam, arrays[f"{prefix}{name}_loss"], marker=marker, color=colour, label=name)
-    best = int(np.argmin(arrays[f"{prefix}test_loss"]))
-    loss = float(arrays[f"{prefix}test_loss"][best])
+    for name, colour in (("train", BLUE), ("validation", GREEN), ("test", ORANGE)):
+        if f"{prefix}{name}_loss" in arrays:
+            axes.plot(lam, arrays[f"{prefix}{name}_loss"], marker=marker, color=colour, label=name)
+    test = arrays[f"{prefix}test_loss"]
+    if f"{prefix}validation_loss" in arrays:
+        loss, error = arrays[f"{prefix}validation_loss"], arrays[f"{prefix}validation_standard_error"]
+        axes.fill_between(lam, loss - error, loss + error, color=GREEN, alpha=0.15, lw=0)
+        best, simple = choose(lam, loss, error)
+        axes.axvline(
+            lam[simple], color=GREEN, ls=":", lw=1.2, zorder=0, label=f"one standard error: λ = {lam[simple]:.3g}"
+        )
+        axes.plot(
+            lam[best], loss[best], marker="*", ms=15, color=GREEN, mec="white", ls="", label="least validation loss"
+        )
+        axes.set_title(f"λ = {lam[best]:.3g} chosen on validation blocks: test loss {test[best]:.3g}")
+    else:
+        best = int(np.argmin(test))
+        axes.plot(lam[best], test[best], marker="*", ms=15, color=ORANGE, mec="white", ls="", label="least test loss")
+        axes.set_title(f"least test loss {test[best]:.3g} at λ = {lam[best]:.3g}")
     axes.axvline(lam[best], color=GREY, ls="--", lw=1, zorder=0)
-    axes.plot(lam[best], loss, marker="*", ms=15, color=ORANGE, mec="white", ls="", label="least test loss")
-    axes.set_title(f"least test loss {loss:.3g} at λ = {lam[best]:.3g}")
     axes.set_ylim(0, None)
     axes.set_ylabel("mean task loss")
     axes.legend(loc="best")

@@ -1,0 +1,94 @@
+"""Cross-validation of one configuration (`sweep.cv`): its folds as runs of a sweep, and what is made of them afterwards.
+
+Fold k is the ordinary run with `dataset.validation={folds: cv, fold: k}`; the last run has all training blocks and is what
+the configuration describes without `sweep.cv`. All have keys and directories of their own, so each resumes on its own, and
+what is complete, in another sweep or alone, is not run again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.config.run_options import ConfigError, default_workers
+from pipeline.config.settings import Settings, read
+from pipeline.run import places
+from pipeline.sweep.plan import EXPORT, Planned, sweep_options
+from storage.backend import Location
+
+WHOLE = "all training blocks"
+"""Name of the last run."""
+
+
+def asks_for_folds(cfg: DictConfig) -> bool:
+    """Whether `cfg` asks for cross-validation."""
+    return (cfg.get("sweep") or {}).get("cv") is not None
+
+
+def checked(cfg: DictConfig, experiment: str | None) -> Settings:
+    """The settings of the run on all training blocks; ConfigError if they cannot be cross-validated."""
+    folds, settings = sweep_options(cfg).cv, read(cfg, experiment=experiment)
+    if settings.run.export is not None:
+        raise ConfigError(EXPORT)
+    for name in ("stage", "until"):
+        if getattr(settings.run, name) is not None:
+            raise ConfigError(f"run.{name}: sweep.cv={folds} needs the losses of whole runs; leave it out")
+    if "validation" in settings.dataset:
+        raise ConfigError(f"dataset.validation: sweep.cv={folds} makes splits of its own; add dataset.validation=null")
+    return settings
+
+
+def plan_folds(
+    cfg: DictConfig, settings: Settings, source: Mapping[str, Any], blocks: int
+) -> tuple[list[Planned], int]:
+    """The runs, folds first, and how many run at a time. ValueError if there are fewer training `blocks` than folds."""
+    from stages.datasets import DataError
+
+    options = sweep_options(cfg)
+    folds = int(options.cv or 0)
+    if folds > blocks:
+        raise DataError(f"sweep.cv: {folds} folds of {blocks} training blocks; ask for at most as many folds as blocks")
+    workers = min(options.workers or default_workers(), folds + 1)
+    jobs = []
+    for fold in (*range(folds), None):
+        own = copy.deepcopy(cfg)
+        OmegaConf.set_struct(own, False)
+        own.sweep, own.tracking = None, {"kind": "none", "uri": None}
+        if settings.compute.kind == "threads" and settings.compute.workers is None:
+            own.compute.workers = max(1, default_workers() // workers)
+        if fold is not None:
+            own.dataset.validation = {"folds": folds, "fold": fold}
+        name = WHOLE if fold is None else f"fold {fold} of {folds}"
+        config: Any = OmegaConf.to_container(own, resolve=True)
+        of_run = read(own, experiment=settings.experiment)
+        jobs.append(Planned(name, name, "", settings.seed, config, of_run, source, settings.experiment))
+    return jobs, workers
+
+
+def choose_lambda(jobs: Sequence[Planned], folder: Location, report: Callable[[int, int, str], None]) -> dict[str, Any]:
+    """Choose lambda on the finished runs; writes cross_validation.json, .csv and a figure into `folder`.
+
+    Returns
+    -------
+    dict
+        For summary.json: figures, text (lines for a person), cross_validation (the single numbers).
+    """
+    from stages.cross_validation import FinishedRun, cross_validated, lines, table
+    from stages.reports.cross_validation import draw
+    from stages.reports.tables import write_csv
+    from storage.files import write_json
+
+    runs = []
+    for job in jobs:
+        assert job.settings is not None
+        directory, features, _ = places(job.settings, job.source)
+        runs.append(FinishedRun(directory.key, directory.path, features))
+    found = cross_validated(runs[:-1], runs[-1], folder, report)
+    write_json(folder / "cross_validation.json", found)
+    write_csv(folder / "cross_validation.csv", table(found))
+    draw(found, folder / "figures" / "cross_validation.png")
+    numbers = {name: value for name, value in found.items() if isinstance(value, int | float)}
+    return {"figures": ["cross_validation.png"], "text": lines(found), "cross_validation": numbers}

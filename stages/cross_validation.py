@@ -1,0 +1,165 @@
+"""Cross-validation: one loss a fold at every lambda of a common grid, from the folds' whole paths, and the choice of lambda.
+
+Every fold has a path of its own, with breakpoints of its own; each certifies a model at every lambda, so that losses of all
+folds can be compared at the same lambdas. The standard error of their mean is that over folds. Lambda is chosen on them, and
+the loss that the path of all training data has there on the test blocks, which had no say, is the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stages.choice import choose, standard_error
+from stages.featurize import VALIDATION, open_problem
+from stages.predict import predict
+from storage.backend import DamagedError, Location
+from storage.files import read_json, write_json
+from storage.paths import SolvedPath, open_path
+
+PER_DECADE = 16
+"""Lambdas of the grid in a decade; they are powers of 10^(1/16), whatever the data, so that two grids have the same ones."""
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run and the features it was solved on."""
+
+    key: str
+    run: Location
+    features: Location
+
+
+def common_grid(paths: Sequence[SolvedPath]) -> np.ndarray:
+    """Falling lambdas at which all `paths` have a model; of single lambdas and grids, those that all of them solved.
+
+    The grid reaches from the largest first breakpoint (above it every path only scales its model) to the least last one, or
+    to where the first of the paths ends. ValueError if there is no such lambda.
+    """
+    if all("cell_low" in path for path in paths):
+        high = max(float(path["lambda"].max()) for path in paths)
+        low = max(min(float(path["lambda"].min()) for path in paths), *(float(path["cell_low"][-1]) for path in paths))
+        last, first = math.ceil(PER_DECADE * math.log10(low)), math.floor(PER_DECADE * math.log10(high))
+        lams = 10.0 ** (np.arange(first, last - 1, -1) / PER_DECADE)
+    else:
+        shared = set.intersection(*(set(path["lambda"].values.tolist()) for path in paths))
+        lams = np.array(sorted(shared, reverse=True))
+    if not lams.size:
+        raise ValueError(
+            "the paths have no lambda in common, so nothing can be compared; let all of them reach further"
+        )
+    return lams
+
+
+def losses_at(
+    done: FinishedRun, split: str, lams: np.ndarray, report: Callable[[int, int], None] = lambda done, total: None
+) -> np.ndarray:
+    """Task losses (lambdas, blocks of `split`) of the models that the run's path certifies at `lams`."""
+    problem, path = open_problem(done.features, split), open_path(done.run)
+    rows: list[np.ndarray] = []
+    before = np.full(problem.d, np.nan)
+    for lam in lams:
+        w = path.weights_at(float(lam)).values
+        rows.append(rows[-1] if np.array_equal(w, before) else predict(problem, w, split=split)[1])
+        before = w
+        report(len(rows), len(lams))
+    return np.array(rows)
+
+
+def fold_means(done: FinishedRun, lams: np.ndarray, kept: Location, report: Callable[[int, int], None]) -> list[float]:
+    """Mean validation loss of a fold at every lambda; kept in the file `kept`, so that it is computed once."""
+    asked = {"key": done.key, "lambda": lams.tolist()}
+    try:
+        found = read_json(kept) if kept.is_file() else {}
+    except DamagedError:
+        found = {}
+    if not isinstance(found, dict) or {name: found.get(name) for name in asked} != asked:
+        means = losses_at(done, VALIDATION, lams, report).mean(axis=1)
+        found = {**asked, "validation_loss": means.tolist()}
+        write_json(kept, found)
+    return list(found["validation_loss"])
+
+
+def cross_validated(
+    folds: Sequence[FinishedRun],
+    whole: FinishedRun,
+    folder: Location,
+    report: Callable[[int, int, str], None] = lambda done, total, what: None,
+) -> dict[str, Any]:
+    """Choose lambda on `folds` and measure the path of `whole`, which has all training blocks, there.
+
+    Returns
+    -------
+    dict
+        JSON-able: ``lambda``, ``validation_loss``, ``standard_error`` (lambdas,), ``fold_losses`` (folds, lambdas);
+        best_lambda and one_se_lambda with the mean loss and its standard error there; the test loss of `whole` at both, each
+        with its standard error over test blocks.
+    """
+    lams = common_grid([open_path(done.run) for done in (*folds, whole)])
+    losses = np.array(
+        [
+            fold_means(done, lams, folder / f"fold-{k}.json", lambda at, of, k=k: report(at, of, f"fold {k}"))  # type: ignore[misc]
+            for k, done in enumerate(folds)
+        ]
+    )
+    means = losses.mean(axis=0)
+    errors = np.array([standard_error(column) for column in losses.T])
+    choice = choose(lams, means, errors)
+    test = losses_at(whole, "test", lams[[*choice]])
+    return {
+        "folds": len(folds),
+        "lambda": lams.tolist(),
+        "validation_loss": means.tolist(),
+        "standard_error": errors.tolist(),
+        "fold_losses": losses.tolist(),
+        **_at("best", lams, means, errors, choice.best, test[0]),
+        **_at("one_se", lams, means, errors, choice.one_se, test[1]),
+        "run": str(whole.run),
+        "fold_runs": [str(done.run) for done in folds],
+    }
+
+
+def _at(
+    name: str, lams: np.ndarray, means: np.ndarray, errors: np.ndarray, at: int, test: np.ndarray
+) -> dict[str, float]:
+    return {
+        f"{name}_lambda": float(lams[at]),
+        f"{name}_validation_loss": float(means[at]),
+        f"{name}_standard_error": float(errors[at]),
+        f"{name}_test_loss": float(np.mean(test)),
+        f"{name}_test_standard_error": standard_error(test),
+    }
+
+
+def table(found: Mapping[str, Any]) -> list[dict[str, float]]:
+    """One row a lambda: its mean validation loss, the standard error of that, and every fold's loss."""
+    return [
+        {
+            "lambda": found["lambda"][j],
+            "validation_loss": found["validation_loss"][j],
+            "standard_error": found["standard_error"][j],
+            **{f"fold_{k}": losses[j] for k, losses in enumerate(found["fold_losses"])},
+        }
+        for j in range(len(found["lambda"]))
+    ]
+
+
+def lines(found: Mapping[str, Any]) -> list[str]:
+    """What a person reads first."""
+
+    def loss(name: str, what: str) -> str:
+        error = found[f"{name}_{'standard_error' if what == 'validation_loss' else 'test_standard_error'}"]
+        return f"{found[f'{name}_{what}']:.3g} ± {error:.2g}"
+
+    out = []
+    for head, name, why in (
+        ("best", "best", f"least mean loss of {found['folds']} folds"),
+        ("simpler", "one_se", "the largest within one standard error"),
+    ):
+        where = f"λ {found[f'{name}_lambda']:.3g} ({why}: {loss(name, 'validation_loss')})"
+        out.append(f"{head:>8}  {where} · test loss there {loss(name, 'test_loss')}")
+    return [*out, f"{'model':>8}  open_path({found['run']!r}).weights_at({found['best_lambda']:.6g})"]

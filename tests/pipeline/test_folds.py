@@ -1,0 +1,102 @@
+"""`sweep.cv`: which runs a cross-validation consists of, what it refuses, and that it goes on where it was killed."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from configs import composed
+
+from pipeline.config.run_options import ConfigError
+from pipeline.config.settings import CONF, read
+from pipeline.sweep.folds import asks_for_folds, checked, plan_folds
+from stages.datasets import DataError
+
+OCR = ("dataset=ocr", "dataset.root=x")
+
+
+def test_plan__is_one_ordinary_run_a_fold_and_one_on_all_blocks() -> None:
+    cfg = composed(*OCR, "sweep.cv=4", "sweep.workers=1", "seed=3")
+    assert asks_for_folds(cfg)
+    assert not asks_for_folds(composed(*OCR))
+    settings = checked(cfg, "regpath_ocr")
+    jobs, workers = plan_folds(cfg, settings, {}, 626)
+    assert workers == 1
+    assert [job.name for job in jobs] == [*(f"fold {k} of 4" for k in range(4)), "all training blocks"]
+    for k, job in enumerate(jobs[:4]):
+        alone = read(composed(*OCR, "seed=3", f"dataset.validation={{folds: 4, fold: {k}}}"))
+        assert job.settings.run_key({}) == alone.run_key({})
+        assert job.settings.tracking.kind == "none"
+    assert jobs[4].settings.run_key({}) == read(composed(*OCR, "seed=3")).run_key({})
+    assert plan_folds(composed(*OCR, "sweep.cv=2", "sweep.workers=9"), settings, {}, 626)[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("sweep.cv=1",), r"sweep\.cv: expected a number of folds >= 2, or null, got 1"),
+        (("sweep.cv=5", "dataset.validation=fold"), r"dataset\.validation: sweep\.cv=5 makes splits of its own; add"),
+        (("sweep.cv=5", "run.until=solve"), r"run\.until: sweep\.cv=5 needs the losses of whole runs; leave it out"),
+        (("sweep.cv=5", "run.stage=solve"), r"run\.stage: sweep\.cv=5 needs the losses of whole runs"),
+        (("sweep.cv=5", "run.export=x"), r"run\.export: exports one run, and this is a sweep of many"),
+        (("sweep.cv=5", "+experiment=grid_ocr_warm_starts"), r"sweep\.cv: validates one configuration, and this"),
+        (("sweep.cv=5", "sweep.workers=0"), r"sweep\.workers: expected an integer >= 1, or null, got 0"),
+    ],
+)
+def test_checked__refuses_what_cannot_be_cross_validated(words: tuple[str, ...], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        checked(composed(*OCR, *words), None)
+
+
+def test_plan__refuses_more_folds_than_blocks() -> None:
+    cfg = composed(*OCR, "sweep.cv=7")
+    with pytest.raises(DataError, match=r"sweep\.cv: 7 folds of 5 training blocks; ask for at most as many folds"):
+        plan_folds(cfg, checked(cfg, None), {}, 5)
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    lines = ["P\tw=a\tw=b\nQ\tw=b\n", "Q\tw=c\n", "P\tw=a\nP\tw=c\nQ\tw=b\n", "Q\tw=b\nP\tw=d\n"]
+    (folder / "train.txt").write_text("\n".join(3 * lines))
+    words = ["dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt", "tracking=none"]
+    words += ["sweep.cv=2", "sweep.workers=1", "path.eps=0.3"]
+    env = {**os.environ, "PYTHONPATH": str(CONF.parent), "GAPWISE_RUNS": str(folder / "runs"), "NUMBA_DISABLE_JIT": "1"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "pipeline", *words], cwd=folder, env=env, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+@pytest.mark.slow
+def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_path: Path) -> None:
+    process = start(tmp_path)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("1/3"):
+            break
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    time.sleep(2.0)  # its workers notice
+    process = start(tmp_path)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    (begun,) = (line for line in err.splitlines() if line.startswith("sweep: "))
+    assert begun.startswith(("sweep: 3 runs, 1 complete", "sweep: 3 runs, 2 complete"))
+    place = Path(out.splitlines()[-1].removeprefix("sweep: "))
+    assert place.parent == tmp_path / "runs" / "sweeps"
+    assert place.name.startswith("sequences_csv-cv-")
+    found = json.loads((place / "cross_validation.json").read_text())
+    with (place / "cross_validation.csv").open() as file:
+        assert [float(row["lambda"]) for row in csv.DictReader(file)] == found["lambda"]
+    assert (place / "figures" / "cross_validation.png").stat().st_size > 10_000
+    summary = json.loads((place / "summary.json").read_text())
+    assert summary["cross_validation"]["best_lambda"] == found["best_lambda"]
+    assert summary["figures"] == ["cross_validation.png"]
+    assert f"best  λ {found['best_lambda']:.3g} (least mean loss of 2 folds" in out
+    assert found["run"] == summary["jobs"][-1]["run"]

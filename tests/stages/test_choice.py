@@ -1,0 +1,128 @@
+"""Lambda is chosen on validation blocks, with the one-standard-error choice beside it; the test blocks have no say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from pipeline.result import summary
+from pipeline.stage_graph import stages
+from stages.choice import choose, standard_error
+from stages.evaluate import evaluate
+from stages.featurize import open_problem
+from stages.predict import predict
+from stages.reports.run_figures import losses as losses_figure
+from stages.reports.stored import StoredRun
+from stages.solve import solve
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
+from storage.features import FeatureWriter, open_features
+from storage.files import tree_checksum
+from storage.format import MEASURES
+from storage.results import read_path
+
+LAMS = [10.0, 0.3, 0.03, 0.003]
+SEED = 16
+"""Of data for which the least validation loss, the one-standard-error rule and the least test loss name three lambdas."""
+
+
+def test_choose__takes_the_largest_lambda_within_one_standard_error() -> None:
+    lams = np.array([1.0, 16.0, 4.0, 8.0, 2.0])  # in any order
+    losses = np.array([0.21, 0.40, 0.20, 0.23, 0.20])
+    errors = np.array([9.0, 9.0, 0.03, 9.0, 0.5])  # that of the least loss counts: 0.20 + 0.03 at 4, the larger on ties
+    assert choose(lams, losses, errors) == (2, 3)
+    assert choose(lams, losses, 0.99 * errors) == (2, 2)
+    assert choose(lams, losses, np.full(5, 1.0)) == (2, 1)
+
+
+def test_standard_error__is_that_of_a_mean() -> None:
+    assert standard_error(np.array([0.0, 1.0, 1.0, 0.0])) == pytest.approx(np.sqrt(1 / 3) / 2)
+    assert standard_error(np.array([0.7])) == 0.0
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[Path, Path, dict]:
+    """(features, run directory, metrics) of a solved grid with 12 validation blocks."""
+    rng, folder = np.random.default_rng(SEED), tmp_path_factory.mktemp("choice")
+    with FeatureWriter(folder / "features") as writer:
+        for split, n in (("train", 6), ("validation", 12), ("test", 9)):
+            labels = rng.integers(3, size=n)
+            writer.put(split, "x", rng.normal(size=(n, 4)) + 0.7 * np.eye(3, 4)[labels])
+            writer.put(split, "labels", labels)
+        writer.meta = {"structure": "multiclass", "classes": 3}
+    features, place = folder / "features", folder / "run"
+    path = PathOptions(kind="grid", lambdas=LAMS, tolerance=1e-3)
+    options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
+    solve(open_problem(features, "train"), options, path, place, key="k", seed=0)
+    solved = tree_checksum(place / "path.zarr")
+    found = evaluate(features, place)
+    assert tree_checksum(place / "path.zarr", without=MEASURES) == solved  # or the run would never be complete
+    return features, place, found
+
+
+def test_evaluate__chooses_on_the_validation_blocks(run) -> None:
+    features, place, found = run
+    arrays, _ = read_path(place / "path.zarr")
+    validation = open_problem(features, "validation")
+    for b in range(len(LAMS)):
+        _, losses = predict(validation, arrays["weights"][b])
+        assert arrays["validation_loss"][b] == np.mean(losses)
+        assert arrays["validation_standard_error"][b] == pytest.approx(np.std(losses, ddof=1) / np.sqrt(12))
+    best, simple = choose(np.array(LAMS), arrays["validation_loss"], arrays["validation_standard_error"])
+    assert len({found["best_lambda"], found["one_se_lambda"], found["hindsight_lambda"]}) == 3
+    assert (found["best_lambda"], found["best_breakpoint"]) == (LAMS[best], best)
+    assert found["test_loss"] == arrays["test_loss"][best]  # at the chosen lambda, and not the least
+    assert (found["one_se_lambda"], found["one_se_test_loss"]) == (LAMS[simple], arrays["test_loss"][simple])
+    assert found["hindsight_test_loss"] == arrays["test_loss"].min()
+    assert (found["picked_on"], found["validation_blocks"]) == ("validation", 12)
+    assert found["validation_error_rate"] == arrays["validation_error_rate"][best]
+    assert json.loads((place / "metrics.json").read_text()) == found
+    labels = np.load(place / "predictions.npz")["labels"]
+    np.testing.assert_array_equal(labels, predict(open_problem(features, "test"), arrays["weights"][best])[0])
+
+
+def test_evaluate__repairs_damaged_validation_losses(run, tmp_path: Path) -> None:
+    features, place, found = run
+    copy = tmp_path / "run"
+    shutil.copytree(place, copy)
+    whole = tree_checksum(copy / "path.zarr", only=MEASURES)
+    (chunk,) = (copy / "path.zarr" / "validation_loss" / "c").iterdir()
+    chunk.write_bytes(b"damaged")
+    assert tree_checksum(copy / "path.zarr", only=MEASURES) != whole  # what the manifest keeps of the stage
+    for pattern in MEASURES:  # what `discard` of the stage removes
+        for array in (copy / "path.zarr").glob(pattern):
+            shutil.rmtree(array)
+    assert evaluate(features, copy) == found
+    assert tree_checksum(copy / "path.zarr", only=MEASURES) == whole
+    assert any("validation_*" in output for output in stages()["evaluate"].outputs)
+
+
+def test_losses_figure__shows_the_choice(run) -> None:
+    features, place, found = run
+    figure = Figure()
+    losses_figure.paint(figure, StoredRun(place, open_features(features)))
+    (axes,) = figure.axes
+    assert f"λ = {found['best_lambda']:.3g} chosen on validation blocks" in axes.get_title()
+    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert legend[:3] == ["train", "validation", "test"]
+    assert f"one standard error: λ = {found['one_se_lambda']:.3g}" in legend
+
+
+def test_summary__says_what_lambda_was_picked_on(run) -> None:
+    *_, found = run
+    record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
+    result = {
+        "status": "CONVERGED", "rule": "given", "problem": {"name": "x", "n": 5, "d": 3}, "path": [record],
+        "verify": {"certified": True, "epsilon": 0.1, "max_gap": 0.09, "max_rebuild_error": 1e-15},
+        "evaluate": {**found, "best_lambda": 16.0, "one_se_lambda": 31.0},
+    }  # fmt: skip
+    said = summary(result, Path("run"))
+    assert "best  λ 16 (picked on 12 validation blocks; one standard error: λ 31) · test loss" in said
+    for name in ("validation_blocks", "one_se_lambda"):
+        del result["evaluate"][name]
+    assert "best  λ 16 (picked on the test split) · test loss" in summary(result, Path("run"))

@@ -1,0 +1,124 @@
+"""Cross-validation of whole paths: losses of all folds at the same lambdas, the choice, and the estimate on test blocks."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from stages import cross_validation as module
+from stages.choice import choose
+from stages.cross_validation import FinishedRun, common_grid, cross_validated, lines, table
+from stages.featurize import open_problem
+from stages.predict import predict
+from stages.problems.held_out import HeldOut
+from stages.reports.cross_validation import paint
+from stages.solve import solve
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
+from storage.features import FeatureWriter
+from storage.paths import open_path
+
+FOLDS = 3
+PATH = PathOptions(eps=0.2, lambda_min=0.02)
+GRID = PathOptions(kind="grid", lambdas=[0.01, 1.0, 0.1], tolerance=0.05)
+
+
+def finished(folder: Path, name: str, fold: int | None, path: PathOptions) -> FinishedRun:
+    """A solved run on 14 training blocks, some of which are held out if there is a fold."""
+    rng = np.random.default_rng(4)
+    features, place = folder / f"{name}-features", folder / name
+    with FeatureWriter(features) as writer:
+        for split, n in (("train", 14), ("test", 20)):
+            labels = rng.integers(3, size=n)
+            x = rng.normal(size=(n, 4)) + 0.7 * np.eye(3, 4)[labels]
+            rule = None if fold is None else HeldOut.of({"folds": FOLDS, "fold": fold})
+            held_out = np.zeros(n, bool) if rule is None or split == "test" else rule.among(n)
+            for target, part in ((split, ~held_out), ("validation", held_out)):
+                if part.any():
+                    writer.put(target, "x", x[part])
+                    writer.put(target, "labels", labels[part])
+        writer.meta = {"structure": "multiclass", "classes": 3}
+    solve(
+        open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path, place, key=name, seed=0
+    )
+    return FinishedRun(name, place, features)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> tuple[list[FinishedRun], FinishedRun]:
+    """The folds, and the run on all training blocks."""
+    folder = tmp_path_factory.mktemp("folds")
+    return [finished(folder, f"fold{k}", k, PATH) for k in range(FOLDS)], finished(folder, "whole", None, PATH)
+
+
+def test_common_grid__is_where_every_path_has_a_model(runs) -> None:
+    folds, whole = runs
+    paths = [open_path(done.run) for done in (*folds, whole)]
+    lams = common_grid(paths)
+    np.testing.assert_allclose(16 * np.log10(lams), np.round(16 * np.log10(lams)), atol=1e-9)
+    np.testing.assert_allclose(np.diff(np.log10(lams)), -1 / 16)
+    assert lams[0] <= max(float(path["lambda"][0]) for path in paths) < lams[0] * 10 ** (1 / 16)
+    for path in paths:
+        assert path.weights_at(float(lams[-1])).shape == (12,)
+    ends = [path.assign(cell_low=path["cell_low"] + 0 * path["cell_low"]) for path in paths]
+    ends[1]["cell_low"].values[-1] = lams[3] * 1.01  # one path ends earlier than the others
+    assert common_grid(ends)[-1] == lams[2]
+    ends[1]["cell_low"].values[-1] = 2 * lams[0]
+    with pytest.raises(ValueError, match="the paths have no lambda in common"):
+        common_grid(ends)
+
+
+def test_cross_validated__means_are_over_folds_and_the_estimate_is_of_the_whole(runs, tmp_path: Path) -> None:
+    folds, whole = runs
+    found = cross_validated(folds, whole, tmp_path)
+    lams = np.array(found["lambda"])
+    for done, losses in zip(folds, found["fold_losses"], strict=True):
+        path, problem = open_path(done.run), open_problem(done.features, "validation")
+        alone = [np.mean(predict(problem, path.weights_at(float(lam)).values)[1]) for lam in lams]
+        np.testing.assert_array_equal(losses, alone)
+    losses = np.array(found["fold_losses"])
+    assert np.ptp(losses, axis=1).min() > 0.0
+    np.testing.assert_allclose(found["validation_loss"], losses.mean(axis=0))
+    np.testing.assert_allclose(found["standard_error"], losses.std(axis=0, ddof=1) / np.sqrt(FOLDS))
+    best, simple = choose(lams, losses.mean(axis=0), np.array(found["standard_error"]))
+    assert (found["best_lambda"], found["one_se_lambda"]) == (lams[best], lams[simple])
+    test, path = open_problem(whole.features, "test"), open_path(whole.run)
+    for name in ("best", "one_se"):
+        _, losses = predict(test, path.weights_at(found[f"{name}_lambda"]).values)
+        assert found[f"{name}_test_loss"] == np.mean(losses)
+        assert found[f"{name}_test_standard_error"] == pytest.approx(np.std(losses, ddof=1) / np.sqrt(test.n))
+    assert json.loads(json.dumps(found)) == found
+    assert [row["lambda"] for row in table(found)] == found["lambda"]
+    assert {f"fold_{k}" for k in range(FOLDS)} <= set(table(found)[0])
+    said = lines(found)
+    assert f"λ {found['best_lambda']:.3g} (least mean loss of 3 folds: {found['best_validation_loss']:.3g} ±" in said[0]
+    figure = Figure()
+    paint(figure, found)
+    assert f"λ = {found['best_lambda']:.3g} chosen on 3 folds" in figure.axes[0].get_title()
+
+
+def test_cross_validated__computes_a_fold_once(runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folds, whole = runs
+    found = cross_validated(folds, whole, tmp_path)
+    (tmp_path / "fold-1.json").write_text("{")  # damaged
+    other = json.loads((tmp_path / "fold-2.json").read_text())
+    (tmp_path / "fold-2.json").write_text(json.dumps({**other, "key": "of another run"}))
+    asked, original = [], module.losses_at
+
+    def counted(done, split, lams, report=lambda done, total: None):
+        asked.append((done.key, split))
+        return original(done, split, lams, report)
+
+    monkeypatch.setattr(module, "losses_at", counted)
+    assert cross_validated(folds, whole, tmp_path) == found
+    assert asked == [("fold1", "validation"), ("fold2", "validation"), ("whole", "test")]
+
+
+def test_cross_validated__of_a_grid_compares_the_lambdas_that_were_solved(tmp_path: Path) -> None:
+    folds = [finished(tmp_path, f"fold{k}", k, GRID) for k in range(2)]
+    whole = finished(tmp_path, "whole", None, GRID)
+    assert cross_validated(folds, whole, tmp_path)["lambda"] == [1.0, 0.1, 0.01]
