@@ -119,7 +119,9 @@ def worthwhile(settings: Settings) -> bool:
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or os.environ.get("GAPWISE_AHEAD") == "0":
         return False
-    if settings.run.managed or settings.compute.kind == "serial" or multiprocessing.current_process().daemon:
+    if multiprocessing.current_process().daemon:  # a sweep's worker may start no processes
+        return False
+    if settings.run.managed or settings.compute.kind == "serial":
         return False
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     whole = settings.run.stage is None and settings.run.until is None

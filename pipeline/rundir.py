@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.config.settings import Settings
+from pipeline.source_code import commit
 from pipeline.stage_graph import after, stages
 from storage import files
 from storage.backend import Location, backend
@@ -94,6 +95,7 @@ class RunDir:
                 "where": {k: v for k, v in settings.dataset.items() if k not in settings.science["dataset"]},
                 "created": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
                 "command": " ".join(sys.orig_argv),
+                "commit": commit(),
                 "host": socket.gethostname(),
                 "python": platform.python_version(),
                 "versions": _versions(),

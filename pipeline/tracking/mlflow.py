@@ -1,9 +1,9 @@
 """MLflow as a view: everything it shows is projected from what a run has stored, and can be projected again.
 
-The run directory is authoritative. A path is one MLflow run, found by its tag `gapwise.key`; at most 30 evenly chosen
-breakpoints are its children, and all breakpoints are series on the parent. A sweep is the parent of its runs, logged by the
-sweep's main process. A problem with the database causes only a warning; tracking.json in the directory marks a
-complete projection, and repeating the command adds a missing one. `pipeline.tracking.view` defines what is shown.
+The run directory is authoritative. A run is one MLflow run, found by its tag `gapwise.key`, and its breakpoints are steps.
+Sweeps and their runs are logged by the sweep's main process. A problem with the database causes only a warning;
+tracking.json in the directory marks a complete projection, and repeating the command adds a missing one.
+`pipeline.tracking.view` defines what is shown.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 from pipeline.config.run_options import TrackingOptions
 from pipeline.rundir import RunDir, read_json, write_json
-from pipeline.tracking.view import project, project_sweep
+from pipeline.tracking.view import VERSION, project, project_sweep
 from storage.backend import Location
 
 LIVE_SECONDS = 30.0
@@ -58,7 +58,7 @@ class NoTracker:
 
 def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
     """The tracker that `options` ask for; does not touch disk or database yet."""
-    return NoTracker() if options.kind == "none" else MlflowTracker(store_uri(options), directory)
+    return NoTracker() if options.kind == "none" else MlflowTracker(store_uri(options), directory, options.children)
 
 
 def store_uri(options: TrackingOptions) -> str:
@@ -69,10 +69,11 @@ def store_uri(options: TrackingOptions) -> str:
 
 
 class MlflowTracker:
-    """Projects one run directory into the MLflow store at `uri`."""
+    """Projects one run directory into the MLflow store at `uri`; with `children`, breakpoints are runs too."""
 
-    def __init__(self, uri: str, directory: RunDir) -> None:
+    def __init__(self, uri: str, directory: RunDir, children: bool = False) -> None:
         self._uri = uri
+        self._children = children
         self._dir = directory
         self._marker = directory.path / "tracking.json"
         self._pool: ThreadPoolExecutor | None = None
@@ -99,28 +100,29 @@ class MlflowTracker:
         self._guarded(status, None)
 
     def mend(self) -> None:
-        marker = read_json(self._marker)
-        if marker is None or marker.get("uri") != self._uri:
+        if not _shows(_marker(self._marker), self._uri, self._children):
             self._guarded("FINISHED", None)
 
     def sync(self, status: str) -> None:
         try:
             with _quiet(True):
-                run_id = project(self._uri, self._dir.path, _stored_trace(self._dir.path), status)
+                trace = _stored_trace(self._dir.path)
+                run_id = project(self._uri, self._dir.path, trace, status, children=self._children)
         except Exception as error:
             raise OSError(f"MLflow at {self._uri}: {_first_line(error)}") from error
         if status == "FINISHED":
-            write_json(self._marker, {"uri": self._uri, "run_id": run_id})
+            write_json(self._marker, _marker_of(self._uri, run_id, self._children))
 
     def _guarded(self, status: str, trace: Mapping[str, Any] | None) -> None:
-        """Project; any problem becomes one warning."""
-        with _warned(self._uri) as worked, _quiet(status != "RUNNING"):
+        """Project; the first problem becomes a warning."""
+        level = logging.DEBUG if self._broken else logging.WARNING
+        with _warned(self._uri, level) as worked, _quiet(status != "RUNNING"):
             columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
             if status != "FINISHED" and not columns:
                 return  # it ended before there was anything to show
-            run_id = project(self._uri, self._dir.path, columns, status)
+            run_id = project(self._uri, self._dir.path, columns, status, children=self._children)
             if status == "FINISHED":
-                write_json(self._marker, {"uri": self._uri, "run_id": run_id})
+                write_json(self._marker, _marker_of(self._uri, run_id, self._children))
         self._broken = self._broken or not worked
 
 
@@ -136,23 +138,24 @@ class SweepTracker:
 
     def __init__(self, options: TrackingOptions, folder: Location) -> None:
         self._uri = None if options.kind == "none" else store_uri(options)
+        self._children = options.children
         self._folder = folder
         self._marker = folder / "tracking.json"
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")
-        self._parent: dict[str, str] = {}
+        self._tags: dict[str, str] = {}
         self._owed: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._failed = False
         self._again = 0.0
 
     def begin(self, found: Mapping[str, Any], complete: Sequence[Location], anew: bool = False) -> None:
-        """Show the sweep as a parent run, and its complete runs that are not shown yet.
+        """Show the sweep, and its complete runs that are not shown yet.
 
         With `anew`, shows everything again (run.stage=sync).
         """
         if self._uri is None:
             return
         marker = {} if anew else _marker(self._marker)
-        parent = marker.get("run_id") if marker.get("uri") == self._uri else None
+        parent = marker.get("run_id") if _shows(marker, self._uri, self._children) else None
         missing = [place for place in complete if not self._shown(place, parent)]
         if parent is not None and not missing and len(complete) == len(found["jobs"]):
             return  # all of it is shown
@@ -180,23 +183,22 @@ class SweepTracker:
 
     def _shown(self, run_dir: Location, parent: str | None) -> bool:
         marker = _marker(run_dir / "tracking.json")
-        return parent is not None and marker.get("uri") == self._uri and marker.get("sweep") == parent
+        return parent is not None and _shows(marker, self._uri, self._children) and marker.get("sweep") == parent
 
     def _show_sweep(self, found: Mapping[str, Any], status: str) -> None:
-        run_id = project_sweep(str(self._uri), self._folder, found, status)
-        self._parent = {"mlflow.parentRunId": run_id, "gapwise.sweep": found["key"]}
+        self._tags = project_sweep(str(self._uri), self._folder, found, status, self._children)
         if status == "FINISHED":
-            write_json(self._marker, {"uri": self._uri, "run_id": run_id})
+            write_json(self._marker, _marker_of(str(self._uri), self._tags["gapwise.sweep_run"], self._children))
 
     def _show_run(self, run_dir: Location, status: str) -> None:
         if not (run_dir / "manifest.json").is_file():
             return  # it ended before there was anything to show
-        if not self._parent:
+        if not self._tags:
             raise OSError("the sweep itself is not shown yet")
-        run_id = project(str(self._uri), run_dir, _stored_trace(run_dir), status, self._parent)
+        run_id = project(str(self._uri), run_dir, _stored_trace(run_dir), status, self._tags, self._children)
         if status == "FINISHED":
-            marker = {"uri": self._uri, "run_id": run_id, "sweep": self._parent["mlflow.parentRunId"]}
-            write_json(run_dir / "tracking.json", marker)
+            marker = _marker_of(str(self._uri), run_id, self._children)
+            write_json(run_dir / "tracking.json", {**marker, "sweep": self._tags["gapwise.sweep_run"]})
 
     def _submit(self, show: Callable[..., None], *args: Any) -> None:
         if self._uri is not None:
@@ -235,6 +237,17 @@ def _marker(path: Location) -> dict[str, Any]:
         return dict(read_json(path) or {})
     except ValueError:
         return {}
+
+
+def _marker_of(uri: str, run_id: str, children: bool) -> dict[str, Any]:
+    """The marker of a complete projection."""
+    return {"uri": uri, "run_id": run_id, "view": VERSION, "children": children}
+
+
+def _shows(marker: Mapping[str, Any], uri: str | None, children: bool) -> bool:
+    """Whether `marker` is that of a projection into `uri` as this version makes it, with children if they are asked for."""
+    same = marker.get("uri") == uri and marker.get("view") == VERSION
+    return same and (not children or bool(marker.get("children")))
 
 
 def _first_line(error: Exception) -> str:

@@ -1,38 +1,60 @@
-"""The view in MLflow of a run directory, or of a sweep: parameters, series of metrics, child runs and artifacts.
+"""The view in MLflow of a run directory, or of a sweep: parameters, curves, data set, model and artifacts.
 
 A run is found again by its tag `gapwise.key`, a sweep by `gapwise.sweep`, so that showing one twice adds nothing. Times
-come from the stored trace, because MLflow drops a metric of equal key, step, timestamp and value. Breakpoints are child
-runs of their run, and runs are children of the sweep that asked for them last.
+come from the stored trace, because MLflow drops a metric of equal key, step, timestamp and value. A run is one row, its
+breakpoints are steps (`pipeline.tracking.curves`); a sweep is a row of the experiment "sweeps", and its name is a tag of
+its runs. With `children`, MLflow shows them nested instead: breakpoints below their run, runs below the sweep that asked for
+them last.
 """
 
 from __future__ import annotations
 
-import contextlib
-import math
-import os
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from pipeline.result import breakpoints
-from pipeline.rundir import LockedError, flat, locked, read_json
+from pipeline.rundir import read_json
+from pipeline.tracking import curves
+from pipeline.tracking.model import log_model
+from pipeline.tracking.names import (
+    EXPERIMENT_NOTE,
+    SWEEPS,
+    SWEEPS_NOTE,
+    dataset_of,
+    experiment_of,
+    note,
+    parameters,
+    plain,
+    run_name,
+    source_tags,
+)
+from pipeline.tracking.saved_view import TAG, saved_view
+from pipeline.tracking.store import end, experiment_id, found_or_made, store, write
 from stages.problems.certainty import EXACT
 from storage.backend import Location
 from storage.files import fetched, listed
 
+VERSION = 2
+"""Raised when the view changes; what an earlier version showed is then shown again."""
 CHILDREN = 30
-LOCK_SECONDS = 5.0
-"""How long to wait for a database that another program holds."""
-TURN_SECONDS = 60.0
-"""How long to wait for other runs that write there."""
-BATCH = 1000
-"""Most metrics that MLflow takes in one call."""
+"""Most breakpoints that are runs of their own, with `children`."""
+RUNS_PAGE = {"mlflow.experimentKind": "custom_model_development"}
+"""Tells MLflow's pages to show runs, not traces of agents."""
+SWEEPS_TAGS = {"mlflow.note.content": SWEEPS_NOTE, **RUNS_PAGE}
+LEFT = ("waiting", "interrupted")
+GOOD = ("complete", "done")
+"""Statuses of a sweep's runs that are not done, and of those that are; all others are failures."""
 
 
 def project(
-    uri: str, run_dir: Location, trace: Mapping[str, Any], status: str, sweep: Mapping[str, str] | None = None
+    uri: str,
+    run_dir: Location,
+    trace: Mapping[str, Any],
+    status: str,
+    sweep: Mapping[str, str] | None = None,
+    children: bool = False,
 ) -> str:
     """Show `run_dir` as it stands in the store at `uri`; returns its MLflow run id. MLflow's errors are not caught.
 
@@ -41,152 +63,133 @@ def project(
     trace : mapping of str to array, each (rows,)
         One row an exact gap pass: breakpoint, lambda, passes, oracle_calls, seconds, timestamp_ms, gap, dual, primal.
     status : str
-        RUNNING, FINISHED, KILLED or FAILED. Only a finished run has breakpoints, children and artifacts.
+        RUNNING, FINISHED, KILLED or FAILED. Only a finished run has curves over lambda, a model and artifacts.
     sweep : mapping, optional
-        Tags that make the run the child of a sweep.
+        Tags that say which sweep the run belongs to.
+    children : bool
+        Whether breakpoints are runs of their own as well, below the run.
     """
     manifest = read_json(run_dir / "manifest.json")
-    tags = {"gapwise.key": manifest["key"], "gapwise.kind": "path", "gapwise.run_dir": str(run_dir), **(sweep or {})}
+    tags = {
+        "gapwise.key": manifest["key"], "gapwise.kind": "path", "gapwise.run_dir": str(run_dir),
+        **({"gapwise.experiment": manifest["experiment"]} if manifest["experiment"] else {}),
+        **source_tags(manifest, run_dir), **(sweep or {}),
+    }  # fmt: skip
     started = int(datetime.strptime(manifest["created"], "%Y-%m-%dT%H:%M:%S%z").timestamp() * 1000)
     stamps = [int(stamp) for stamp in trace.get("timestamp_ms", ())]
     ended = stamps[-1] if stamps else started
-    with _store(uri) as client:
-        experiment = _experiment(client, uri, manifest["experiment"] or "gapwise")
-        run_id = _found_or_made(client, experiment, "gapwise.key", tags, started, run_dir.name)
-        _log(client, run_id, _trace_series(trace, stamps), _params(manifest))
-        result = read_json(run_dir / "result.json")
+    with store(uri) as client:
+        experiment = experiment_id(client, uri, experiment_of(manifest["science"]), _experiment_tags())
+        run_id = found_or_made(client, experiment, "gapwise.key", tags, started, run_name(manifest))
+        points, words = [*curves.convergence(trace)], {}
+        result = read_json(run_dir / "result.json") if status == "FINISHED" else None
         if status == "FINISHED" and (run_dir / "path.zarr").is_dir():
-            path, _ = breakpoints(run_dir)
+            path, attrs = breakpoints(run_dir)
             at = _last_stamps(trace, stamps, len(path), ended)
-            final = [] if result is None else _final(result, ended)
+            points += [*curves.breakpoints(path, at), *curves.over_lambda(run_dir, ended)]
+            _data(client, run_id, dataset_of(manifest, attrs["n"], attrs["d"]))
             if result is not None:
-                client.set_tag(run_id, "gapwise.certainty", result.get("certainty", EXACT))
-            _log(client, run_id, [*_path_series(path, at, _losses(run_dir)), *final], {})
-            if result is not None:
-                _children(client, experiment, run_id, run_dir, manifest, path, at, trace, stamps)
+                points = [*curves.headline(result, ended), *points]  # MLflow lists metrics as they were logged
+                words = _words(run_dir, result)
+                log_model(client, run_id, run_dir, result)
+                if children:
+                    _children(client, experiment, run_id, manifest, path, at, trace)
             _artifacts(client, run_id, run_dir)
-        _end(client, run_id, status, ended)
+        write(client, run_id, points, parameters(manifest["solver"], manifest["science"]), words)
+        end(client, run_id, status, ended)
     return run_id
 
 
-def project_sweep(uri: str, folder: Location, found: Mapping[str, Any], status: str) -> str:
-    """Show a sweep as the parent of its runs; returns its MLflow run id.
+def _words(run_dir: Location, result: Mapping[str, Any]) -> dict[str, str]:
+    """Tags of a finished run: how it ended, what its certificates are, its summary as the description."""
+    verify = result["verify"]
+    return {
+        "gapwise.status": result["status"],
+        "gapwise.certainty": verify.get("certainty", EXACT),
+        "gapwise.certified": str(verify["certified"]).lower(),
+        "mlflow.note.content": note(run_dir),
+    }
+
+
+def project_sweep(
+    uri: str, folder: Location, found: Mapping[str, Any], status: str, children: bool = False
+) -> dict[str, str]:
+    """Show a sweep; returns the tags of its runs, and its MLflow run id as `gapwise.sweep_run`.
 
     Parameters
     ----------
     found : mapping
         The content of its summary.json.
+    children : bool
+        Whether the runs are to be shown below it.
     """
-    tags = {"gapwise.sweep": found["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder)}
-    with _store(uri) as client:
-        experiment = _experiment(client, uri, found["experiment"] or "gapwise")
-        ended = int(found["updated_ms"])
-        run_id = _found_or_made(client, experiment, "gapwise.sweep", tags, ended, folder.name)
-        counts = [(f"runs_{name}", float(value), ended, 0) for name, value in found["statuses"].items()]
-        losses = [row["test_loss"] for row in found["jobs"] if row.get("test_loss") is not None]
-        best = [("best_test_loss", float(min(losses)), ended, 0)] if losses else []
-        _log(client, run_id, [*counts, *best], {name: str(value)[:500] for name, value in found["common"].items()})
+    tags = {
+        "gapwise.sweep": found["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder),
+        "mlflow.source.name": plain(found.get("command", "")), "mlflow.source.type": "JOB",
+    }  # fmt: skip
+    count = sum(found["statuses"].values())
+    name = f"{folder.name} · {count} runs"
+    ended = int(found["updated_ms"])
+    with store(uri) as client:
+        where = experiment_of(found["common"]) if children else SWEEPS
+        experiment = experiment_id(client, uri, where, _experiment_tags() if children else SWEEPS_TAGS)
+        run_id = found_or_made(client, experiment, "gapwise.sweep", tags, ended, name)
+        write(client, run_id, _counts(found, ended), parameters(None, found["common"]))
         if status != "RUNNING":
             for figure in listed(folder / "figures", "*.png"):
                 client.log_artifact(run_id, str(fetched(figure)), "figures")
             for file in (folder / "summary.json", folder / "runs.csv"):
                 if file.is_file():
                     client.log_artifact(run_id, str(fetched(file)), "sweep")
-        _end(client, run_id, status, ended)
-    return run_id
+        end(client, run_id, status, ended)
+    nested = {"mlflow.parentRunId": run_id} if children else {}
+    return {"gapwise.sweep": found["key"], "gapwise.sweep_name": folder.name, "gapwise.sweep_run": run_id, **nested}
 
 
-@contextlib.contextmanager
-def _store(uri: str) -> Iterator[Any]:
-    """A client of the store at `uri`; a local database is this process's alone until the block ends.
-
-    Runs that end at the same moment take turns with a lock file beside the database; the first one makes it. Raises
-    sqlite3.Error if another program holds the database, where MLflow would retry for minutes.
-    """
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # an unreachable server costs seconds, not minutes
-    local = Path(uri.removeprefix("sqlite:///")) if uri.startswith("sqlite:///") else None
-    with contextlib.nullcontext() if local is None else _turn(local):
-        if local is not None:
-            connection = sqlite3.connect(local, timeout=LOCK_SECONDS)
-            try:
-                connection.execute("begin immediate")
-                connection.execute("select count(*) from sqlite_master")
-            finally:
-                connection.close()
-        from mlflow import MlflowClient
-
-        yield MlflowClient(tracking_uri=uri)
+def _experiment_tags() -> dict[str, str]:
+    """The description of an experiment, and the saved view."""
+    return {"mlflow.note.content": EXPERIMENT_NOTE, **RUNS_PAGE, TAG: saved_view()}
 
 
-@contextlib.contextmanager
-def _turn(database: Path) -> Iterator[None]:
-    """Wait for other runs that write to `database`; LockedError after TURN_SECONDS."""
-    waited = 0.0
-
-    def waiting(holder: str) -> None:
-        nonlocal waited
-        waited += 0.1
-        if waited > TURN_SECONDS:
-            raise LockedError(f"the database is in use by {holder}")
-
-    with locked(database.with_name(f".{database.name}.lock"), waiting, seconds=0.1):
-        yield
+def _counts(found: Mapping[str, Any], stamp: int) -> list[curves.Point]:
+    """How many runs are done, left and failed, also where it is 0, so that no earlier count stays; and the best loss."""
+    of: Counter[str] = Counter()
+    for status, count in found["statuses"].items():
+        of["done" if status in GOOD else "left" if status in LEFT else "failed"] += count
+    points = [curves.Point(f"runs_{name}", float(of[name]), stamp, 0) for name in ("done", "left", "failed")]
+    losses = [row["test_loss"] for row in found["jobs"] if row.get("test_loss") is not None]
+    return [*points, *([curves.Point("best_test_loss", float(min(losses)), stamp, 0)] if losses else [])]
 
 
-def _experiment(client: Any, uri: str, name: str) -> str:
-    found = client.get_experiment_by_name(name)
-    if found is not None:
-        return str(found.experiment_id)
-    location = None
-    if uri.startswith("sqlite:///"):
-        location = (Path(uri.removeprefix("sqlite:///")).resolve().parent / "mlruns" / name).as_uri()
-    return str(client.create_experiment(name, artifact_location=location))
+def _data(client: Any, run_id: str, description: Mapping[str, str]) -> None:
+    """Say which data set the run was trained on, once."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
 
-
-def _found_or_made(client: Any, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str) -> str:
-    """Id of the run whose tags `by` and `gapwise.kind` equal those of `tags`, with all of `tags` set on it."""
-    where = " and ".join(f"tags.`{tag}` = '{tags[tag]}'" for tag in (by, "gapwise.kind"))
-    there = client.search_runs([experiment], where)
-    if not there:
-        return str(client.create_run(experiment, started, dict(tags), name).info.run_id)
-    for tag, value in tags.items():
-        if there[0].data.tags.get(tag) != value:
-            client.set_tag(there[0].info.run_id, tag, value)
-    return str(there[0].info.run_id)
-
-
-def _end(client: Any, run_id: str, status: str, ended: int) -> None:
-    if status == "RUNNING":
-        client.update_run(run_id, status)
-    else:
-        client.set_terminated(run_id, status, ended)
+    if not client.get_run(run_id).inputs.dataset_inputs:
+        context = InputTag("mlflow.data.context", "training")
+        client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**description), [context])])
 
 
 def _children(
-    client: Any, experiment: str, parent: str, run_dir: Location, manifest: Mapping[str, Any],
-    path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any], stamps: list[int],
+    client: Any, experiment: str, parent: str, manifest: Mapping[str, Any],
+    path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Create a child run per chosen breakpoint, with the parent's parameters and the breakpoint's part of the trace."""
     found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
     there = {run.data.tags.get("gapwise.breakpoint"): run for run in found}
-    losses = _losses(run_dir)
     for j in evenly(len(path), CHILDREN):
         rows = [r for r, b in enumerate(trace.get("breakpoint", ())) if int(b) == j]
-        start = stamps[rows[0]] if rows else at[j]
+        own = {name: [column[r] for r in rows] for name, column in trace.items()}
+        start = int(own["timestamp_ms"][0]) if rows else at[j]
         tags = {
             "mlflow.parentRunId": parent, "gapwise.key": manifest["key"], "gapwise.kind": "breakpoint",
             "gapwise.breakpoint": str(j),
         }  # fmt: skip
         child = there.get(str(j)) or client.create_run(experiment, start, tags, f"λ {path[j]['lambda']:.3g}")
-        own = {name: [column[r] for r in rows] for name, column in trace.items()}
-        series = _trace_series(own, [stamps[r] for r in rows])
-        one = _path_series(path[j : j + 1], at[j : j + 1], {name: column[j : j + 1] for name, column in losses.items()})
-        params = {**_params(manifest), "breakpoint": str(j), "lambda": repr(path[j]["lambda"])}
-        _log(client, child.info.run_id, [*series, *one], params)
-        client.set_terminated(child.info.run_id, "FINISHED", at[j])
+        params = {**parameters(manifest["solver"], manifest["science"]), "lambda": repr(path[j]["lambda"])}
+        one = curves.breakpoints(path[j : j + 1], at[j : j + 1])
+        write(client, child.info.run_id, [*curves.convergence(own), *one], params)
+        end(client, child.info.run_id, "FINISHED", at[j])
 
 
 def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
@@ -198,57 +201,6 @@ def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
             client.log_artifact(run_id, str(fetched(file)), "run")
 
 
-def _log(client: Any, run_id: str, series: Iterable[tuple[str, float, int, int]], params: Mapping[str, str]) -> None:
-    """Log (name, value, timestamp in ms, step) in batches; values that are not finite are left out."""
-    from mlflow.entities import Metric, Param
-
-    metrics = [Metric(name, value, stamp, step) for name, value, stamp, step in series if math.isfinite(value)]
-    client.log_batch(run_id, params=[Param(name, value) for name, value in params.items()])
-    for first in range(0, len(metrics), BATCH):
-        client.log_batch(run_id, metrics=metrics[first : first + BATCH])
-
-
-def _trace_series(trace: Mapping[str, Any], stamps: list[int]) -> Iterator[tuple[str, float, int, int]]:
-    """Series along the solve; the step is the number of the exact gap pass."""
-    for name in ("passes", "oracle_calls", "seconds", "dual", "primal"):
-        for step, (value, stamp) in enumerate(zip(trace.get(name, ()), stamps, strict=False)):
-            yield f"trace/{name}", float(value), stamp, step
-    for name in ("gap", "lambda"):
-        for step, (value, stamp) in enumerate(zip(trace.get(name, ()), stamps, strict=False)):
-            yield f"trace/log10_{name}", _log10(value), stamp, step
-
-
-def _path_series(
-    path: list[dict[str, Any]], at: list[int], losses: Mapping[str, Any]
-) -> Iterator[tuple[str, float, int, int]]:
-    """Series along the path; the step is the number of the breakpoint."""
-    for j, (record, stamp) in enumerate(zip(path, at, strict=True)):
-        for name in ("gap", "lambda"):
-            yield f"log10_{name}", _log10(record[name]), stamp, j
-        for name in ("effective_passes", "oracle_calls", "seconds", "dual", "primal"):
-            yield name, float(record[name]), stamp, j
-        for name, column in losses.items():
-            yield name, float(column[j]), stamp, j
-
-
-def _final(result: Mapping[str, Any], stamp: int) -> Iterator[tuple[str, float, int, int]]:
-    """Single numbers of the run: verification and the best lambda."""
-    yield "breakpoints", float(len(result["path"])), stamp, 0
-    for part in ("verify", "evaluate"):
-        for name, value in result[part].items():
-            if isinstance(value, bool | int | float):
-                yield f"{part}/{name}", float(value), stamp, 0
-
-
-def _losses(run_dir: Location) -> dict[str, Any]:
-    """train_*, test_* and validation_* of path.zarr, each (breakpoint,)."""
-    from storage.layout import open_group
-
-    group: Any = open_group(run_dir / "path.zarr")
-    names = [name for name in group.array_keys() if name.startswith(("train_", "test_", "validation_"))]
-    return {name: group[name][:] for name in sorted(names)}
-
-
 def _last_stamps(trace: Mapping[str, Any], stamps: list[int], count: int, default: int) -> list[int]:
     """When each breakpoint was solved: the time of its last exact pass, or `default`."""
     at = [default] * count
@@ -258,17 +210,8 @@ def _last_stamps(trace: Mapping[str, Any], stamps: list[int], count: int, defaul
     return at
 
 
-def _params(manifest: Mapping[str, Any]) -> dict[str, str]:
-    values = {"solver": manifest["solver"], **flat(manifest["science"])}
-    return {name: str(value)[:500] for name, value in values.items()}
-
-
 def evenly(count: int, most: int) -> list[int]:
     """At most `most` of range(count), first and last among them."""
     if count <= most:
         return list(range(count))
     return sorted({round(i * (count - 1) / (most - 1)) for i in range(most)})
-
-
-def _log10(value: float) -> float:
-    return math.log10(value) if value > 0 else math.nan

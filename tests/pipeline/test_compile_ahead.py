@@ -193,8 +193,8 @@ def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     assert worthwhile(settings)
     for words in (["compute=serial"], ["run.until=solve"], ["run.stage=verify"], ["run.managed=true"]):
         assert not worthwhile(read(composed(*SAMPLE, *words))), words
-    with monkeypatch.context() as worker:  # of a sweep: a daemon may have no processes of its own
-        worker.setitem(multiprocessing.current_process()._config, "daemon", True)
+    with monkeypatch.context() as patch:  # a sweep's worker, which may start no processes
+        patch.setitem(multiprocessing.current_process()._config, "daemon", True)
         assert not worthwhile(settings)
     monkeypatch.setenv("GAPWISE_AHEAD", "0")
     assert not worthwhile(settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,32 +14,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_stages import trace, write_path
+from shown import empty_database, finished_run, summary_of, trace
 
 from pipeline.config.run_options import TrackingOptions
 from pipeline.rundir import RunDir, read_json, write_json
 from pipeline.tracking.mlflow import MlflowTracker, SweepTracker, open_tracker
-from pipeline.tracking.view import CHILDREN, evenly, project
+from pipeline.tracking.view import CHILDREN, VERSION, evenly, project
 
 
-def finished_run(root: Path, count: int) -> RunDir:
-    """A complete run directory with `count` breakpoints."""
-    place = root / "horses_sample-bcpfw_gap_cache-0123abcd"
-    (place / "figures").mkdir(parents=True)
-    (place / "figures" / "path.png").write_bytes(b"picture")
-    hydra = place / "attempts" / "now" / ".hydra"
-    hydra.mkdir(parents=True)
-    (hydra / "config.yaml").write_text("seed: 0\n")
-    science = {"solver": {"sampling": "gap", "cache": {"F": 0.25}}, "seed": 0}
-    manifest = {
-        "key": "0123abcd", "experiment": "regpath_horseseg", "solver": "bcpfw_gap_cache", "science": science,
-        "created": "2026-11-21T03:00:00+0000",
-    }  # fmt: skip
-    write_json(place / "manifest.json", manifest)
-    write_path(place / "path.zarr", count)
-    result = {"path": [{}] * count, "verify": {"certified": True, "max_gap": 0.08}, "evaluate": {"best_lambda": 0.25}}
-    write_json(place / "result.json", result)
-    return RunDir(place, "0123abcd")
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return empty_database(tmp_path_factory.mktemp("empty") / "mlflow.db")
+
+
+@pytest.fixture
+def uri(empty: Path, tmp_path: Path) -> str:
+    """A store of its own for a test."""
+    shutil.copy(empty, tmp_path / "mlflow.db")
+    return f"sqlite:///{tmp_path / 'mlflow.db'}"
 
 
 def metrics_stored(database: Path) -> list[tuple[Any, ...]]:
@@ -47,46 +40,95 @@ def metrics_stored(database: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-def test_projection__shows_the_path_once_and_mends_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = tmp_path / "mlflow.db"
-    uri = f"sqlite:///{database}"
     directory = finished_run(tmp_path, count=40)
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    run_id = project(uri, directory.path, {name: column[:3] for name, column in trace().items()}, "RUNNING")
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
+    run_id = project(uri, directory.path, {name: column[:3] for name, column in trace(40).items()}, "RUNNING")
 
     tracker = MlflowTracker(uri, directory)
     tracker.finish("KILLED")
     assert not (directory.path / "tracking.json").exists()
     tracker.mend()
-    assert read_json(directory.path / "tracking.json") == {"uri": uri, "run_id": run_id}
+    marker = read_json(directory.path / "tracking.json")
+    assert marker == {"uri": uri, "run_id": run_id, "view": VERSION, "children": False}
     assert caplog.records == []
     once = metrics_stored(database)
     (directory.path / "tracking.json").unlink()
     tracker.mend()
     assert metrics_stored(database) == once
 
-    from mlflow import MlflowClient
-
-    client = MlflowClient(tracking_uri=uri)
-    experiment = client.get_experiment_by_name("regpath_horseseg")
-    runs = client.search_runs([experiment.experiment_id], "tags.`gapwise.key` = '0123abcd'", max_results=1000)
-    (parent,) = (run for run in runs if run.data.tags["gapwise.kind"] == "path")
-    children = client.search_runs([experiment.experiment_id], f"tags.`mlflow.parentRunId` = '{run_id}'")
-    assert len(runs) == 1 + CHILDREN
-    assert parent.info.status == "FINISHED"
-    assert parent.data.params["solver.cache.F"] == "0.25"
-    assert [m.value for m in client.get_metric_history(run_id, "log10_lambda")] == pytest.approx(
-        np.log10(0.5 / (1 + np.arange(40.0))).tolist()
+    (run,) = stored(uri, "tags.`gapwise.key` != ''")
+    assert run.info.run_id == run_id
+    assert (run.info.status, run.info.run_name) == ("FINISHED", "bcpfw_gap_cache · seed 0")
+    assert run.data.params["solver.cache.F"] == "0.25"
+    headline = {name: value for name, value in run.data.metrics.items() if "/" not in name and name != "test_loss"}
+    assert headline == pytest.approx({
+        "best_test_loss": 0.2, "best_lambda": 10.0 / 9.0, "certified_gap": 0.08, "passes": sum(2.0 + np.arange(40)),
+        "oracle_calls": 10 * sum(2 + np.arange(40)), "seconds": 0.1 * sum(1.0 + np.arange(40)),
+    })  # fmt: skip
+    assert (
+        run.data.tags["mlflow.source.name"]
+        == "python -m pipeline +experiment=regpath_horseseg solver=bcpfw_gap_cache seed=0"
     )
-    assert len(client.get_metric_history(run_id, "trace/log10_gap")) == 6
-    assert len(client.get_metric_history(run_id, "test_loss")) == 40
-    assert {file.path for file in client.list_artifacts(run_id)} == {"figures", "run"}
+    assert run.data.tags["mlflow.source.git.commit"] == "c" * 40
+    (data,) = run.inputs.dataset_inputs
+    assert data.dataset.name == "horses_sample"
+    assert json.loads(data.dataset.profile) == {"num_rows": 147, "features": 3}
+
+    client = client_of(uri)
+    assert client.get_experiment(run.info.experiment_id).name == "horses_sample-path"
+    assert {file.path for file in client.list_artifacts(run_id)} == {"figures", "model", "run"}
+    weights = np.load(client.download_artifacts(run_id, "model/weights.npz", str(tmp_path)))
+    assert weights["weights"].tolist() == [1.0, 2.0, 4.0]  # those of the third breakpoint
+    assert "test loss 0.2" in Path(client.download_artifacts(run_id, "model/README.md", str(tmp_path))).read_text()
+
+
+@pytest.mark.slow
+def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
+    directory = finished_run(tmp_path, count=40)
+    MlflowTracker(uri, directory).mend()
+    for _ in range(2):  # what is shown without them is not what is asked for; then it is
+        MlflowTracker(uri, directory, children=True).mend()
+    MlflowTracker(uri, directory).mend()  # fewer are asked for than are there
+    runs = stored(uri, "tags.`gapwise.key` != ''")
+    children = [run for run in runs if run.data.tags["gapwise.kind"] == "breakpoint"]
+    assert len(runs) == 1 + CHILDREN
     first = next(run for run in children if run.data.tags["gapwise.breakpoint"] == "0")
     assert first.data.params["solver.sampling"] == "gap"
-    assert first.data.params["lambda"] == "0.5"
-    assert len(client.get_metric_history(first.info.run_id, "trace/dual")) == 2
+    assert first.data.params["lambda"] == "10.0"
+    assert len(client_of(uri).get_metric_history(first.info.run_id, "vs_passes/dual")) == 2
+
+
+def test_marker__of_an_earlier_view_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("pipeline.tracking.mlflow.project", lambda uri, path, *_, **__: shown.append(path.name) or "id")
+    directory = finished_run(tmp_path)
+    write_json(directory.path / "tracking.json", {"uri": "sqlite:///there.db", "run_id": "id"})
+    for _ in range(2):
+        MlflowTracker("sqlite:///there.db", directory).mend()
+    assert shown == [directory.path.name]
+
+
+@pytest.mark.slow
+def test_model_folder__is_logged_and_registered_once(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    runs = [finished_run(tmp_path, seed=seed) for seed in (0, 1)]
+    (runs[0].path / "model").mkdir()
+    (runs[0].path / "model" / "MLmodel").write_text("flavors: {}\n")
+    (runs[1].path / "model").mkdir()
+    (runs[1].path / "model" / "model.json").write_text("{}")
+    for _ in range(2):
+        for directory in runs:
+            MlflowTracker(uri, directory).sync("FINISHED")
+    client = client_of(uri)
+    (version,) = client.search_model_versions("name = 'horses_sample-path'")
+    assert client.get_run(version.run_id).data.params["seed"] == "0"
+    (other,) = stored(uri, "params.seed = '1'")
+    assert [file.path for file in client.list_artifacts(other.info.run_id, "model")] == ["model/model.json"]
 
 
 @pytest.mark.parametrize("kind", ["corrupt", "directory", "locked"])
@@ -101,9 +143,9 @@ def test_broken_database__costs_one_warning(
         database.mkdir()
     holder = sqlite3.connect(database if kind == "locked" else ":memory:")
     holder.execute("begin exclusive")
-    directory = finished_run(tmp_path, count=3)
+    directory = finished_run(tmp_path)
     monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.tracking.view.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("pipeline.tracking.store.LOCK_SECONDS", 0.1)
     tracker = MlflowTracker(f"sqlite:///{database}", directory)
     with caplog.at_level(logging.WARNING, "gapwise"):
         tracker.observe(trace())
@@ -116,12 +158,11 @@ def test_broken_database__costs_one_warning(
 
 
 def test_none__does_nothing(tmp_path: Path) -> None:
-    tracker = open_tracker(TrackingOptions("none"), finished_run(tmp_path, 3))
+    tracker = open_tracker(TrackingOptions("none"), finished_run(tmp_path))
     tracker.observe(trace())
     tracker.finish("FINISHED")
     tracker.mend()
     assert not list(tmp_path.rglob("tracking.json"))
-    assert json.loads(next(tmp_path.rglob("manifest.json")).read_text())["key"] == "0123abcd"
 
 
 def test_evenly__keeps_first_and_last() -> None:
@@ -137,13 +178,13 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
 ) -> None:
     shown: list[tuple[str, int]] = []
 
-    def fake(uri: str, run_dir: Path, columns: dict[str, Any], status: str) -> str:
+    def fake(uri: str, run_dir: Path, columns: dict[str, Any], status: str, children: bool) -> str:
         shown.append((status, len(columns["gap"])))
         return "id"
 
     monkeypatch.setattr("pipeline.tracking.mlflow.project", fake)
     monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
-    tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path, 3))
+    tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
     tracker.finish("FAILED")
     assert shown == []
     tracker.observe(trace())
@@ -151,66 +192,67 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
     assert shown == [("RUNNING", 6), ("KILLED", 6)]
 
 
-def stored(uri: str, where: str) -> list[Any]:
-    """Runs of all experiments that `where` finds."""
+def client_of(uri: str) -> Any:
     from mlflow import MlflowClient
 
-    client = MlflowClient(tracking_uri=uri)
+    return MlflowClient(tracking_uri=uri)
+
+
+def stored(uri: str, where: str) -> list[Any]:
+    """Runs of all experiments that `where` finds."""
+    client = client_of(uri)
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
     return list(client.search_runs(experiments, where, max_results=1000))
 
 
 def swept(root: Path, count: int) -> tuple[Path, list[Path], dict[str, Any]]:
     """A sweep's folder, its run directories, its summary."""
-    places = []
-    for number in range(count):
-        place = finished_run(root / str(number), count=2).path
-        manifest = read_json(place / "manifest.json")
-        manifest["key"], manifest["science"]["seed"] = f"key{number}", number
-        write_json(place / "manifest.json", manifest)
-        places.append(place)
+    runs = {f"seed={seed}": finished_run(root, seed=seed) for seed in range(count)}
     (root / "figures").mkdir()
     (root / "figures" / "gaps.png").write_bytes(b"picture")
-    found = {
-        "key": "sweepkey", "experiment": "regpath_horseseg", "updated_ms": 1_790_000_000_000, "statuses": {"done": count},
-        "common": {"solver.sampling": "gap"}, "jobs": [{"run": str(place), "test_loss": 0.25} for place in places],
-    }  # fmt: skip
+    found = summary_of(runs)
     write_json(root / "summary.json", found)
-    return root, places, found
+    return root, [run.path for run in runs.values()], found
 
 
 @pytest.mark.slow
-def test_sweep__is_the_one_parent_of_its_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("children", [False, True])
+def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, children: bool
 ) -> None:
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("pipeline.tracking.view.CHILDREN", 2)
     folder, places, found = swept(tmp_path, 3)
-    MlflowTracker(uri, RunDir(places[0], "key0")).finish("FINISHED")  # a run that was there before
+    options = TrackingOptions("mlflow", uri, children)
+    MlflowTracker(uri, RunDir(places[0], "key0"), children).finish("FINISHED")  # a run that was there before
     (places[1] / "result.json").unlink()  # run.until=solve
 
-    tracker = SweepTracker(TrackingOptions("mlflow", uri), folder)
-    tracker.begin(found, [places[0]])
+    tracker = SweepTracker(options, folder)
+    tracker.begin({**found, "statuses": {"waiting": 2, "complete": 1}}, [places[0]])
     tracker.ended(places[1], "FINISHED")
     tracker.ended(places[2], "KILLED")
-    tracker.finish(found, "KILLED")
-    again = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    tracker.finish({**found, "statuses": {"interrupted": 1, "done": 1, "complete": 1}}, "KILLED")
+    again = SweepTracker(options, folder)
     again.begin(found, places[:2])
     again.ended(places[2], "FINISHED")
-    again.finish(found, "FINISHED")
+    again.finish({**found, "updated_ms": found["updated_ms"] + 1}, "FINISHED")
     assert caplog.records == []
 
-    (parent,) = stored(uri, "tags.`gapwise.sweep` = 'sweepkey' and tags.`gapwise.kind` = 'sweep'")
-    children = stored(uri, f"tags.`mlflow.parentRunId` = '{parent.info.run_id}'")
-    assert sorted(run.data.tags["gapwise.key"] for run in children) == ["key0", "key1", "key2"]
-    assert {run.info.status for run in (parent, *children)} == {"FINISHED"}
-    assert {run.data.params["solver.sampling"] for run in (parent, *children)} == {"gap"}
-    assert sorted(run.data.params["seed"] for run in children) == ["0", "1", "2"]
-    assert parent.data.metrics == {"runs_done": 3.0, "best_test_loss": 0.25}
+    (sweep,) = stored(uri, "tags.`gapwise.kind` = 'sweep'")
+    runs = stored(uri, "tags.`gapwise.sweep` = 'sweepkey' and tags.`gapwise.kind` = 'path'")
+    assert sorted(run.data.params["seed"] for run in runs) == ["0", "1", "2"]
+    assert {run.info.status for run in (sweep, *runs)} == {"FINISHED"}
+    assert {run.data.params["solver.sampling"] for run in (sweep, *runs)} == {"gap"}
+    assert {run.data.tags["gapwise.sweep_name"] for run in runs} == {folder.name}
+    above = {run.data.tags.get("mlflow.parentRunId") for run in runs}
+    assert above == ({sweep.info.run_id} if children else {None})
+    assert (sweep.info.experiment_id == runs[0].info.experiment_id) == children
+    assert sweep.data.metrics == {"runs_done": 3.0, "runs_left": 0.0, "runs_failed": 0.0, "best_test_loss": 0.25}
+    assert sweep.data.tags["mlflow.source.name"] == "python -m pipeline -m seed=0,1"
     once = metrics_stored(tmp_path / "mlflow.db")
 
     monkeypatch.setattr("pipeline.tracking.mlflow.project", None)
-    third = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    third = SweepTracker(options, folder)
     third.begin(found, places)
     third.finish(found, "FINISHED")
     assert metrics_stored(tmp_path / "mlflow.db") == once
@@ -219,12 +261,11 @@ def test_sweep__is_the_one_parent_of_its_runs(
 
 @pytest.mark.slow
 def test_sweep__with_a_locked_database_warns_once_and_is_mended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = tmp_path / "mlflow.db"
-    uri = f"sqlite:///{database}"
     monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.tracking.view.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("pipeline.tracking.store.LOCK_SECONDS", 0.1)
     folder, places, found = swept(tmp_path, 2)
     holder = sqlite3.connect(database)
     holder.execute("begin exclusive")

@@ -1,0 +1,173 @@
+"""A run's metrics in MLflow, with steps that mean the same in every run, so that charts of several runs overlay.
+
+===================  ==================================================================================================
+name                 step
+===================  ==================================================================================================
+without a slash      0, one number a run: the headline; `test_loss` is a curve over lambda
+vs_lambda/…          lambda: ONE + 100 log10 lambda. A path is read off every EVERY steps; given lambdas stay where they are
+vs_passes/…          the work so far: hundredths of an effective pass. One point for each exact gap pass
+vs_solved/…          the number of the lambda
+with_best_lambda/…   0: losses and measures at the best lambda
+===================  ==================================================================================================
+
+The headline is logged first and its names sort first, because MLflow lists metrics in one of these orders.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stages.problems.certainty import ESTIMATE, EXACT
+from storage.backend import Location
+from storage.mixture import Mixture
+
+ONE = 1000
+"""The step of lambda = 1; MLflow's charts leave out negative steps when zoomed."""
+EVERY = 10
+"""Steps between two points of a path: ten to a factor of ten. MLflow samples curves of more than 320 points, each run's on
+its own, so this draws those of every path at the same lambdas."""
+HUNDREDTH = 100
+"""Steps per effective pass."""
+
+
+class Point(NamedTuple):
+    """One value of a metric."""
+
+    name: str
+    value: float
+    timestamp: int
+    """Milliseconds."""
+    step: int
+
+
+def lambda_step(lam: float) -> int:
+    """The step of a lambda > 0."""
+    return ONE + round(100.0 * math.log10(lam))
+
+
+def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
+    """What a comparison begins with, and the measures at the best lambda."""
+    path, best, verify = result["path"], result["evaluate"], result["verify"]
+    numbers = {
+        "best_test_loss": best["test_loss"],
+        "best_lambda": best["best_lambda"],
+        **({"certified_gap": verify["max_gap"]} if _holds(result) else {}),
+        "passes": sum(record["effective_passes"] for record in path),
+        "oracle_calls": sum(record["oracle_calls"] for record in path),
+        "seconds": sum(record["seconds"] for record in path),
+    }
+    for name, value in best.items():
+        if name.startswith(("train_", "test_")) and name != "test_loss" and type(value) in (int, float):
+            numbers[f"with_best_lambda/{name}"] = value
+    return (Point(name, float(value), stamp, 0) for name, value in numbers.items())
+
+
+def _holds(result: Mapping[str, Any]) -> bool:
+    """Whether verify's largest gap is one: not an estimate, nor that of breakpoints alone on a heuristic path."""
+    verify = result["verify"]
+    exact = verify.get("certainty", EXACT) != ESTIMATE and verify.get("dual_point", True)
+    return bool(exact and result.get("kind") != "heuristic")
+
+
+def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
+    """One point per exact gap pass of the solve, over the passes made so far.
+
+    Parameters
+    ----------
+    trace : mapping of str to array, each (rows,)
+        See `pipeline.tracking.view.project`.
+    """
+    stamps = [int(stamp) for stamp in trace.get("timestamp_ms", ())]
+    steps = [round(HUNDREDTH * float(passes)) for passes in trace.get("passes", ())]
+    for name in ("gap", "lambda"):
+        for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
+            yield Point(f"vs_passes/log10_{name}", _log10(value), stamp, step)
+    for name in ("passes", "oracle_calls", "seconds", "dual", "primal"):
+        for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
+            yield Point(f"vs_passes/{name}", float(value), stamp, step)
+
+
+def breakpoints(path: Sequence[Mapping[str, Any]], at: Sequence[int]) -> Iterator[Point]:
+    """What each solved lambda was and cost; `at` is when it was solved, in ms."""
+    for j, (record, stamp) in enumerate(zip(path, at, strict=True)):
+        for name in ("lambda", "gap"):
+            yield Point(f"vs_solved/log10_{name}", _log10(record[name]), stamp, j)
+        for name in ("effective_passes", "seconds"):
+            yield Point(f"vs_solved/{name.removeprefix('effective_')}", float(record[name]), stamp, j)
+
+
+def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
+    """Losses, measures of the test split, the certified gap and the work so far as curves over lambda."""
+    from stages.reports.stored import read_numbers
+
+    arrays, attrs = read_numbers(run_dir)
+    lams = grid(arrays)
+    curves: dict[str, list[float]] = {"vs_lambda/log10_lambda": np.log10(lams).round(12).tolist()}
+    gaps = _gaps(arrays, attrs, lams)
+    if gaps is not None:
+        curves["vs_lambda/certified_gap"] = gaps
+    for name in ("effective_passes", "seconds"):
+        spent = [float(np.sum(arrays[name][arrays["lambda"] >= lam * (1.0 - 1e-9)])) for lam in lams]
+        curves[f"vs_lambda/{name.removeprefix('effective_')}"] = spent
+    names = sorted(name for name in arrays if name == "train_loss" or name.startswith("test_"))
+    places = _places(arrays, Mixture(arrays, attrs), lams) if names else []
+    for name in names:
+        values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in places]
+        curves[name if name == "test_loss" else f"vs_lambda/{name}"] = values
+    steps = [lambda_step(float(lam)) for lam in lams]
+    for name, values in curves.items():
+        for step, value in zip(steps, values, strict=True):
+            yield Point(name, float(value), stamp, step)
+
+
+def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Where curves are read: of a path every `EVERY` steps from its first lambda to its last, else the solved lambdas."""
+    lams = np.unique(arrays["lambda"])[::-1]
+    if "cell_low" not in arrays:
+        return lams
+    tenth = 100.0 / EVERY
+    first = math.floor(tenth * math.log10(lams[0]) + 1e-9)
+    last = math.ceil(tenth * math.log10(lams[-1]) - 1e-9)
+    found = 10.0 ** (np.arange(first, last - 1, -1) / tenth)
+    found = found[found >= float(arrays["cell_low"][-1])]
+    return found if found.size else lams[:1]
+
+
+def _gaps(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lams: np.ndarray) -> list[float] | None:
+    """The certified gap at `lams`; None where nothing is certified there."""
+    if attrs.get("certainty") == ESTIMATE or attrs["kind"] == "heuristic":
+        return None
+    if "cell_low" not in arrays:
+        gap_of = dict(zip(arrays["lambda"].tolist(), arrays["gap"].tolist(), strict=True))
+        return [gap_of[lam] for lam in lams.tolist()]
+    if not attrs["certified"]:
+        return None
+    from stages.solver.path.rules import path_rule
+
+    return list(np.asarray(path_rule(str(attrs["rule"])).bound(arrays, attrs, lams), float).tolist())
+
+
+def _places(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray) -> list[tuple[str, int] | None]:
+    """Where the measures of each of `lams` stand in `arrays`: (prefix of the array's name, index); None for w = 0.
+
+    Scaling w changes no labelling, so where w(lambda) is a multiple of one breakpoint's w the measures are exactly that
+    breakpoint's. Where it mixes two, they are those of the nearest lambda that was evaluated.
+    """
+    from storage.layout import EVALUATED
+
+    prefix = EVALUATED if f"{EVALUATED}lambda" in arrays else ""
+    logs = np.log(arrays[f"{prefix}lambda"])
+    found: list[tuple[str, int] | None] = []
+    for lam in lams.tolist():
+        shares = [b for b, share in mixture(lam).items() if share != 0.0 and 0 <= b < arrays["lambda"].size]
+        nearest = prefix, int(np.argmin(np.abs(logs - math.log(lam))))
+        found.append(None if not shares else ("", shares[0]) if len(shares) == 1 else nearest)
+    return found
+
+
+def _log10(value: float) -> float:
+    return math.log10(value) if value > 0 else math.nan

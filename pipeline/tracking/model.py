@@ -1,0 +1,95 @@
+"""The trained model under its MLflow run: the run's own model folder, or one that is exported for its best lambda."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from storage.backend import Location
+from storage.files import fetched
+from storage.mixture import model_at
+
+FOLDER = "model"
+"""Of a run directory, if there is one: an exported model. With the file `MLmodel` in it MLflow can load it, and it is
+registered."""
+DESCRIPTION = """\
+# Model of λ = {lam:.6g}
+
+The model of least test loss of the run `{name}`. {how}
+
+- problem: {problem}, {n:,} training blocks
+- test loss {test_loss:.6g}, train loss {train_loss:.6g}
+- duality gap at most {max_gap:.3g} ({certainty})
+"""
+WHOLE = "This folder needs nothing else: `gapwise predict` and `stages.models.load_model` take it."
+BARE = "`weights.npz` holds w as `weights` and `lambda`; the features that say what the weights belong to are gone."
+
+
+def log_model(client: Any, run_id: str, run_dir: Location, result: Mapping[str, Any]) -> None:
+    """Log the model of a finished run as the artifact folder `model`; register it if MLflow can load it.
+
+    Parameters
+    ----------
+    result : mapping
+        The content of result.json.
+    """
+    folder = run_dir / FOLDER
+    if folder.is_dir():
+        here = fetched(folder)
+        client.log_artifacts(run_id, str(here), FOLDER)
+        if (here / "MLmodel").is_file():
+            _register(client, run_id)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        made = Path(scratch) / FOLDER
+        how = WHOLE if _exported(run_dir, made) else _weights_alone(run_dir, made, result)
+        (made / "README.md").write_text(_description(run_dir.name, result, how), encoding="utf-8")
+        client.log_artifacts(run_id, str(made), FOLDER)
+
+
+def _exported(run_dir: Location, to: Path) -> bool:
+    """Write the model folder of the best lambda; False if the run no longer has what it takes."""
+    from stages.models import save_model
+
+    try:
+        save_model(run_dir, "best", to)
+    except (ValueError, OSError, KeyError):
+        return False
+    return True
+
+
+def _weights_alone(run_dir: Location, to: Path, result: Mapping[str, Any]) -> str:
+    """Write weights.npz of the best lambda; returns what to say of it."""
+    lam = float(result["evaluate"]["best_lambda"])
+    weights = model_at(run_dir / "path.zarr", lam, as_solved=True).weights
+    to.mkdir(exist_ok=True)
+    arrays: dict[str, Any] = {"weights": weights, "lambda": np.array(lam)}
+    np.savez(to / "weights.npz", **arrays)
+    return BARE
+
+
+def _description(name: str, result: Mapping[str, Any], how: str) -> str:
+    best, verify, problem = result["evaluate"], result["verify"], result["problem"]
+    return DESCRIPTION.format(
+        lam=best["best_lambda"], name=name, how=how, problem=problem["name"], n=problem["n"],
+        test_loss=best["test_loss"], train_loss=best["train_loss"], max_gap=verify["max_gap"],
+        certainty=verify.get("certainty", "exact"),
+    )  # fmt: skip
+
+
+def _register(client: Any, run_id: str) -> None:
+    """Make the run's model the newest version of the registered model of its experiment, once."""
+    from mlflow.exceptions import MlflowException
+
+    if client.search_model_versions(f"run_id = '{run_id}'"):
+        return
+    name = client.get_experiment(client.get_run(run_id).info.experiment_id).name
+    try:
+        client.get_registered_model(name)
+    except MlflowException:
+        client.create_registered_model(name)
+    client.create_model_version(name, f"runs:/{run_id}/{FOLDER}", run_id)

@@ -1,0 +1,165 @@
+"""What MLflow calls things: experiments, runs, parameters, the data set and the source, from a run's manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pipeline.config.settings import CONF, fingerprint
+from pipeline.rundir import flat, read_json
+from storage.backend import Location
+from storage.files import listed
+
+TASKS = {"regpath": "path", "heuristic": "heuristic", "grid": "grid", "single": "single"}
+"""Part of an experiment's name, by path.kind."""
+UNUSED = {
+    "regpath": ("lambdas", "lambda", "tolerance", "warm_start"),
+    "heuristic": ("lambdas", "lambda", "tolerance", "warm_start"),
+    "grid": ("lambda", "rule", "eps", "kappa", "lambda_min"),
+    "single": ("lambdas", "rule", "eps", "kappa", "lambda_min", "warm_start"),
+}
+"""The keys of `path` that do nothing, by path.kind."""
+NEUTRAL = {
+    "path.lambda_min": 0.0, "path.max_breakpoints": 100_000, "solver.method": "bcfw", "solver.rebase_steps": 0,
+    "solver.batch_size": 1, "solver.averaging": "none",
+}  # fmt: skip
+"""Values that ask for nothing."""
+NOTHING = ("None", "False", "inf", "[]", "{}")
+ELSEWHERE = ("tracking", "run.", "compute", "sweep.", "checkpoint.", "hydra")
+"""Beginnings of overrides that change no number."""
+SHORTEST = 500
+"""MLflow's database keeps this many characters of a parameter."""
+
+
+def experiment_of(science: Mapping[str, Any]) -> str:
+    """Data set, its size if there are several, and task, e.g. `ocr-small-path`; of a sweep, what all its runs share."""
+    given = flat(science)
+    kind = given.get("path.kind")
+    words = (given.get("dataset.name"), given.get("dataset.size"), TASKS.get(str(kind), kind or "sweep"))
+    return "-".join(str(word) for word in words if word)
+
+
+def run_name(manifest: Mapping[str, Any]) -> str:
+    """The solver, what else sets the run apart, and the seed, e.g. `bcpfw_gap_cache · seed 2`."""
+    science = flat(manifest["science"])
+    kind = science.get("path.kind")
+    words = [manifest["solver"]]
+    if kind == "single":
+        words.append(f"λ {science['path.lambda']:g}")
+    if kind == "grid":
+        words.append(f"{len(science['path.lambdas'])} λ's")
+    if kind in ("regpath", "heuristic") and science["path.rule"] != "one_sided":
+        words.append(science["path.rule"])
+    if kind in ("regpath", "heuristic") and science["path.eps"] != 0.1:
+        words.append(f"ε {science['path.eps']:g}")
+    if science.get("solver.batch_size", 1) > 1:
+        words.append(f"batches of {science['solver.batch_size']}")
+    return " · ".join([*words, f"seed {science['seed']}"])
+
+
+def parameters(solver: str | None, science: Mapping[str, Any]) -> dict[str, str]:
+    """The choices that a run's numbers depend on, as text; without those that do nothing beside the others.
+
+    Parameters
+    ----------
+    solver : str or None
+        Name of the preset.
+    science : mapping
+        `Settings.science`, nested or flat.
+    """
+    given = flat(science)
+    presets = _defaults(str(given.get("dataset.name")))
+    shown = {"dataset": given.get("dataset.name"), "solver": solver}
+    for name, value in given.items():
+        group, _, key = name.partition(".")
+        own = presets.get(key, value) == value and key != "size"
+        if group == "dataset" and (key == "name" or own):
+            continue
+        if group == "path" and key in UNUSED.get(str(given.get("path.kind")), ()):
+            continue
+        if name.startswith("solver.cache.") and key != "cache.kind" and given.get("solver.cache.kind") == "none":
+            continue
+        if name == "solver.degree" and given.get("solver.sampling") != "gap":
+            continue
+        if str(value) in NOTHING or NEUTRAL.get(name) == value:
+            continue
+        shown[name] = value
+    return {name: str(value)[:SHORTEST] for name, value in shown.items() if value is not None}
+
+
+def _defaults(dataset: str) -> dict[str, Any]:
+    """The data set's own options, flat."""
+    from omegaconf import OmegaConf
+
+    own = CONF / "dataset" / f"{dataset}.yaml"
+    return flat(OmegaConf.to_container(OmegaConf.load(own))) if own.is_file() else {}  # type: ignore[arg-type]
+
+
+def source_tags(manifest: Mapping[str, Any], run_dir: Location) -> dict[str, str]:
+    """MLflow's tags for where a run comes from: the command that makes it again, and the commit of the code."""
+    tags = {"mlflow.source.name": command_of(manifest, run_dir), "mlflow.source.type": "JOB"}
+    commit, dirty, _ = str(manifest.get("commit") or "").partition("-dirty")
+    if commit:
+        tags |= {"mlflow.source.git.commit": commit, "mlflow.source.git.dirty": "true" if dirty else "false"}
+    return tags
+
+
+def command_of(manifest: Mapping[str, Any], run_dir: Location) -> str:
+    """The command of the run's first attempt, without what changes no number; a sweep's run has one of its own too."""
+    from omegaconf import OmegaConf
+
+    attempts = listed(run_dir / "attempts", "*/.hydra/overrides.yaml")
+    if not attempts:
+        return plain(manifest.get("command", ""))
+    overrides = OmegaConf.create(attempts[0].read_text(encoding="utf-8"))
+    said = [word for word in map(str, overrides) if not word.lstrip("+~").startswith(ELSEWHERE)]
+    return " ".join(["python -m pipeline", *said])
+
+
+def plain(command: str) -> str:
+    """A command without the path of the interpreter and its own options."""
+    return " ".join(["python -m pipeline", *command.partition("-m pipeline")[2].split()])
+
+
+def dataset_of(manifest: Mapping[str, Any], n: int, d: int) -> dict[str, str]:
+    """The training data as MLflow's `Dataset` describes them: name, digest of the raw contents, where they are, sizes."""
+    options, where = manifest["science"].get("dataset", {}), manifest.get("where") or {}
+    place = where.get("root") or where.get("file") or options.get("oracle") or "made by the package"
+    name = "-".join(str(options[key]) for key in ("name", "size") if options.get(key))
+    return {
+        "name": name or "data",
+        "digest": fingerprint({"dataset": options, "source": manifest.get("source", {})})[:8],
+        "source_type": "local",
+        "source": json.dumps({"uri": str(place)}),
+        "profile": json.dumps({"num_rows": n, "features": d}),
+    }
+
+
+def note(run_dir: Location) -> str:
+    """The run in words: the summary it ended with."""
+    from pipeline.result import summary
+
+    found = read_json(run_dir / "result.json")
+    return f"```\n{summary(found, run_dir)}\n```"
+
+
+SWEEPS = "sweeps"
+"""The experiment of sweeps, whose runs are in the experiments of their data sets."""
+EXPERIMENT_NOTE = """\
+One run is one row. Choose **Compare** in the menu *Views*, then the charts: they begin with what solvers are compared by.
+
+`best_test_loss`, `best_lambda`, `certified_gap`, `passes`, `oracle_calls` and `seconds` are one number a run. The steps of
+curves mean the same in every run, so that runs overlay:
+
+- `test_loss` and `vs_lambda/…` are read off the path at the same λ's in every run. **Step 1000 is λ = 1, and 100 steps are a
+  factor of ten.** With the metric `vs_lambda/log10_lambda` as x-axis, the axis is log10 λ.
+- `vs_passes/…` is what was reached after so much work. **A step is a hundredth of an effective pass**, oracle calls / n.
+- `vs_solved/…` counts the λ's that were solved.
+"""
+"""The description of an experiment."""
+SWEEPS_NOTE = """\
+One row is one sweep: its table and figures. Its runs are rows of the experiments of their data sets, where the filter
+"tags.`gapwise.sweep_name` = '…'" finds them.
+"""
+"""The description of the experiment of sweeps."""

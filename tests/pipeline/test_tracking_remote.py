@@ -1,0 +1,58 @@
+"""A tracking server that goes away while a run is going on costs one warning, and the run is shown when it is back."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from mlflow_server import MlflowServer
+from shown import empty_database, finished_run, trace
+
+from pipeline.rundir import read_json
+from pipeline.tracking.mlflow import MlflowTracker
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_server__that_goes_away_half_way_costs_one_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run: trace(5))
+    monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    empty_database(tmp_path / "mlflow.db")
+    directory = finished_run(tmp_path)
+
+    from mlflow import MlflowClient
+
+    with MlflowServer(tmp_path) as server, caplog.at_level(logging.WARNING, "gapwise"):
+        tracker = MlflowTracker(server.address, directory)
+        tracker.observe(trace(2))
+        assert tracker._pending is not None
+        tracker._pending.result(timeout=120.0)
+        client = MlflowClient(tracking_uri=server.address)
+        experiment = client.get_experiment_by_name("horses_sample-path")
+        (run,) = client.search_runs([experiment.experiment_id])
+        assert run.info.status == "RUNNING"
+        assert len(client.get_metric_history(run.info.run_id, "vs_passes/dual")) == 4
+
+        server.stop()
+        tracker.observe(trace(3))
+        tracker._pending.result(timeout=120.0)
+        tracker.observe(trace(4))
+        tracker.finish("FINISHED")
+        said = [record.getMessage() for record in caplog.records if record.name == "gapwise"]
+        assert len(said) == 1
+        assert server.address in said[0]
+        assert "shows it later" in said[0]
+        assert not (directory.path / "tracking.json").exists()
+
+        server.start()
+        MlflowTracker(server.address, directory).mend()
+        (run,) = client.search_runs([experiment.experiment_id])
+        assert run.info.status == "FINISHED"
+        assert run.data.metrics["best_test_loss"] == 0.2
+        assert len(client.get_metric_history(run.info.run_id, "vs_passes/dual")) == 10
+        assert {file.path for file in client.list_artifacts(run.info.run_id)} == {"figures", "model", "run"}
+        assert read_json(directory.path / "tracking.json")["run_id"] == run.info.run_id
