@@ -39,6 +39,11 @@ class Export:
             writer.writerows(rows)
         publish(self.folder / name)
 
+    def file(self, name: str) -> None:
+        """The file `name` of the run."""
+        shutil.copyfile(fetched(self.run / name), aside(self.folder / name))
+        publish(self.folder / name)
+
     def tree(self, name: str, *without: str) -> None:
         """The folder `name` of the run, except what matches a pattern in `without`."""
         shutil.rmtree(aside(self.folder / name), ignore_errors=True)

@@ -155,7 +155,9 @@ def summary(
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
     if advice := what_next(found, solve):
         lines.append(("next", advice))
-    lines.append(("look at", "figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json"))
+    lines.append(
+        ("look at", "report.html · figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json")
+    )
     rule = "─" * min(width, 88)
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
 

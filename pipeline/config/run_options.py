@@ -11,6 +11,7 @@ from typing import Any
 
 from pipeline.errors import ConfigError
 from pipeline.stage_graph import flow, stages
+from stages.reports.formats import FORMATS
 from storage.backend import location
 
 MAX_SEED = 2**63 - 1
@@ -93,6 +94,22 @@ class SnapshotOptions:
 
     def check(self) -> None:
         expect("snapshots.every_passes", self.every_passes, 0 <= self.every_passes < math.inf, "a number >= 0")
+
+
+@dataclass
+class FigureOptions:
+    """In which formats figures are saved."""
+
+    formats: list[str] = field(default_factory=lambda: ["png"])
+
+    def check(self) -> None:
+        ok = bool(self.formats) and {*self.formats} <= {*FORMATS} and len({*self.formats}) == len(self.formats)
+        expect(
+            "figures.formats",
+            self.formats,
+            ok,
+            f"some of {', '.join(FORMATS)}, each once, e.g. figures.formats=[png,pdf]",
+        )
 
 
 @dataclass

@@ -22,6 +22,7 @@ from pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
     ConfigError,
+    FigureOptions,
     RunOptions,
     SeedOptions,
     SnapshotOptions,
@@ -68,6 +69,7 @@ class Settings:
     tracking: TrackingOptions
     checkpoint: CheckpointOptions
     snapshots: SnapshotOptions
+    figures: FigureOptions
     run: RunOptions
     seed: int
     experiment: str | None = None
@@ -102,7 +104,7 @@ def fingerprint(value: Any) -> str:
 
 def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
     """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
-    sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "run")
+    sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
     _known("", cfg, (*sections, "seed", "sweep"))
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
@@ -123,6 +125,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         tracking=typed("tracking", cfg.tracking, TrackingOptions()),
         checkpoint=typed("checkpoint", cfg.checkpoint, CheckpointOptions()),
         snapshots=typed("snapshots", cfg.snapshots, SnapshotOptions()),
+        figures=typed("figures", cfg.figures, FigureOptions()),
         run=typed("run", cfg.run, RunOptions()),
         seed=typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
         experiment=experiment,

@@ -14,7 +14,8 @@ def run(job: Job) -> dict[str, Any]:
     from stages.reports.run_figures import draw
     from storage.features import open_features
 
-    return {"figures": [path.name for path in draw(job.dir.path, open_features(job.features_path))]}
+    made = draw(job.dir.path, open_features(job.features_path), tuple(job.settings.figures.formats))
+    return {"figures": [path.name for path in made]}
 
 
 STAGE = Stage("figures", run, needs=("evaluate",), in_flow=False)

@@ -21,7 +21,7 @@ from pipeline.compute.local import REMOTE, Compute
 from pipeline.compute.ready import check_packages, check_scheduler
 from pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
 from pipeline.config.settings import Settings, fingerprint, read
-from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
+from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse, refuse_setup
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.result import complete
 from pipeline.run import experiment_name, places
@@ -52,6 +52,8 @@ class Sweep:
     figure: str | None = None
     folds: bool = False
     """Whether the runs are the folds of a cross-validation and the run on all training blocks."""
+    formats: tuple[str, ...] = ("png",)
+    """Of the figures over all runs."""
 
     def __post_init__(self) -> None:
         places_of = [None if job.settings is None else places(job.settings, job.source)[0] for job in self.jobs]
@@ -85,7 +87,15 @@ def sweep(cfg: DictConfig) -> int:
         except (Interrupted, KeyboardInterrupt):
             return _interrupted(stop)
         return _guarded(
-            Sweep(experiment, jobs, options.workers or default_workers(), base.tracking, options.figure), stop
+            Sweep(
+                experiment,
+                jobs,
+                options.workers or default_workers(),
+                base.tracking,
+                options.figure,
+                formats=tuple(base.figures.formats),
+            ),
+            stop,
         )
 
 
@@ -169,6 +179,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
             wrong = bool(refuse(error, FAILED, "figures: "))
     write_json(whole.folder / "summary.json", found)
     write_csv(whole.folder / "runs.csv", rows)
+    _report(whole)
     rule = "─" * 88
     text = [rule, *table.lines(rows, time.monotonic() - started), rule, *found.get("text", ())]
     print("\n".join(text), flush=True)
@@ -291,7 +302,17 @@ def _compare(whole: Sweep) -> dict[str, Any]:
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
     runs = [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in good]
-    return compare(str(whole.figure), runs, whole.folder) if runs else {}
+    return compare(str(whole.figure), runs, whole.folder, whole.formats) if runs else {}
+
+
+def _report(whole: Sweep) -> None:
+    """Write report.html of the sweep; a sweep is done without it."""
+    try:
+        from stages.reports.page.sweep import write_sweep_report
+
+        write_sweep_report(whole.folder)
+    except Exception as error:
+        print(f"the report could not be made: {one_line(error)}", file=sys.stderr)
 
 
 def _folds(whole: Sweep, stop: Stop) -> dict[str, Any]:

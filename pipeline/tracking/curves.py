@@ -55,13 +55,14 @@ def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
     numbers = {
         "best_test_loss": best["test_loss"],
         "best_lambda": best["best_lambda"],
+        **({"best_validation_loss": best["validation_loss"]} if "validation_loss" in best else {}),
         **({"certified_gap": verify["max_gap"]} if _holds(result) else {}),
         "passes": sum(record["effective_passes"] for record in path),
         "oracle_calls": sum(record["oracle_calls"] for record in path),
         "seconds": sum(record["seconds"] for record in path),
     }
     for name, value in best.items():
-        if name.startswith(("train_", "test_")) and name != "test_loss" and type(value) in (int, float):
+        if name.startswith(("train_", "test_", "validation_")) and name != "test_loss" and type(value) in (int, float):
             numbers[f"with_best_lambda/{name}"] = value
     return (Point(name, float(value), stamp, 0) for name, value in numbers.items())
 
@@ -113,7 +114,7 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
     for name in ("effective_passes", "seconds"):
         spent = [float(np.sum(arrays[name][arrays["lambda"] >= lam * (1.0 - 1e-9)])) for lam in lams]
         curves[f"vs_lambda/{name.removeprefix('effective_')}"] = spent
-    names = sorted(name for name in arrays if name == "train_loss" or name.startswith("test_"))
+    names = sorted(name for name in arrays if name in ("train_loss", "validation_loss") or name.startswith("test_"))
     places = _places(arrays, Mixture(arrays, attrs), lams) if names else []
     for name in names:
         values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in places]

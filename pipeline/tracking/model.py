@@ -19,7 +19,7 @@ registered."""
 DESCRIPTION = """\
 # Model of λ = {lam:.6g}
 
-The model of least test loss of the run `{name}`. {how}
+The model of least {chosen} loss of the run `{name}`. {how}
 
 - problem: {problem}, {n:,} training blocks
 - test loss {test_loss:.6g}, train loss {train_loss:.6g}
@@ -77,7 +77,7 @@ def _description(name: str, result: Mapping[str, Any], how: str) -> str:
     return DESCRIPTION.format(
         lam=best["best_lambda"], name=name, how=how, problem=problem["name"], n=problem["n"],
         test_loss=best["test_loss"], train_loss=best["train_loss"], max_gap=verify["max_gap"],
-        certainty=verify.get("certainty", "exact"),
+        certainty=verify.get("certainty", "exact"), chosen="validation" if "validation_loss" in best else "test",
     )  # fmt: skip
 
 

@@ -26,6 +26,8 @@ from stages.datasets.text.sequences import write_blocks, write_specimen
 from stages.datasets.text.vocabulary import Rows
 
 PIXELS = 16 * 8
+PICTURE = (16, 8)
+"""Attributes below PIXELS are the pixels of a picture of this shape; reports show it."""
 FOLDS = 10
 LETTERS = [chr(ord("a") + k) for k in range(26)]
 SPLITS = {"train": "small", "test": "large"}

@@ -20,6 +20,8 @@ from stages.datasets.inputs import NewInput, Predicted, Shown
 from stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
 
 PIXELS, DIGITS = 16 * 16, 10
+PICTURE = (16, 16)
+"""The features are the pixels of a picture of this shape; reports show it."""
 SPLITS = ("train", "test")
 Images = tuple[np.ndarray, np.ndarray]
 """Grey values float32 (n, 256) in [-1, 1], digits uint8 (n,)."""

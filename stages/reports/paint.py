@@ -14,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from stages.reports.formats import FORMATS, wanted
 from storage.backend import Location
 from storage.files import aside, publish
 
@@ -37,22 +38,43 @@ LOOK: Any = {
     "legend.frameon": False,
     "lines.linewidth": 1.6,
     "lines.markersize": 4,
+    "svg.hashsalt": "gapwise",
+    "pdf.fonttype": 42,
 }
+COLUMN, PAGE = 4.6, 9.5
+"""Inches of a figure whose text has 7 points when it is printed 8 cm or 16.5 cm wide."""
+ROOM = 1.15
+"""How much taller figures become relative to their width there, because text keeps its size."""
+UNDATED: Any = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+"""What keeps the time out of files."""
 
 
 @contextmanager
 def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> Iterator[Figure]:
-    """A figure of `size` inches that is saved as the PNG file `target`, atomically, when the block ends without an error.
+    """A figure of `size` inches that is saved, atomically, when the block ends without an error.
 
-    Files of equal figures are equal bytes.
+    The PNG file is `target`; the other formats of `formats.saved_as` lie beside it, laid out for paper. Equal figures
+    are equal bytes.
     """
     with rc_context(LOOK):
         figure = Figure(figsize=size, layout="constrained")
         FigureCanvasAgg(figure)
         yield figure
         target.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(aside(target), dpi=dpi, format="png", metadata={"Software": None})
-        publish(target)
+        stem = target.name.rsplit(".", 1)[0]
+        for form in sorted(wanted.get(), key=FORMATS.index):
+            if form != "png" and figure.get_figwidth() == size[0]:
+                to_paper(figure)
+            file = target.parent / f"{stem}.{form}"
+            figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form])
+            publish(file)
+
+
+def to_paper(figure: Figure) -> None:
+    """Lay a figure out again for the width of a column or of a page, with its text and lines as large as they are."""
+    wide, high = figure.get_size_inches()
+    width = COLUMN if wide <= 8.0 else PAGE
+    figure.set_size_inches(width, ROOM * high * width / wide)
 
 
 def method_style(name: str, number: int) -> dict[str, Any]:

@@ -125,6 +125,7 @@ COMPLETE = {
     "metrics": ("metrics.json", digit, "stage evaluate wrote it"),
     "verification": ("verify.json", digit, "stage verify wrote it"),
     "predictions": ("predictions.npz", flip, "stage evaluate wrote it"),
+    "report": ("report.html", flip, "stage report wrote it"),
     "tables": ("predictions/labels.csv", Path.unlink, "stage evaluate wrote it"),
     "tables gone": ("predictions", shutil.rmtree, "stage evaluate wrote it"),
     "trace": ("trace.zarr", lambda file: flip(largest(file)), "stage solve wrote it"),
@@ -142,7 +143,7 @@ COMPLETE = {
         "answer",
         "predictions",
         "tables",
-        *map(long, ("tables gone", "metrics", "verification", "trace", "path gone")),
+        *map(long, ("tables gone", "metrics", "verification", "report", "trace", "path gone")),
     ],
 )
 def test_complete_run__of_which_something_is_damaged_is_not_complete(

@@ -52,6 +52,7 @@ def scratch_names(place: Place) -> list[Path]:
         "verify.json",
         "metrics.json",
         "predictions.npz",
+        "report.html",
         "result.json",
     )
     state = [
@@ -92,6 +93,7 @@ FILES = [
     "verify.json",
     "metrics.json",
     "predictions.npz",
+    "report.html",
     "manifest.json",
     "figures/path.png",
     "state/HEAD.json",

@@ -104,6 +104,7 @@ def test_key__knows_of_batches() -> None:
         ("+compute.slurm.partition=x", "compute.slurm.partition", "unknown key"),
         ("run.stage=solv", "run.stage", "solve"),
         ("checkpoint.every_seconds=-1", "checkpoint.every_seconds", ">= 0"),
+        ("figures.formats=[png,eps]", "figures.formats", "png, pdf, svg"),
         ("path=grid path.lambdas=[]", "path.lambdas", "a list"),
         ("dataset=sequences_csv", "dataset.file", "must be given"),
     ],
@@ -178,6 +179,7 @@ def test_key__ignores_where_and_how_long_but_not_what() -> None:
         "checkpoint.every_seconds=1",
         "run.root=elsewhere",
         "solver.max_seconds=9",
+        "figures.formats=[pdf]",
     )
     for override in same:
         assert read(composed(override)).run_key({}) == key, override

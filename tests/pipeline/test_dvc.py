@@ -109,7 +109,7 @@ def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
             f"{place}\n"
         )
     assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
-    assert len(list((tmp_path / "results").iterdir())) == 9
+    assert len(list((tmp_path / "results").iterdir())) == 10
 
 
 @pytest.mark.slow

@@ -126,10 +126,10 @@ def test_stages__one_alone_needs_those_before_it(tmp_path: Path) -> None:
     early = command(tmp_path, "run.stage=verify")
     assert early.returncode == 1
     assert "stage featurize has to be done first" in early.stderr
-    for stage in ("featurize", "init_path", "solve", "verify"):
+    for stage in ("featurize", "init_path", "solve", "verify", "evaluate"):
         assert command(tmp_path, f"run.stage={stage}").returncode == 0
         assert not (run_dir(tmp_path) / "result.json").exists()
-    assert command(tmp_path, "run.stage=evaluate").returncode == 0
+    assert command(tmp_path, "run.stage=report").returncode == 0
     assert (run_dir(tmp_path) / "result.json").exists()
     assert calls(tmp_path) == STAGES
 

@@ -337,13 +337,14 @@ def test_sweep__draws_figures_of_a_folder_on_the_path(tmp_path: Path) -> None:
     assert "1 toy run" in done.stdout
     (run,) = (Path(job["run"]) for job in found["jobs"])
     assert sorted(path.name for path in (run / "figures").iterdir()) == [
-        "losses.png",
-        "path.png",
+        "convergence.png",
         "toy.png",
-        "work.png",
     ]
     for picture in (run / "figures" / "toy.png", place / "figures" / "toy.png"):
         assert picture.read_bytes().startswith(b"\x89PNG")
+    page = (place / "report.html").read_text(encoding="utf-8")
+    assert page.count('<img class="figure" alt="toy.png"') == 1
+    assert f'href="../../{run.name}/report.html"' in page
 
 
 def test_compare__says_which_run_has_no_gaps(tmp_path: Path) -> None:

@@ -8,18 +8,26 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import zarr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
 from stages.problems.void import VOID
 from stages.reports.bounds import between
-from stages.reports.run_figures import draw, segmentations
+from stages.reports.formats import saved_as
+from stages.reports.paint import figure_in
+from stages.reports.run_figures import draw, losses, segmentations
+from stages.reports.run_figures import path as path_figure
+from stages.reports.stored import StoredRun
 from stages.solver.path.descend import stepwise_model
 from storage.features import FeatureWriter, open_features
+from storage.results import write_trace
 
 ZERO = {"lam_top": 1.0, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
 """Attributes of a path that are about w = 0."""
-PICTURES = ["losses.png", "path.png", "segmentations.png", "work.png"]
+PICTURES = ["convergence.png", "losses.png", "path.png", "segmentations.png", "work.png"]
+SINGLE = ["convergence.png", "segmentations.png"]
+"""Of one lambda: all others would show one dot."""
 
 
 def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
@@ -37,6 +45,14 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
     for name, column in columns.items():
         group.create_array(name, data=column)
     group.attrs.update({**ZERO, "format_version": 3, "kind": kind, "rule": "one_sided", "eps": 0.1, "certified": True})
+    steps = np.arange(1.0, 3.0 * count + 1.0)
+    trace = {
+        "lambda": np.repeat(lam, 3),
+        "passes": steps,
+        "seconds": 0.1 * steps,
+        "gap": np.tile([0.5, 0.2, 0.08], count),
+    }
+    write_trace(run_dir / "trace.zarr", np.stack([*trace.values()], axis=1), [*trace])
 
 
 def write_features(target: Path, pictures: int) -> None:
@@ -87,8 +103,9 @@ def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None
     labels = np.tile((np.arange(12) > 4).astype(np.uint8), 3)
     np.savez(tmp_path / "predictions.npz", labels=labels, label_ptr=np.arange(4) * 12)
     made = draw(tmp_path, open_features(tmp_path / "features"))
-    assert sorted(path.name for path in made) == PICTURES
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == PICTURES
+    expected = SINGLE if kind == "single" else PICTURES
+    assert sorted(path.name for path in made) == expected
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == expected
     for path in made:
         with Image.open(path) as picture:
             assert np.asarray(picture.convert("L")).std() > 5
@@ -98,7 +115,7 @@ def test_draw__leaves_out_segmentations_without_pictures(tmp_path: Path) -> None
     write_run(tmp_path, 3)
     write_features(tmp_path / "features", pictures=0)
     made = draw(tmp_path, open_features(tmp_path / "features"))
-    assert sorted(path.name for path in made) == ["losses.png", "path.png", "work.png"]
+    assert sorted(path.name for path in made) == ["convergence.png", "losses.png", "path.png", "work.png"]
 
 
 def test_draw__leaves_out_losses_before_evaluation(tmp_path: Path) -> None:
@@ -107,6 +124,7 @@ def test_draw__leaves_out_losses_before_evaluation(tmp_path: Path) -> None:
         del zarr.open_group(tmp_path / "path.zarr")[name]
     write_features(tmp_path / "features", pictures=0)
     assert sorted(path.name for path in draw(tmp_path, open_features(tmp_path / "features"))) == [
+        "convergence.png",
         "path.png",
         "work.png",
     ]
@@ -119,6 +137,36 @@ def test_draw__shows_a_path_of_a_method_without_certificates(tmp_path: Path) -> 
     draw(tmp_path, open_features(tmp_path / "features"))
     with Image.open(tmp_path / "figures" / "path.png") as picture:
         assert np.asarray(picture.convert("L")).std() > 5
+
+
+def test_figure__for_papers_can_be_read_at_eight_centimetres(tmp_path: Path) -> None:
+    write_run(tmp_path, 5)
+    run, before = StoredRun(tmp_path, None), {}
+    for folder in (tmp_path / "once", tmp_path / "again"):
+        with saved_as(("svg", "png", "pdf")), figure_in(folder / "losses.png", losses.SIZE) as figure:
+            losses.paint(figure, run)
+        made = {path.name: path.read_bytes() for path in folder.iterdir()}
+        assert {name: content[:4] for name, content in made.items()} == {
+            "losses.png": b"\x89PNG", "losses.pdf": b"%PDF", "losses.svg": b"<?xm",
+        }  # fmt: skip
+        assert made == (before or made)
+        before = made
+    width = float(before["losses.svg"].decode().split('width="')[1].split("pt")[0])
+    assert 10.0 * (8.0 / 2.54 * 72.0) / width > 6.5  # points of its text when it is printed 8 cm wide
+
+
+def test_draw__puts_no_legend_on_data(tmp_path: Path) -> None:
+    write_run(tmp_path, 5)
+    write_features(tmp_path / "features", pictures=0)
+    run = StoredRun(tmp_path, open_features(tmp_path / "features"))
+    for part in (losses, path_figure):
+        figure = Figure(figsize=part.SIZE, layout="constrained")
+        FigureCanvasAgg(figure)
+        part.paint(figure, run)
+        figure.draw_without_rendering()
+        (legend,) = figure.legends
+        assert not any(axes.get_legend() for axes in figure.axes)
+        assert not any(legend.get_window_extent().overlaps(axes.get_window_extent()) for axes in figure.axes)
 
 
 def test_draw__says_that_there_is_no_path(tmp_path: Path) -> None:

@@ -190,12 +190,23 @@ def evaluate(features: Path, run_dir: Path, **ways: Any) -> dict[str, Any]:
     return found
 
 
-def draw(run_dir: Path, features: Any) -> list[Path]:
+def draw(run_dir: Path, features: Any, formats: tuple[str, ...]) -> list[Path]:
     note(run_dir, "figures")
     (run_dir / "figures").mkdir(exist_ok=True)
     target = run_dir / "figures" / "path.png"
     target.write_bytes(b"picture")
     return [target]
+
+
+def write_report(run_dir: Path, features: Any) -> Path:
+    if misbehaves("report:bug"):
+        raise KeyError("a bug")
+    (run_dir / "report.html").write_text("<title>report</title>")
+    return run_dir / "report.html"
+
+
+def write_sweep_report(folder: Path) -> None:
+    (folder / "report.html").write_text("<title>sweep</title>")
 
 
 def modules() -> dict[str, types.ModuleType]:
@@ -208,6 +219,8 @@ def modules() -> dict[str, types.ModuleType]:
         "stages.verify": {"verify": verify, "asked_for": asked_for, "CertificateError": CertificateError},
         "stages.evaluate": {"evaluate": evaluate},
         "stages.reports.run_figures": {"draw": draw},
+        "stages.reports.page": {"write_report": write_report},
+        "stages.reports.page.sweep": {"write_sweep_report": write_sweep_report},
         "stages.datasets.horses_sample": {
             "open": lambda options: FakeReader(),
             "VALIDATION": {"scenes": ("n_validation",)},

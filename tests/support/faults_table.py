@@ -19,8 +19,8 @@ FAULTS: dict[str, tuple[str, str]] = {
     "segment": ("a finished breakpoint of state/ damaged", f"exit 1; with state/ deleted {SAME}"),
     "features": ("a file of the features corrupt, truncated or missing", f"warning, made again; {SAME}"),
     "result": (
-        "path.zarr, its losses, trace.zarr, verify.json, metrics.json, predictions.npz, predictions/ or result.json damaged "
-        "or missing, also when all was done",
+        "path.zarr, its losses, trace.zarr, verify.json, metrics.json, predictions.npz, predictions/, report.html or "
+        "result.json damaged or missing, also when all was done",
         f"warning, made again; {SAME}",
     ),
     "linked lock": ("a symbolic link in the place of a lock", f"exit 1, its target untouched; without the link {SAME}"),

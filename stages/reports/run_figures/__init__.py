@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import extend_path
 from typing import Any, Protocol
 
 from matplotlib.figure import Figure
 
+from stages.reports.formats import saved_as
 from stages.reports.paint import figure_in
 from stages.reports.stored import StoredRun
 from storage.backend import Location
@@ -30,8 +32,8 @@ class RunFigure(Protocol):
         """Draw `run` into the empty `figure`."""
 
 
-def draw(run_dir: Location, features: Features) -> list[Location]:
-    """Draw all figures that apply to the run in `run_dir` with its `features`.
+def draw(run_dir: Location, features: Features, formats: Sequence[str] = ("png",)) -> list[Location]:
+    """Draw all figures that apply to the run in `run_dir` with its `features`, in each of `formats`: png, pdf, svg.
 
     Returns
     -------
@@ -43,7 +45,7 @@ def draw(run_dir: Location, features: Features) -> list[Location]:
         part: Any = import_module(f"{__name__}.{name}")
         kind: RunFigure = part
         if kind.applies(run):
-            made.append(run_dir / "figures" / f"{name}.png")
-            with figure_in(made[-1], kind.SIZE, dpi=150) as figure:
+            made += [run_dir / "figures" / f"{name}.{form}" for form in formats]
+            with saved_as(formats), figure_in(run_dir / "figures" / f"{name}.png", kind.SIZE, dpi=150) as figure:
                 kind.paint(figure, run)
     return made

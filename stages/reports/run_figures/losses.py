@@ -18,8 +18,8 @@ SIZE = (7.0, 3.6)
 
 
 def applies(run: StoredRun) -> bool:
-    """False before evaluation."""
-    return "test_loss" in run.arrays
+    """False before evaluation, and for a single lambda, whose losses would be two dots."""
+    return "test_loss" in run.arrays and run.arrays["lambda"].size > 1
 
 
 def paint(figure: Figure, run: StoredRun) -> None:
@@ -49,5 +49,5 @@ def paint(figure: Figure, run: StoredRun) -> None:
     axes.axvline(lam[best], color=GREY, ls="--", lw=1, zorder=0)
     axes.set_ylim(0, None)
     axes.set_ylabel("mean task loss")
-    axes.legend(loc="best")
+    figure.legend(loc="outside lower center", ncols=3)
     lambda_axis(axes, lam)

@@ -14,7 +14,8 @@ SIZE = (7.0, 4.6)
 
 
 def applies(run: StoredRun) -> bool:
-    return True
+    """False for a single lambda, which `convergence` shows."""
+    return run.arrays["lambda"].size > 1 or str(run.attrs["kind"]) == "regpath"
 
 
 def paint(figure: Figure, run: StoredRun) -> None:
@@ -40,7 +41,7 @@ def paint(figure: Figure, run: StoredRun) -> None:
     else:
         upper.set_yscale("log")
     upper.set_ylabel(gap_label(attrs, relative=relative))
-    upper.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+    figure.legend(loc="outside upper left", ncols=2)
     lower.step(lam, np.arange(1, lam.size + 1), where="post", color=GREEN)
     lower.plot(lam[-1:], [lam.size], "o", color=GREEN)
     lower.annotate(f"{lam.size}", (lam[-1], lam.size), xytext=(0, 5), textcoords="offset points", ha="center",

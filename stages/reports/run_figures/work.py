@@ -12,7 +12,8 @@ SIZE = (7.0, 3.6)
 
 
 def applies(run: StoredRun) -> bool:
-    return True
+    """False for a single lambda, which `convergence` shows."""
+    return run.arrays["lambda"].size > 1
 
 
 def paint(figure: Figure, run: StoredRun) -> None:
@@ -24,7 +25,7 @@ def paint(figure: Figure, run: StoredRun) -> None:
         axes.plot(lam, total, ls="", marker="o" if lam.size <= 60 else "", ms=3, color=colour)
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
-        axes.set_title(f"cumulative {title}")
+        axes.set_title(f"total {title}")
         axes.annotate(f"{total[-1]:,.3g}", (lam[-1], total[-1]), xytext=(0, 6), textcoords="offset points",
                       ha="right", color=colour)  # fmt: skip
         axes.margins(y=0.12)

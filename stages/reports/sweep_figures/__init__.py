@@ -6,10 +6,12 @@ Importing this package loads neither numpy nor matplotlib, so that checking a co
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from stages.reports.formats import saved_as
 from storage.backend import Location
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def compare(name: str, runs: Runs, folder: Location) -> dict[str, Any]:
+def compare(name: str, runs: Runs, folder: Location, formats: Sequence[str] = ("png",)) -> dict[str, Any]:
     """Draw the figure `name` of the runs into ``folder/figures``.
 
     Parameters
@@ -39,14 +41,17 @@ def compare(name: str, runs: Runs, folder: Location) -> dict[str, Any]:
         Those that are complete, in the order of the sweep.
     folder : Path or UrlPath
         The sweep's own directory.
+    formats : sequence of str
+        Of the files: png, pdf, svg.
 
     Returns
     -------
     dict
-        figures: names of the files; table: JSON-able rows, one per variant and lambda; text: the table as lines. Other
-        entries go into summary.json unchanged.
+        figures: names of the files, as PNG; table: JSON-able rows, one per variant and lambda; text: the table as lines.
+        Other entries go into summary.json unchanged.
     """
     part: Any = import_module(f"{__name__}.{name}")
     kind: SweepFigure = part
     (folder / "figures").mkdir(parents=True, exist_ok=True)
-    return kind.make(runs, folder)
+    with saved_as(formats):
+        return kind.make(runs, folder)

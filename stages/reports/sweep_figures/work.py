@@ -25,7 +25,7 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
             axes.invert_xaxis()
         handles, labels = axes.get_legend_handles_labels()
         chosen = dict(zip(labels, handles, strict=True))
-        axes.legend(chosen.values(), chosen.keys())
+        figure.legend(chosen.values(), chosen.keys(), loc="outside right upper")
     table = [
         {"variant": name, "lambdas": int(a["lambda"].size), "passes": float(np.sum(a["effective_passes"])),
          "seconds": float(np.sum(a["seconds"]))}

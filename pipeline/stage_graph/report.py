@@ -1,0 +1,49 @@
+"""The report for people, report.html; run.stage=report makes it again.
+
+A run is complete without it: if it cannot be made, the log says why, and only run.stage=report fails.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pipeline.stage_graph import Stage
+
+if TYPE_CHECKING:
+    from pipeline.config.settings import Settings
+    from pipeline.export import Export
+    from pipeline.job import Job
+
+log = logging.getLogger("gapwise")
+
+
+def run(job: Job) -> dict[str, Any]:
+    from pipeline.errors import one_line
+    from storage.features import open_features
+
+    try:
+        from stages.reports.page import write_report
+
+        return {"report": write_report(job.dir.path, open_features(job.features_path)).name}
+    except Exception as error:
+        if job.settings.run.stage == STAGE.name:
+            raise
+        log.warning("the report could not be made: %s; run.stage=report tries again", one_line(error))
+        log.debug("the report could not be made", exc_info=True)
+        return {"error": one_line(error)}
+
+
+def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
+    """Asked for by name, it is made again."""
+    return settings.run.stage == STAGE.name
+
+
+def export(to: Export) -> None:
+    file = to.run / "report.html"
+    if file.is_file():
+        to.file("report.html")
+
+
+STAGE = Stage("report", run, needs=("evaluate",), outputs=("report.html",), unfinished=unfinished, export=export)

@@ -1,0 +1,122 @@
+"""The report: one HTML file per run that explains it to a person, with everything it shows inside and no network.
+
+A page is its sections, one file each in `sections`, found by discovery. Charts are drawn by Vega-Lite, which is inlined; all
+text of users and data is escaped by `markupsafe`, and the page's content security policy lets only its own two scripts run.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from markupsafe import Markup
+
+from stages.reports.page import sections as package
+from stages.reports.page.library import vega
+from stages.reports.page.stored import ReportedRun
+from stages.reports.page.terms import glossary
+from storage.backend import Location
+from storage.features import Features
+from storage.files import aside, publish
+
+FILE = "report.html"
+ASSETS = Path(__file__).parent / "assets"
+log = logging.getLogger("gapwise")
+
+
+class Section(Protocol):
+    """What a file of `sections` defines."""
+
+    ORDER: int
+    """Sections are shown by rising order."""
+    TITLE: str
+
+    def applies(self, run: ReportedRun) -> bool:
+        """Whether the run has what the section shows."""
+
+    def content(self, run: ReportedRun) -> Markup:
+        """The section below its heading."""
+
+
+def write_report(run_dir: Location, features: Features | None, target: Location | None = None) -> Location:
+    """Write the report of the run in `run_dir`, of which at least the solve stage is done; returns the file.
+
+    Parameters
+    ----------
+    features : Features or None
+        Those of the run; without them pictures, examples and class names are left out.
+    target : Path or UrlPath, optional
+        The file to write; ``run_dir/report.html`` if it is not given.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no solved path yet.
+    """
+    run = ReportedRun(run_dir, features)
+    title = f"{run.name}: report"
+    return write_page(run_dir / FILE if target is None else target, title, sections_of(run))
+
+
+def sections_of(run: ReportedRun) -> list[tuple[str, Markup]]:
+    """(title, content) of all sections that apply. One that fails says so in its place, and the rest is there."""
+    _ = run.arrays  # the one thing that no section can do without
+    found = []
+    for section in _known():
+        try:
+            if section.applies(run):
+                found.append((section.TITLE, section.content(run)))
+        except Exception as error:  # a part must not take the rest with it
+            log.warning("report: %s: %s: %s", section.TITLE, type(error).__name__, error)
+            log.debug("report: %s", section.TITLE, exc_info=True)
+            text = Markup('<p class="missing">This part could not be made: {}: {}</p>')
+            found.append((section.TITLE, text.format(type(error).__name__, error)))
+    return found
+
+
+def _known() -> list[Section]:
+    """All sections in their order."""
+    names = (module.name for module in pkgutil.iter_modules(package.__path__))
+    found: list[Any] = [import_module(f"{package.__name__}.{name}") for name in names]
+    return sorted(found, key=lambda section: (section.ORDER, section.__name__))
+
+
+def write_page(target: Location, title: str, parts: Sequence[tuple[str, Markup]]) -> Location:
+    """Write a page of sections, (title, content) each, as one file without outside parts; returns `target`."""
+    scripts = [vega(), _asset("page.js")]
+    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    body = Markup("\n").join(
+        Markup('<section id="{0}">\n<h2>{1}</h2>\n{2}\n</section>').format(_slug(name), name, content)
+        for name, content in parts
+    )
+    links = Markup(" ").join(Markup('<a href="#{}">{}</a>').format(_slug(name), name) for name, _ in parts)
+    page = Markup(_asset("page.html")).format(
+        policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; "
+        "form-action 'none'",
+        title=title, style=Markup(_asset("page.css")), links=links, body=body, glossary=glossary(body),
+        library=Markup(scripts[0]), script=Markup(scripts[1]),
+    )  # fmt: skip
+    target.parent.mkdir(parents=True, exist_ok=True)
+    aside(target).write_text(page, encoding="utf-8", newline="\n")
+    publish(target)
+    return target
+
+
+@cache
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _slug(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "-" for letter in name.lower())

@@ -1,0 +1,49 @@
+"""What an input looked like, as far as the features still tell: words of the vocabulary, pixels of letters and digits."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from itertools import pairwise
+
+import numpy as np
+
+from stages.reports.page.stored import ReportedRun
+
+WORD = re.compile(r"(?:w|word|w0|w\[0\]|token|form)[=:](.*)", re.DOTALL)
+"""Attributes of CRFsuite's lines that hold the word itself."""
+
+
+def picture_shape(run: ReportedRun) -> tuple[int, int] | None:
+    """(height, width) of the picture whose pixels are the first features, if the reader says so with PICTURE."""
+    if not run.has_features:
+        return None
+    try:
+        reader = import_module(f"stages.datasets.{run.features.meta['dataset']}")
+    except (ImportError, KeyError):
+        return None
+    shape: tuple[int, int] | None = getattr(reader, "PICTURE", None)
+    return shape
+
+
+def words_by_attribute(run: ReportedRun) -> dict[int, str]:
+    """The word that each attribute stands for, of those that stand for the token's own word; {} if none does."""
+    blocks = run.test_blocks
+    if "vocabulary" not in blocks:
+        return {}
+    raw, edges = np.asarray(blocks["vocabulary"]).tobytes(), np.asarray(blocks["vocabulary_ptr"]).tolist()
+    names = [raw[a:b].decode() for a, b in pairwise(edges)]
+    templates = (run.features.meta.get("text") or {}).get("templates")
+    if templates:
+        own = [skeleton for skeleton, macros in templates if [tuple(macro) for macro in macros] == [(0, 0)]]
+        heads = tuple(f"{skeleton}\t" for skeleton in own)
+        return {k: name.split("\t", 1)[1] for k, name in enumerate(names) if heads and name.startswith(heads)}
+    return {k: found[1] for k, name in enumerate(names) if (found := WORD.fullmatch(name)) is not None}
+
+
+def token_attributes(run: ReportedRun, i: int) -> list[np.ndarray]:
+    """Attribute numbers of each token of test block `i`."""
+    blocks = run.test_blocks
+    counts = np.asarray(blocks["counts"][blocks["counts_ptr"][i] : blocks["counts_ptr"][i + 1]])
+    ids = np.asarray(blocks["ids"][blocks["ids_ptr"][i] : blocks["ids_ptr"][i + 1]])
+    return np.split(ids, np.cumsum(counts)[:-1])

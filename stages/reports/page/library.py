@@ -1,0 +1,53 @@
+"""Vega-Lite as one JavaScript text, to be inlined: it comes with the Python package vl-convert-python.
+
+Bundling takes a second or two, so the result is kept in the user's cache folder, with its checksum in the first line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from storage.files import aside, publish
+
+
+@cache
+def vega() -> str:
+    """A module that defines ``window.vegaEmbed``; the same bytes for the same version of vl-convert-python."""
+    kept = _folder() / f"vega-{version('vl-convert-python')}.js"
+    if (found := _read(kept)) is not None:
+        return found
+    import vl_convert
+
+    bundle = str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+    if "</script" in bundle.lower() or "<!--" in bundle:
+        raise ValueError(
+            "vl-convert-python: its JavaScript would end the script element that holds it; take another version"
+        )
+    with contextlib.suppress(OSError):  # a folder that cannot be written costs the next report a second
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        aside(kept).write_text(f"{_seal(bundle)}\n{bundle}", encoding="utf-8", newline="\n")
+        publish(kept)
+    return bundle
+
+
+def _folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "gapwise"
+
+
+def _read(file: Path) -> str | None:
+    """The kept bundle; None if there is none, or it is not what was written."""
+    try:
+        seal, _, bundle = file.read_bytes().decode().partition("\n")
+    except (OSError, ValueError):
+        return None
+    return bundle if seal == _seal(bundle) else None
+
+
+def _seal(bundle: str) -> str:
+    return f"// sha256 {hashlib.sha256(bundle.encode()).hexdigest()}"

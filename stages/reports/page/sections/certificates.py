@@ -1,0 +1,72 @@
+"""The certificates: one row per breakpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from stages.problems.certainty import ESTIMATE, EXACT
+from stages.reports.page.html import number, paragraph, table
+from stages.reports.page.stored import ReportedRun
+from stages.reports.page.terms import term
+from stages.reports.page.verdict import verdict
+
+ORDER = 80
+TITLE = "Certificates"
+ROWS = 5000
+"""Most breakpoints in the table; longer paths are in path.zarr."""
+
+
+def applies(run: ReportedRun) -> bool:
+    return True
+
+
+def content(run: ReportedRun) -> Markup:
+    arrays, attrs = run.arrays, run.attrs
+    losses = [name for name in ("train", "validation", "test") if f"{name}_loss" in arrays]
+    heads: list[Any] = [
+        "",
+        "λ",
+        term("duality gap", "gap"),
+        "kind of gap",
+        term("effective pass", "passes"),
+        term("max-oracle", "oracle calls"),
+        "seconds",
+        "status",
+    ]
+    heads += [Markup("{} {}").format(split, term("loss")) for split in losses]
+    count = arrays["lambda"].size
+    best = run.measured.get("best_lambda")
+    marked = None if best is None else int(np.argmin(np.abs(np.log(arrays["lambda"]) - np.log(best))))
+    rows = [cells(run, k, losses) for k in range(min(count, ROWS))]
+    rest = "" if count <= ROWS else f" The first {ROWS:,} of {count:,} are shown; all are in path.zarr."
+    note = (
+        ""
+        if marked is None
+        else " The marked row is the best λ."
+        if best == arrays["lambda"][marked]
+        else " The marked row is the nearest to the best λ."
+    )
+    said = paragraph(verdict(run)) + paragraph(
+        "One row per ", term("breakpoint"), ", by falling λ." if attrs.get("kind") == "regpath" else ".", note, rest
+    )  # fmt: skip
+    return said + table(heads, rows, marked=marked, caption="Every λ that was solved")
+
+
+def cells(run: ReportedRun, k: int, losses: list[str]) -> list[Any]:
+    """The row of breakpoint `k`."""
+    arrays, attrs = run.arrays, run.attrs
+    kind = str(run.verified.get("certainty", attrs.get("certainty", ESTIMATE if run.kind == "heuristic" else EXACT)))
+    gap = float(arrays["gap"][k])
+    names = attrs.get("status_meanings", [])
+    code = int(arrays["status"][k]) if "status" in arrays else -1
+    return [
+        k + 1, number(float(arrays["lambda"][k]), ".4g"), number(gap),
+        "none" if np.isnan(gap) else kind if k else term(kind),
+        number(float(arrays["effective_passes"][k]), ".2f"),
+        f"{int(arrays['oracle_calls'][k]):,}" if "oracle_calls" in arrays else "–",
+        number(float(arrays["seconds"][k]), ".2f"), names[code] if 0 <= code < len(names) else "–",
+        *(number(float(arrays[f"{split}_loss"][k]), ".4f") for split in losses),
+    ]  # fmt: skip

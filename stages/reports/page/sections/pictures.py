@@ -1,0 +1,147 @@
+"""Test pictures, what is predicted for them along the path, and the truth; a slider goes through the lambdas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib import colormaps
+
+from stages.predict import predictions
+from stages.problems import build
+from stages.problems.void import VOID
+from stages.reports.page.html import data, joined, number, paragraph
+from stages.reports.page.pixels import label_map, photograph
+from stages.reports.page.stored import ReportedRun
+from stages.reports.page.terms import term
+from storage.paths import open_path
+
+ORDER = 50
+TITLE = "Pictures along the path"
+PICTURES, LAMBDAS = 12, 12
+"""Most pictures; most lambdas of the slider."""
+OPAQUE = 165
+"""Of 255: how much a class hides of the photograph below it."""
+
+
+def applies(run: ReportedRun) -> bool:
+    """True if the features contain test pictures."""
+    return run.has_features and "hw" in run.test_blocks and run.test_blocks["hw"].size > 0
+
+
+def content(run: ReportedRun) -> Markup:
+    pictures = run.test_blocks
+    there = np.flatnonzero(np.diff(pictures["hw_ptr"]) > 0)[:PICTURES]
+    lams = chosen_lambdas(run)
+    several = "counts" in pictures
+    colours = colours_of(run, several)
+    labels = predicted(run, lams, there)
+    shots, moving = [], []
+    for k, i in enumerate(there):
+        height, width = (int(size) for size in np.asarray(pictures["hw"][pictures["hw_ptr"][i]]))
+        image = part(pictures, "rgb", i).reshape(height, width, 3)
+        regions = part(pictures, "superpixel_map", i).reshape(height, width)
+        mask = part(pictures, "mask", i).reshape(height, width)
+        truth = np.where(mask == VOID, len(colours) - 1, mask if several else mask > 0).astype(np.uint8)
+        counted = mask != VOID
+        maps = [labels[a][k][regions].astype(np.uint8) for a in range(len(lams))]
+        right = [float(np.mean((found == truth)[counted])) if counted.any() else None for found in maps]
+        drawn = [label_map(found, colours) for found in maps]
+        unique = list(dict.fromkeys(drawn))
+        moving.append({"maps": unique, "which": [unique.index(uri) for uri in drawn], "right": right})
+        start = first_shown(run, lams)
+        shots.append(shot(photograph(image), drawn[start], label_map(truth, colours), k, right[start], int(i)))
+    facts = {"pictures": moving, "lambdas": [f"λ = {number(lam, '.4g')}" for lam in lams], "losses": losses(run, lams)}
+    said = paragraph(
+        "Left the picture, in the middle what is predicted for its ", term("superpixel", "superpixels"),
+        ", right the truth. ",
+        "Move the slider to see the prediction change with λ." if len(lams) > 1 else "",
+    )  # fmt: skip
+    gallery = Markup('<div class="shots">{}</div>').format(joined(shots))
+    return said + legend(run, several, colours) + slider(run, lams, facts) + gallery + data("pictures", facts)
+
+
+def part(arrays: Any, name: str, i: int) -> np.ndarray:
+    """The entries of block `i`."""
+    pointer = arrays[f"{name}_ptr"]
+    return np.asarray(arrays[name][pointer[i] : pointer[i + 1]])
+
+
+def chosen_lambdas(run: ReportedRun) -> list[float]:
+    """At most LAMBDAS of the solved lambdas, evenly spaced, and the best one, falling."""
+    lams = np.unique(run.arrays["lambda"])[::-1]
+    if lams.size > LAMBDAS:
+        lams = lams[np.linspace(0, lams.size - 1, LAMBDAS).round().astype(int)]
+    if (best := run.measured.get("best_lambda")) is not None and best not in lams:
+        if lams.size < LAMBDAS:
+            lams = np.append(lams, best)
+        else:
+            lams[1 + int(np.argmin(np.abs(np.log(lams[1:-1] / best))))] = best
+    return sorted((float(lam) for lam in lams), reverse=True)
+
+
+def first_shown(run: ReportedRun, lams: list[float]) -> int:
+    """The number of the best lambda, or of the last."""
+    best = run.measured.get("best_lambda")
+    return lams.index(best) if best in lams else len(lams) - 1
+
+
+def predicted(run: ReportedRun, lams: list[float], blocks: np.ndarray) -> list[list[np.ndarray]]:
+    """Labels of each block at each lambda, with the run's own weights."""
+    problem = build(run.structure, run.test_blocks, run.features.meta)
+    path = open_path(run.place)
+    ends = np.cumsum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])[:-1]
+    return [np.split(predictions(problem, path.weights_at(lam).values, blocks)[0], ends) for lam in lams]
+
+
+def losses(run: ReportedRun, lams: list[float]) -> list[str]:
+    """The losses at each lambda in words; empty where none was measured."""
+    words = []
+    for lam in lams:
+        (at,) = np.nonzero(run.arrays["lambda"] == lam)
+        there = [split for split in ("train", "validation", "test") if at.size and f"{split}_loss" in run.arrays]
+        said = [f"{split} loss {number(float(run.arrays[f'{split}_loss'][at[0]]))}" for split in there]
+        words.append(" · ".join(said + ["best λ"] * (lam == run.measured.get("best_lambda"))))
+    return words
+
+
+def colours_of(run: ReportedRun, several: bool) -> np.ndarray:
+    """Red, green, blue and opacity of each label, (labels + 1, 4); the last row is for pixels without a label."""
+    if not several:
+        return np.array([[16, 24, 40, 150], [255, 140, 0, OPAQUE], [0, 0, 0, 0]])
+    count = int(run.features.meta.get("classes", max(len(run.label_names), 2)))
+    base = (255 * colormaps["tab20"](np.arange(count) % 20)).astype(int)
+    base[:, 3] = OPAQUE
+    return np.vstack([base, [[0, 0, 0, 0]]])
+
+
+def legend(run: ReportedRun, several: bool, colours: np.ndarray) -> Markup:
+    names = [run.label(k) for k in range(len(colours) - 1)] if several else ["background", "object"]
+    entry = Markup('<li><i style="background:rgb({},{},{})"></i>{}</li>')
+    return Markup('<ul class="legend">{}</ul>').format(
+        joined(entry.format(*colours[k, :3].tolist(), name) for k, name in enumerate(names))
+    )
+
+
+def slider(run: ReportedRun, lams: list[float], facts: dict[str, Any]) -> Markup:
+    at = first_shown(run, lams)
+    if len(lams) < 2:
+        return Markup("")
+    text = Markup(
+        '<p class="controls slider"><label for="lambda-slider">λ</label> <input id="lambda-slider" type="range" min="0" '
+        'max="{}" step="1" value="{}" aria-valuetext="{}"> <output for="lambda-slider"><b>{}</b> '
+        "<span>{}</span></output></p>"
+    )
+    return text.format(len(lams) - 1, at, facts["lambdas"][at], facts["lambdas"][at], facts["losses"][at])
+
+
+def shot(photo: str, found: str, truth: str, k: int, right: float | None, block: int) -> Markup:
+    """One picture three times: bare, predicted, true."""
+    text = Markup(
+        '<figure class="shot"><div class="triple"><div><img src="{0}" alt="test picture {5}"></div>'
+        '<div><img src="{0}" alt=""><img class="over" data-picture="{3}" src="{1}" alt="prediction"></div>'
+        '<div><img src="{0}" alt=""><img class="over" src="{2}" alt="truth"></div></div>'
+        '<figcaption>picture {5} · <span data-right="{3}">{4}</span> of the pixels right</figcaption></figure>'
+    )
+    return text.format(photo, found, truth, k, number(right, ".1%"), block + 1)

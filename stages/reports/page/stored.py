@@ -1,0 +1,90 @@
+"""What a report reads from a run, each part when a section first asks for it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stages.problems.chain.metrics import decode_names
+from stages.reports.stored import StoredRun
+from storage.backend import Location
+from storage.features import Features
+from storage.files import read_json
+from storage.results import read_trace
+
+
+class ReportedRun(StoredRun):
+    """A run with its records. Whatever a later stage would have written is empty before that stage has run."""
+
+    def __init__(self, place: Location, features: Features | None):
+        super().__init__(place, features)  # type: ignore[arg-type]
+        self.has_features = features is not None
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest.get("name", self.place.name))
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        return self._record("manifest.json")
+
+    @cached_property
+    def verified(self) -> dict[str, Any]:
+        return self._record("verify.json")
+
+    @cached_property
+    def measured(self) -> dict[str, Any]:
+        return self._record("metrics.json")
+
+    def _record(self, name: str) -> dict[str, Any]:
+        file = self.place / name
+        found = read_json(file) if file.is_file() else {}
+        return found if isinstance(found, dict) else {}
+
+    @cached_property
+    def trace(self) -> dict[str, np.ndarray]:
+        """Columns of trace.zarr; {} if there is none."""
+        return read_trace(self.place) if (self.place / "trace.zarr").is_dir() else {}
+
+    @property
+    def science(self) -> dict[str, Any]:
+        """What was asked for, by group of the configuration."""
+        return dict(self.manifest.get("science", {}))
+
+    @property
+    def dataset(self) -> str:
+        return str(self.science.get("dataset", {}).get("name", "the data"))
+
+    @property
+    def structure(self) -> str:
+        """Of the problem; empty if the features are not there."""
+        return str(self.features.meta.get("structure", "")) if self.has_features else ""
+
+    @property
+    def kind(self) -> str:
+        """single, grid, regpath or heuristic"""
+        return str(self.attrs["kind"])
+
+    @cached_property
+    def label_names(self) -> list[str]:
+        """Names of the labels, in the order of their numbers; [] if they have none."""
+        if not self.has_features:
+            return []
+        if "label_names" in self.test_blocks:
+            return decode_names(self.test_blocks["label_names"])
+        meta = self.features.meta
+        return [str(name) for name in meta.get("class_names", meta.get("label_names", []))]
+
+    def label(self, k: int) -> str:
+        """The name of label `k`, or its number."""
+        return self.label_names[k] if k < len(self.label_names) else str(k)
+
+    @cached_property
+    def truth(self) -> tuple[np.ndarray, np.ndarray]:
+        """True labels of the test split, flat, and where each block begins."""
+        blocks = self.test_blocks
+        labels = np.asarray(blocks["labels"]).reshape(-1)
+        pointer = blocks.get("labels_ptr")
+        return labels, np.arange(labels.size + 1) if pointer is None else np.asarray(pointer)

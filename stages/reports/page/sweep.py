@@ -1,0 +1,203 @@
+"""The report of a sweep: its runs as a table, their losses and their work in one chart each, and the sweep's own figures."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from stages.reports.page import FILE, write_page
+from stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
+from stages.reports.page.html import chart, joined, number, paragraph, records, table
+from stages.reports.page.terms import term
+from stages.reports.stored import read_numbers
+from storage.backend import Location, location
+from storage.files import read_json
+from storage.results import read_trace
+
+ROWS = 150
+"""Most certificates that are shown of a run."""
+log = logging.getLogger("gapwise")
+Row = Mapping[str, Any]
+Part = tuple[str, Markup]
+
+
+def write_sweep_report(folder: Location, target: Location | None = None) -> Location:
+    """Write the report of the sweep in `folder` from its summary.json and its runs; returns the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no summary.json.
+    """
+    found = read_json(folder / "summary.json")
+    rows = [row for row in found["jobs"] if row["status"] in ("complete", "done")]
+    parts = [("The runs", comparison(found, folder))]
+    for title, make in (("Losses", losses), ("Work", work)):
+        try:
+            parts += [(title, made)] if (made := make(rows)) else []
+        except (ValueError, OSError, KeyError) as error:  # a run that is gone must not take the rest with it
+            log.warning("report: %s: %s", title, error)
+    parts += drawn(found, folder)
+    return write_page(folder / FILE if target is None else target, f"{folder.name}: comparison", parts)
+
+
+def comparison(found: Row, folder: Location) -> Markup:
+    """One row per run; the least test loss is marked."""
+    jobs: Sequence[Row] = found["jobs"]
+    losses_of = [row.get("test_loss") for row in jobs]
+    there = [loss for loss in losses_of if loss is not None]
+    best = losses_of.index(min(there)) if there else None
+    heads = [
+        "run",
+        "status",
+        term("breakpoint", "breakpoints"),
+        term("effective pass", "passes"),
+        "seconds of solving",
+        "best λ",
+        Markup("test {}").format(term("loss")),
+    ]
+    rows = [
+        [linked(row, folder), row["status"] + (f": {row['error']}" if row.get("error") else ""),
+         number(row.get("breakpoints"), "d"), number(row.get("passes"), ",.1f"),
+         number(row.get("solve_seconds"), ".1f"), number(row.get("best_lambda")),
+         number(row.get("test_loss"), ".4g")]
+        for row in jobs
+    ]  # fmt: skip
+    counts = ", ".join(f"{count} {status}" for status, count in found.get("statuses", {}).items())
+    said = paragraph(
+        f"{len(jobs)} runs: {counts}. ", "The marked row has the least test loss." if best is not None else ""
+    )
+    return said + table(heads, rows, marked=best, caption="All runs of the sweep")
+
+
+def linked(row: Row, folder: Location) -> Any:
+    """The run's name, with a link to its report if that lies on the same disk."""
+    place = location(row["run"]) if row.get("run") else None
+    if not isinstance(place, Path) or not isinstance(folder, Path) or not (place / FILE).is_file():
+        return row["name"]
+    return Markup('<a href="{}">{}</a>').format(os.path.relpath(place / FILE, folder).replace(os.sep, "/"), row["name"])
+
+
+def losses(rows: Sequence[Row]) -> Markup:
+    """Test loss over λ of all runs that were evaluated."""
+    values: list[Row] = []
+    for row in rows:
+        arrays, _ = read_numbers(location(row["run"]))
+        if "test_loss" in arrays:
+            values += records(
+                **{
+                    "lambda": arrays["lambda"],
+                    "loss": arrays["test_loss"],
+                    "run": [row["name"]] * arrays["lambda"].size,
+                }
+            )
+    if not values:
+        return Markup("")
+    encoding = {
+        "x": lambda_axis(), "y": axis("loss", "mean task loss on test blocks", {"zero": False}),
+        "color": colours(rows),
+        "tooltip": [{"field": "run"}, *tooltip({"lambda": "λ", "loss": "test loss"})],
+    }  # fmt: skip
+    mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 30}}
+    return chart(
+        "losses",
+        frame([{"mark": mark, "encoding": encoding}], data={"values": values}),
+        "Test loss of every run over λ.",
+    )
+
+
+def work(rows: Sequence[Row]) -> Markup:
+    """What each run cost: convergence where every run has one λ, otherwise the work down to each λ."""
+    numbers = [read_numbers(location(row["run"]))[0] for row in rows]
+    if not numbers:
+        return Markup("")
+    if all(arrays["lambda"].size == 1 for arrays in numbers):
+        return convergence(rows)
+    values: list[Row] = []
+    for row, arrays in zip(rows, numbers, strict=True):
+        total = {name: np.cumsum(arrays[name]) for name in ("effective_passes", "seconds")}
+        values += records(**{"lambda": arrays["lambda"], "run": [row["name"]] * arrays["lambda"].size, **total})
+    plots = []
+    for name, title in (("effective_passes", "effective passes"), ("seconds", "seconds of solving")):
+        encoding = {
+            "x": lambda_axis(), "y": axis(name, title, {"type": "log", "nice": False}),
+            "color": colours(rows), "tooltip": [{"field": "run"}, *tooltip({"lambda": "λ", name: title})],
+        }  # fmt: skip
+        mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "point": {"size": 24}}
+        spec = frame([{"mark": mark, "encoding": encoding}], data={"values": values})
+        plots.append(chart(f"work-{name}", spec, f"Cumulative {title} from the start of the path down to λ."))
+    return Markup('<div class="pair">{}</div>').format(joined(plots))
+
+
+def convergence(rows: Sequence[Row]) -> Markup:
+    """Gap against passes and seconds of runs with one λ each; a choice between the λ's if there are several."""
+    lams = list(dict.fromkeys(row["lambda"] for row in rows))
+    values: list[Row] = []
+    for row in rows:
+        trace = read_trace(location(row["run"]))
+        (at,) = np.nonzero(np.nan_to_num(trace["gap"]) > 0.0)
+        at = at[np.linspace(0, at.size - 1, min(at.size, ROWS)).round().astype(int)]
+        values += records(
+            k=[lams.index(row["lambda"])] * at.size, run=[row["name"]] * at.size,
+            **{name: trace[name][at] for name in ("gap", "passes", "seconds")},
+        )  # fmt: skip
+    if not values:
+        return Markup("")
+    plots = []
+    for name, title in (("passes", "effective passes"), ("seconds", "seconds of solving")):
+        encoding = {
+            "x": axis(name, title), "y": axis("gap", "duality gap", {"type": "log", "nice": False}, format="~g"),
+            "color": colours(rows),
+            "tooltip": [{"field": "run"}, *tooltip({"gap": "gap", "passes": "passes", "seconds": "seconds"})],
+        }  # fmt: skip
+        mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 20}}
+        spec = frame(
+            [{"mark": mark, "encoding": encoding}], data={"values": values},
+            transform=[{"filter": "chosen < 0 || datum.k == chosen"}],
+            params=[{"name": "chosen", "value": 0 if len(lams) > 1 else -1}],
+        )  # fmt: skip
+        plots.append(chart(f"convergence-{name}", spec, f"Duality gap against {title}."))
+    options = joined(Markup('<option value="{}">λ = {}</option>').format(k, lam) for k, lam in enumerate(lams))
+    select = Markup('<p class="controls"><label>Show <select data-signal="chosen">{}</select></label></p>').format(
+        options
+    )
+    said = paragraph(
+        "Each point is a ",
+        term("duality gap"),
+        " that a solver computed with a pass over all ",
+        term("block", "blocks"),
+        ".",
+    )
+    return said + (select if len(lams) > 1 else "") + Markup('<div class="pair">{}</div>').format(joined(plots))
+
+
+def colours(rows: Sequence[Row]) -> dict[str, Any]:
+    """A colour for each run."""
+    names = [row["name"] for row in rows]
+    span = [SPARE[k % len(SPARE)] for k in range(len(names))]
+    return {"field": "run", "type": "nominal", "scale": {"domain": names, "range": span}, "legend": {"columns": 2}}
+
+
+def drawn(found: Row, folder: Location) -> list[Part]:
+    """The figures and the table of `sweep.figure`."""
+    parts: list[Part] = []
+    pictures = []
+    for name in found.get("figures", ()):
+        file = folder / "figures" / name
+        if name.endswith(".png") and file.is_file():
+            uri = base64.b64encode(file.read_bytes()).decode()
+            pictures.append(
+                Markup('<p><img class="figure" alt="{}" src="data:image/png;base64,{}"></p>').format(name, uri)
+            )
+    if pictures:
+        parts.append(("Figures", joined(pictures)))
+    if found.get("text"):
+        parts.append(("In numbers", Markup("<pre>{}</pre>").format("\n".join(found["text"]))))
+    return parts

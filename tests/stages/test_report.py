@@ -1,0 +1,300 @@
+"""The report of a run: what it says, that nothing in it can run or load anything, and how it looks in a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import shutil
+import sys
+import types
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from browser import chromium, console_errors
+from PIL import Image
+from reported import EVIL, Finished, finished
+from waiting import wait_for
+
+from stages.reports.page import library, write_report
+from stages.reports.page.sections import losses
+from stages.reports.page.sweep import write_sweep_report
+from storage.features import open_features
+from storage.results import read_path
+
+STRUCTURES = ("segmentation", "chain", "multiclass")
+
+
+class Page(HTMLParser):
+    """What is in a page, as a browser would see it."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.data: dict[str, Any] = {}
+        self.scripts: list[str] = []
+        self.text = ""
+        self._inside: dict[str, str | None] | None = None
+        self._name = ""
+        self.source = file.read_text(encoding="utf-8")
+        self.feed(self.source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._name, self._inside = tag, dict(attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = None
+
+    def handle_data(self, data: str) -> None:
+        if self._inside is None or self._name not in ("script", "style"):
+            self.text += data
+        elif self._name == "script" and "data-for" in self._inside:
+            self.data[str(self._inside["data-for"])] = json.loads(data)
+        elif self._name == "script":
+            self.scripts.append(data)
+
+    def all(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
+        wanted = {name.replace("_", "-"): value for name, value in attributes.items()}
+        return [found for name, found in self.elements if name == tag and wanted.items() <= found.items()]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Finished]:
+    folder = tmp_path_factory.mktemp("reported")
+    return finished(folder)
+
+
+@pytest.fixture(scope="module")
+def reports(runs: dict[str, Finished]) -> dict[str, Path]:
+    return {name: write_report(run.place, open_features(run.features)) for name, run in runs.items()}
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_report__is_one_file_that_loads_and_runs_nothing_else(reports: dict[str, Path], name: str) -> None:
+    page = Page(reports[name])
+    assert "could not be made" not in page.text
+    assert reports[name].stat().st_size < 5e6
+    for _, attributes in page.elements:
+        assert not [attribute for attribute in attributes if attribute.startswith("on")]
+        for place in ("src", "href"):
+            assert (attributes.get(place) or "#").startswith(("data:image/", "#"))
+    (policy,) = (meta["content"] for meta in page.all("meta", http_equiv="Content-Security-Policy"))
+    digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts]
+    assert len(digests) == 2
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; img-src data:; ")
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
+    assert f"script-src {allowed};" in policy
+    used = {found["aria-describedby"] for found in page.all("span") if "aria-describedby" in found}
+    assert used == {found["id"] for found in page.all("dd", **{}) if "id" in found}
+    assert {"term-block", "term-max-oracle", "term-ε", "term-effective-pass", "term-certificate"} <= used
+
+
+def test_report__shows_text_of_users_as_text(reports: dict[str, Path]) -> None:
+    page = Page(reports["chain"])
+    assert EVIL not in page.source
+    assert page.text.count(EVIL) > 5  # the data set, labels, words
+    assert f"x{EVIL}" in page.text
+    assert len(page.scripts) == 2
+
+
+def test_report__says_what_was_trained_and_proven(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
+    page, (arrays, _) = Page(reports["segmentation"]), read_path(runs["segmentation"].place / "path.zarr")
+    assert "from the 6 training examples" in page.text
+    assert "all of them hold" in page.text
+    assert f"{int(arrays['oracle_calls'].sum()):,} calls" in page.text
+    count = arrays["lambda"].size
+    rows = page.source.split("<caption>Every λ that was solved</caption>")[1].split("</table>")[0]
+    assert rows.count("<tr") == 1 + count
+    assert rows.count('<tr class="marked">') == 1
+    assert page.data["gaps"]["layer"][0]["data"]["values"]
+
+
+def test_pictures__are_the_labels_that_the_run_predicts(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
+    run, facts = runs["segmentation"], Page(reports["segmentation"]).data["pictures"]
+    best = f"λ = {json.loads((run.place / 'metrics.json').read_text())['best_lambda']:.4g}"
+    at = facts["lambdas"].index(best)
+    with np.load(run.place / "predictions.npz") as stored:
+        labels = stored["labels"].reshape(3, 4)
+    for picture, expected in zip(facts["pictures"], labels, strict=True):
+        uri = picture["maps"][picture["which"][at]]
+        with Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1]))) as found:
+            assert found.mode == "P"
+            assert np.array_equal(np.asarray(found), np.kron(expected.reshape(2, 2), np.ones((20, 30), np.uint8)))
+    assert any(len(picture["maps"]) > 1 for picture in facts["pictures"])  # the slider has something to change
+
+
+def test_classes__count_what_was_taken_for_what(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
+    run, page = runs["multiclass"], Page(reports["multiclass"])
+    truth = open_features(run.features).arrays("test")["labels"]
+    with np.load(run.place / "predictions.npz") as stored:
+        right = int(np.sum(stored["labels"] == truth))
+    assert f"Of 30 test labels, {right} are right" in page.text
+    assert len(page.all("img", **{"class": "ink"})) == min(30 - right, 40) > 0
+
+
+def test_losses__include_validation_where_it_was_measured(runs: dict[str, Finished], tmp_path: Path) -> None:
+    place = shutil.copytree(runs["chain"].place, tmp_path / "run")
+    group = zarr.open_group(place / "path.zarr")
+    group.create_array("validation_loss", data=np.asarray(group["test_loss"]))
+    page = Page(write_report(place, open_features(runs["chain"].features)))
+    assert page.data["losses"]["layer"][0]["transform"][0]["fold"] == ["train", "validation", "test"]
+    assert "on validation data, λ = " in page.text
+    assert "validation loss" in page.text
+
+
+def test_section__that_fails_leaves_the_others(
+    runs: dict[str, Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(run: Any) -> None:
+        raise RuntimeError("<b>no</b>")
+
+    monkeypatch.setattr(losses, "content", broken)
+    page = Page(write_report(runs["chain"].place, open_features(runs["chain"].features), tmp_path / "report.html"))
+    assert "This part could not be made: RuntimeError: <b>no</b>" in page.text
+    assert {"gaps", "convergence-passes"} <= page.data.keys()
+
+
+def test_report__can_do_without_features_but_not_without_a_path(runs: dict[str, Finished], tmp_path: Path) -> None:
+    page = Page(write_report(runs["chain"].place, None, tmp_path / "report.html"))
+    assert "could not be made" not in page.text
+    assert "The worst test sequences" not in page.text
+    with pytest.raises(FileNotFoundError, match="no solved path here"):
+        write_report(tmp_path / "none", None)
+    assert not (tmp_path / "none").exists()
+
+
+def test_vega__is_kept_and_made_again_if_it_was_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    fake = types.ModuleType("vl_convert")
+    fake.javascript_bundle = lambda: made.append("") or f"bundle {len(made)}"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "vl_convert", fake)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert [library.vega.__wrapped__() for _ in range(2)] == ["bundle 1"] * 2
+    (kept,) = (tmp_path / "gapwise").iterdir()
+    kept.write_text(kept.read_text().replace("bundle", "evil"))
+    assert library.vega.__wrapped__() == "bundle 2"
+
+
+@pytest.fixture(scope="module")
+def sweep_report(reports: dict[str, Path], runs: dict[str, Finished]) -> Path:
+    jobs = [
+        {"name": f"{name} {EVIL}", "status": "done", "run": str(runs[name].place), "lambda": "", "test_loss": loss}
+        for name, loss in (("chain", 0.2), ("multiclass", 0.1))
+    ] + [{"name": "lost", "status": "failed", "error": "<i>why</i>", "run": ""}]
+    folder = reports["chain"].parents[1] / "sweep"
+    (folder / "figures").mkdir(parents=True)
+    Image.new("RGB", (3, 3)).save(folder / "figures" / "work.png")
+    found = {"jobs": jobs, "statuses": {"done": 2, "failed": 1}, "figures": ["work.png"], "text": ["a < b"]}
+    (folder / "summary.json").write_text(json.dumps(found))
+    return write_sweep_report(folder)
+
+
+def test_sweep__compares_its_runs_and_leads_to_their_reports(sweep_report: Path) -> None:
+    page = Page(sweep_report)
+    links = [str(link["href"]) for link in page.all("a") if not str(link["href"]).startswith("#")]
+    assert [(sweep_report.parent / link).resolve().is_file() for link in links] == [True, True]
+    assert "failed: <i>why</i>" in page.text
+    assert EVIL not in page.source
+    assert {row["run"] for row in page.data["losses"]["data"]["values"]} == {f"chain {EVIL}", f"multiclass {EVIL}"}
+    assert len(page.all("img", **{"class": "figure"})) == 1
+    assert "a < b" in page.text
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with chromium(tmp_path_factory.mktemp("browser") / "profile") as opened:
+        yield opened
+
+
+def show(browser: Any, file: Path) -> None:
+    browser.get(file.resolve().as_uri())
+    wait_for(lambda: browser.execute_script("return document.documentElement.dataset.ready === 'yes'"), seconds=60.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*STRUCTURES, "sweep"])
+def test_browser__draws_every_chart_and_asks_the_network_for_nothing(
+    browser: Any, reports: dict[str, Path], sweep_report: Path, name: str
+) -> None:
+    show(browser, sweep_report if name == "sweep" else reports[name])
+    script = (
+        "return [...document.querySelectorAll('.plot')].map(plot => plot.querySelectorAll('svg path, svg line').length)"
+    )
+    drawn = browser.execute_script(script)
+    assert len(drawn) >= 3
+    assert min(drawn) > 10
+    assert console_errors(browser) == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
+    assert browser.execute_script("return document.querySelectorAll('.missing').length") == 0
+
+
+@pytest.mark.slow
+def test_browser__moves_the_pictures_with_the_slider_and_explains_terms_to_the_keyboard(
+    browser: Any, reports: dict[str, Path]
+) -> None:
+    show(browser, reports["segmentation"])
+    move = """
+        const slider = document.getElementById('lambda-slider');
+        slider.value = arguments[0];
+        slider.dispatchEvent(new Event('input'));
+        const shown = [...document.querySelectorAll('[data-picture]')].map(picture => picture.src);
+        return [document.querySelector('output b').textContent, shown];
+    """
+    most = int(browser.execute_script("return document.getElementById('lambda-slider').max"))
+    (first, before), (last, after) = browser.execute_script(move, 0), browser.execute_script(move, most)
+    assert first != last
+    assert len(before) == 3
+    assert before != after
+    tip = "return getComputedStyle(document.querySelector('.term .tip')).display"
+    assert browser.execute_script(tip) == "none"
+    browser.execute_cdp_cmd("Emulation.setFocusEmulationEnabled", {"enabled": True})
+    browser.execute_script("document.querySelector('.term').focus()")
+    assert browser.execute_script(tip) == "block"
+    pick = """
+        const control = document.querySelector('select[data-signal]');
+        control.value = 0;
+        control.dispatchEvent(new Event('change'));
+    """
+    faint = "return document.querySelectorAll('.plot [opacity=\"0.08\"]').length"
+    assert browser.execute_script(faint) == 0
+    browser.execute_script(pick)
+    wait_for(lambda: browser.execute_script(faint) > 0, seconds=60.0)
+    assert console_errors(browser) == []
+
+
+@pytest.mark.slow
+def test_browser__shows_it_on_a_phone_and_in_the_dark(browser: Any, reports: dict[str, Path]) -> None:
+    colours = set()
+    try:
+        phone = {"width": 380, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+        for scheme in ("light", "dark"):
+            wanted = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+            browser.execute_cdp_cmd("Emulation.setEmulatedMedia", wanted)
+            show(browser, reports["chain"])
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 380
+            colours.add(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
+            colours.add(
+                browser.execute_script("return getComputedStyle(document.querySelector('.plot svg text')).fill")
+            )
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+    assert len(colours) == 4
+
+
+def test_assets__are_part_of_an_installed_package() -> None:
+    import tomllib
+
+    root = Path(__file__).resolve().parents[2]
+    packaged = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    assert packaged == {"stages.reports.page": ["assets/*"]}
+    assert {"page.css", "page.html", "page.js"} == {*os.listdir(root / "stages" / "reports" / "page" / "assets")}
