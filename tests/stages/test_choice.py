@@ -108,7 +108,7 @@ def test_losses_figure__shows_the_choice(run) -> None:
     losses_figure.paint(figure, StoredRun(place, open_features(features)))
     (axes,) = figure.axes
     assert f"λ = {found['best_lambda']:.3g} chosen on validation blocks" in axes.get_title()
-    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend[:3] == ["train", "validation", "test"]
     assert f"one standard error: λ = {found['one_se_lambda']:.3g}" in legend
 

@@ -198,14 +198,14 @@ def draw(run_dir: Path, features: Any, formats: tuple[str, ...]) -> list[Path]:
     return [target]
 
 
-def write_report(run_dir: Path, features: Any) -> Path:
+def write_report(run_dir: Path, features: Any, target: Path | None = None) -> Path:
     if misbehaves("report:bug"):
         raise KeyError("a bug")
     (run_dir / "report.html").write_text("<title>report</title>")
     return run_dir / "report.html"
 
 
-def write_sweep_report(folder: Path) -> None:
+def write_sweep_report(folder: Path, target: Path | None = None) -> None:
     (folder / "report.html").write_text("<title>sweep</title>")
 
 
