@@ -1,4 +1,4 @@
-"""The trained model under its MLflow run: the run's own model folder, or one that is exported for its best lambda."""
+"""The model of the best lambda under its MLflow run: an MLflow model, registered; of a sweep's runs its folder alone."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from storage.backend import Location
-from storage.files import fetched
 from storage.mixture import model_at
 
 FOLDER = "model"
-"""Of a run directory, if there is one: an exported model. With the file `MLmodel` in it MLflow can load it, and it is
-registered."""
+"""Name of the artifact folder."""
 DESCRIPTION = """\
 # Model of λ = {lam:.6g}
 
@@ -26,37 +24,41 @@ The model of least {chosen} loss of the run `{name}`. {how}
 - duality gap at most {max_gap:.3g} ({certainty})
 """
 WHOLE = "This folder needs nothing else: `gapwise predict` and `stages.models.load_model` take it."
+LOADABLE = "`mlflow.pyfunc.load_model` loads it; `artifacts/model` is the folder that `gapwise predict` takes."
 BARE = "`weights.npz` holds w as `weights` and `lambda`; the features that say what the weights belong to are gone."
 
 
-def log_model(client: Any, run_id: str, run_dir: Location, result: Mapping[str, Any]) -> None:
-    """Log the model of a finished run as the artifact folder `model`; register it if MLflow can load it.
+def log_model(client: Any, run_id: str, run_dir: Location, result: Mapping[str, Any], register: bool) -> None:
+    """Log the model of a finished run as the artifact folder `model`.
 
     Parameters
     ----------
     result : mapping
         The content of result.json.
+    register : bool
+        Whether it is an MLflow model, and the newest version of the registered model of its experiment. That takes a second
+        or two, and a sweep would register a version a run.
     """
-    folder = run_dir / FOLDER
-    if folder.is_dir():
-        here = fetched(folder)
-        client.log_artifacts(run_id, str(here), FOLDER)
-        if (here / "MLmodel").is_file():
-            _register(client, run_id)
-        return
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / FOLDER
-        how = WHOLE if _exported(run_dir, made) else _weights_alone(run_dir, made, result)
+        loadable = register and _exported("mlflow", run_dir, made)
+        if loadable:
+            how = LOADABLE
+        else:
+            how = WHOLE if _exported("gapwise", run_dir, made) else _weights_alone(run_dir, made, result)
         (made / "README.md").write_text(_description(run_dir.name, result, how), encoding="utf-8")
         client.log_artifacts(run_id, str(made), FOLDER)
+    if loadable:
+        _register(client, run_id)
 
 
-def _exported(run_dir: Location, to: Path) -> bool:
-    """Write the model folder of the best lambda; False if the run no longer has what it takes."""
-    from stages.models import save_model
+def _exported(form_name: str, run_dir: Location, to: Path) -> bool:
+    """Write the model of the best lambda in a form of `model_formats`; False if the run no longer has what it takes."""
+    from pipeline.model_formats import form
+    from stages.models import model_of
 
     try:
-        save_model(run_dir, "best", to)
+        form(form_name).write(model_of(run_dir, "best"), to, run_dir)
     except (ValueError, OSError, KeyError):
         return False
     return True

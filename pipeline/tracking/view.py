@@ -91,7 +91,7 @@ def project(
             if result is not None:
                 points = [*curves.headline(result, ended), *points]  # MLflow lists metrics as they were logged
                 words = _words(run_dir, result)
-                log_model(client, run_id, run_dir, result)
+                log_model(client, run_id, run_dir, result, register=sweep is None)
                 if children:
                     _children(client, experiment, run_id, manifest, path, at, trace)
             _artifacts(client, run_id, run_dir)

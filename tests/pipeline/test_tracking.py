@@ -114,21 +114,32 @@ def test_marker__of_an_earlier_view_is_shown_again(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_model_folder__is_logged_and_registered_once(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_model__is_registered_once_but_not_that_of_a_sweep(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forms: list[str] = []
+
+    def exported(form_name: str, run_dir: Path, to: Path) -> bool:
+        forms.append(form_name)
+        to.mkdir()
+        (to / ("MLmodel" if form_name == "mlflow" else "model.json")).write_text("flavors: {}\n")
+        return True
+
     monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    runs = [finished_run(tmp_path, seed=seed) for seed in (0, 1)]
-    (runs[0].path / "model").mkdir()
-    (runs[0].path / "model" / "MLmodel").write_text("flavors: {}\n")
-    (runs[1].path / "model").mkdir()
-    (runs[1].path / "model" / "model.json").write_text("{}")
+    monkeypatch.setattr("pipeline.tracking.model._exported", exported)
+    alone, swept = (finished_run(tmp_path, seed=seed) for seed in (0, 1))
     for _ in range(2):
-        for directory in runs:
-            MlflowTracker(uri, directory).sync("FINISHED")
+        MlflowTracker(uri, alone).sync("FINISHED")
+        project(uri, swept.path, {}, "FINISHED", {"gapwise.sweep": "s"})
+    assert forms == ["mlflow", "gapwise"] * 2
     client = client_of(uri)
     (version,) = client.search_model_versions("name = 'horses_sample-path'")
     assert client.get_run(version.run_id).data.params["seed"] == "0"
     (other,) = stored(uri, "params.seed = '1'")
-    assert [file.path for file in client.list_artifacts(other.info.run_id, "model")] == ["model/model.json"]
+    assert {file.path for file in client.list_artifacts(other.info.run_id, "model")} == {
+        "model/README.md",
+        "model/model.json",
+    }
 
 
 @pytest.mark.parametrize("kind", ["corrupt", "directory", "locked"])
