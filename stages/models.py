@@ -190,7 +190,7 @@ def model_of(run: str | Location, lam: float | str = BEST) -> Model:
         "verified": "verify" in stages,
         "certified": "verify" in stages and bool(found.attrs["certified"]) and (found.gap or 0.0) <= found.allowed,
     }
-    origin = {"run": manifest["name"], "key": manifest["key"], "rule": found.attrs["rule"], "versions": _versions()}
+    origin = {"run": manifest["name"], "key": manifest["key"], "rule": found.attrs["rule"], "versions": versions()}
     return Model(float(lam), found.weights, certificate, meta, features.shared(), origin)
 
 
@@ -232,7 +232,8 @@ def _features(run: Location, stages: Mapping[str, Any]) -> Features:
     )
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Versions of the packages that a model's numbers rest on, as far as they are installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {}

@@ -26,6 +26,7 @@ from stages.solver.path.breakpoints import Breakpoint
 from stages.solver.path.rule import PathRule, PathStart, attributes_of, certainty_of_path, rule_of
 from stages.solver.path.walk import begin, check_choices, walk
 from stages.solver.snapshots import Snapshots
+from stages.solver.supports import Supports
 from storage.backend import Location
 from storage.commits import Commit, CommitStore, StateError
 from storage.files import make_directory, remove_leftovers
@@ -56,6 +57,7 @@ def solve(
     seed: int,
     science: Mapping[str, Any] | None = None,
     start: PathStart | None = None,
+    initial: Supports | None = None,
     spread: Spread = HERE,
     report: Report = lambda progress: None,
     stop: Callable[[], bool] = lambda: False,
@@ -71,6 +73,9 @@ def solve(
         Flat resolved configuration; a state of another one is refused with the keys that differ.
     start : PathStart, optional
         The result of `init_path` for this problem and path, if it is at hand; computed here otherwise.
+    initial : Supports, optional
+        The dual point at which the first of given lambdas begins, such as that of another lambda; by default that of w = 0.
+        The result depends on it, so `science` should say which it is.
     spread : Spread
         Where oracles of exact passes are called, and `Spread.check`, which may raise an error to stop. An exact pass that
         is aborted (all workers gone, a signal) leaves a commit of the point where it began; steps that are, of the last
@@ -106,7 +111,8 @@ def solve(
     snapshots.resume([] if committed is None else committed.attrs.get("snapshots", []))
     if committed is None:
         start = start or init_path(problem, path, spread)
-        solver, rule = begin(problem, options, path, start, seed, spread), rule_of(path).begin(path, start)
+        solver = begin(problem, options, path, start, seed, spread, initial)
+        rule = rule_of(path).begin(path, start)
     else:
         solver, rule, start = _restored(problem, options, path, committed, seed, spread, store.folder)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)

@@ -148,8 +148,12 @@ def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.nd
 
 def restored_state(problem: Problem, supports: Supports, average: bool = False) -> State:
     """A state around committed supports."""
-    length = max_label_length(problem)
-    return new_state(problem, unpack(supports, length, 2 * supports.alpha.size + 4 * problem.n + 64), average)
+    return new_state(problem, pool_of(problem, supports), average)
+
+
+def pool_of(problem: Problem, supports: Supports) -> Pool:
+    """The pool of packed supports, with free slots."""
+    return unpack(supports, max_label_length(problem), 2 * supports.alpha.size + 4 * problem.n + 64)
 
 
 def derive(problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None) -> None:

@@ -17,7 +17,8 @@ from stages.solver.objective import require_cone
 from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint, breakpoint_of
 from stages.solver.path.rule import PathRule, PathStart, Solved, rule_of
-from stages.solver.state import corners_pool, truth_pool
+from stages.solver.state import corners_pool, pool_of, truth_pool
+from stages.solver.supports import Supports
 
 MOST_WARM_UP_PASSES = 20.0
 """Effective passes at a lambda, after which `warm_up` gives the path up."""
@@ -32,10 +33,11 @@ def begin(
     start: PathStart | None,
     seed: int,
     spread: Spread = HERE,
+    dual: Supports | None = None,
 ) -> Any:
-    """The method at the first lambda."""
+    """The method at the first lambda, at the dual point `dual` if one is given."""
     if start is None:
-        pool, initial = truth_pool(problem), 0
+        pool, initial = truth_pool(problem) if dual is None else pool_of(problem, dual), 0
         lam = path.lambdas[0] if path.kind == "grid" else path.lam
     else:
         pool, lam, initial = corners_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls

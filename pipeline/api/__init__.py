@@ -1,0 +1,69 @@
+"""Gapwise as a library: ``import gapwise``.
+
+>>> import gapwise
+>>> model = gapwise.ChainSVM().fit(X, y)  # doctest: +SKIP
+
+Estimators with scikit-learn's interface: `ChainSVM`, `SegmentationSVM`, `MulticlassSVM`, and `StructuredSVM` over a
+`StructuredModel` of one's own; all parameters they share are documented in `GapwiseEstimator`. Functions: `solve`, `path`,
+`open_path` of a run, and `load_model` and `save_model`: folders with the model of one lambda, which need no run.
+
+Installed as the package ``gapwise``; everything is loaded at first use from the modules that define it, so importing this
+file under two names does no harm.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pipeline.estimators.base import GapwiseEstimator
+    from pipeline.estimators.certificate import Certificate
+    from pipeline.estimators.chain import ChainSVM
+    from pipeline.estimators.functions import path, solve
+    from pipeline.estimators.multiclass import MulticlassSVM
+    from pipeline.estimators.segmentation import SegmentationSVM
+    from pipeline.estimators.structured import StructuredModel, StructuredSVM
+    from stages.models import load_model, save_model
+    from storage.paths import open_path
+
+HOME = {
+    "Certificate": "pipeline.estimators.certificate",
+    "ChainSVM": "pipeline.estimators.chain",
+    "GapwiseEstimator": "pipeline.estimators.base",
+    "MulticlassSVM": "pipeline.estimators.multiclass",
+    "SegmentationSVM": "pipeline.estimators.segmentation",
+    "StructuredModel": "pipeline.estimators.structured",
+    "StructuredSVM": "pipeline.estimators.structured",
+    "load_model": "stages.models",
+    "open_path": "storage.paths",
+    "save_model": "stages.models",
+    "path": "pipeline.estimators.functions",
+    "solve": "pipeline.estimators.functions",
+}
+"""The module of each name."""
+
+__all__ = [
+    "Certificate",
+    "ChainSVM",
+    "GapwiseEstimator",
+    "MulticlassSVM",
+    "SegmentationSVM",
+    "StructuredModel",
+    "StructuredSVM",
+    "load_model",
+    "open_path",
+    "path",
+    "save_model",
+    "solve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,204 @@
+"""Sequence labelling: a linear chain with transitions between neighbouring labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pipeline.compute.local import Compute
+from pipeline.estimators.base import GapwiseEstimator
+from pipeline.estimators.data import Data, same_length
+from pipeline.estimators.tokens import has_columns, lengths_of, rows_of_attributes, rows_of_columns
+from stages.datasets import Blocks
+from stages.datasets.text.sequences import label_type, write_blocks
+from stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
+from stages.problems import build
+from stages.problems.chain.metrics import encode_names
+from storage.backend import Location
+
+
+class ChainSVM(GapwiseEstimator):
+    """Structured SVM on sequences (the structure `chain`): features of single tokens, a weight for each pair of
+    neighbouring labels, biases for all, first and last tokens; Viterbi decoding. Loss: share of wrong labels.
+
+    Parameters
+    ----------
+    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        Those of every estimator: see `GapwiseEstimator`.
+    min_count : int
+        Attributes that occur less often in the training data are left out. Not for arrays.
+
+    Attributes
+    ----------
+    classes_ : list
+        Labels, sorted.
+    vocabulary_ : dict or None
+        Number of each attribute; None for arrays.
+    coef_ : array, shape (attributes, K);  bias_ : array, shape (3, K);  transitions_ : array, shape (K, K)
+        The model at `lambda_`: scores of labels for each attribute; for every, the first and the last token; and for label a
+        (row) before b (column).
+    lambda_, path_, certificate_
+        As in `GapwiseEstimator`.
+
+    Examples
+    --------
+    >>> X = [[{"word": "the"}, {"word": "dog"}], [{"word": "dogs"}]]
+    >>> y = [["DET", "NOUN"], ["NOUN"]]
+    >>> ChainSVM(lam=0.1).fit(X, y).predict([[{"word": "the"}, {"word": "dogs"}]])  # doctest: +SKIP
+    [['DET', 'NOUN']]
+    """
+
+    _structure = "chain"
+
+    def __init__(
+        self,
+        *,
+        lam: Any = "1/n",
+        tolerance: float = 1e-3,
+        eps: float | None = None,
+        validation: float | None = 0.2,
+        min_count: int = 1,
+        solver: str = "auto",
+        max_passes: float | None = None,
+        max_seconds: float | None = None,
+        verify: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
+            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+        )  # fmt: skip
+        self.min_count = min_count
+
+    def fit(self, X: Any, y: Any, *, run_dir: str | Location | None = None) -> Self:
+        """Solve and verify.
+
+        Parameters
+        ----------
+        X : list of sequences
+            Each a list of tokens, dicts or lists of attributes in the form of python-crfsuite, or an array or sparse
+            matrix (tokens, p).
+        y : list of lists
+            A label for each token: strings or integers. A string counts as the list of its letters.
+        run_dir : path or URL, optional
+            Where the state is committed: the same call goes on after a kill, to the same bits.
+
+        Raises
+        ------
+        ValueError
+            If data or a parameter cannot be used; names the sequence and the token.
+        """
+        return self._fit(self._checked(X, y), run_dir)
+
+    def _checked(self, X: Any, y: Any) -> Data:
+        same_length(X, y, "sequences")
+        lengths = lengths_of(X)
+        for i, (length, labels) in enumerate(zip(lengths.tolist(), y, strict=True)):
+            if length == 0:
+                raise ValueError(f"X: sequence {i} is empty; leave it out")
+            if not hasattr(labels, "__len__") or len(labels) != length:
+                got = len(labels) if hasattr(labels, "__len__") else repr(labels)
+                raise ValueError(f"y: sequence {i}: expected {length} labels, as X has tokens there, got {got}")
+        return Data(X, [_plain(labels) for labels in y])
+
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+        flat = [label for labels in train.y for label in labels]
+        self.classes_ = _sorted(set(flat))
+        if len(self.classes_) < 2:
+            raise ValueError(f"y: expected at least two labels, got one only: {self.classes_[0]!r}")
+        if has_columns(train.x):
+            rows, self.n_features_in_ = rows_of_columns(train.x, None)
+            self.vocabulary_ = None
+        else:
+            found: dict[str, int] = {}
+            rows = rows_of_attributes(train.x, lambda name: found.setdefault(name, len(found)))
+            rows, _, order = number_rows(rows.ids, rows.counts, rows.counts.size, self.min_count, rows.values)
+            names = list(found)
+            self.vocabulary_ = {names[k]: number for number, k in enumerate(order.tolist())}
+            self.n_features_in_ = len(self.vocabulary_)
+        self._write(sink, "train", train.x, train.y, rows)
+        if held is not None:
+            self._write(sink, "test", held.x, held.y, self._rows(held.x))
+            sink.put("test", "decode_only", np.ones(1, np.uint8))
+        return self._meta()
+
+    def _meta(self) -> dict[str, Any]:
+        return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3}
+
+    def _rows(self, X: Sequence[Any]) -> Rows:
+        """Rows of new sequences: attributes that did not occur in training are left out."""
+        if has_columns(X) is not (self.vocabulary_ is None):
+            wanted = "arrays" if self.vocabulary_ is None else "dicts or lists of attributes"
+            raise ValueError(f"X: expected tokens as in training, {wanted}")
+        if self.vocabulary_ is None:
+            return rows_of_columns(X, self.n_features_in_)[0]
+        numbers: dict[str, int] = self.vocabulary_
+        return rows_of_attributes(X, lambda name: numbers.get(name, -1))
+
+    def _write(self, sink: Blocks, split: str, X: Any, y: Any, rows: Rows) -> None:
+        number = {label: k for k, label in enumerate(self.classes_)}
+        start = np.cumsum([0, *(len(labels) for labels in y)], dtype=np.int64)
+        unknown = len(self.classes_)
+        flat = np.array([number.get(label, unknown) for labels in y for label in labels], label_type(unknown + 1))
+        write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
+
+    def _portable(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        if self.vocabulary_ is None:
+            return None
+        names = [str(label) for label in self.classes_]
+        sink = Blocks(self._structure, {"label_names": encode_names(names)})
+        put_vocabulary(sink, list(self.vocabulary_))
+        facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
+        return {**facts, **self._meta(), "text": {"templates": None, "valued": True}}, sink.whole[""]
+
+    def _keep(self, *arguments: Any, **named: Any) -> None:
+        super()._keep(*arguments, **named)
+        K = len(self.classes_)
+        emissions = self._weights[: -K * K].reshape(-1, K)
+        self.coef_, self.bias_ = emissions[:-3], emissions[-3:]
+        self.transitions_ = self._weights[-K * K :].reshape(K, K)
+
+    def predict(self, X: Any, lam: float | None = None) -> list[list[Any]]:
+        """Labels of new sequences; attributes that did not occur in training are ignored. An empty sequence has none.
+
+        `lam`: any lambda that the path certifies; by default `lambda_`.
+        """
+        check_is_fitted(self, "path_")
+        lengths = lengths_of(X)
+        full = [X[i] for i in np.flatnonzero(lengths)]
+        if not full:
+            return [[] for _ in X]
+        sink = Blocks(self._structure, decoding=True)
+        start = np.cumsum([0, *lengths.tolist()])
+        self._write(sink, "new", full, [[self.classes_[0]] * k for k in lengths[lengths > 0]], self._rows(full))
+        labels = self._decoded(build(self._structure, sink.arrays("new"), self._meta()), lam)
+        return [[self.classes_[k] for k in labels[a:b]] for a, b in pairwise(start.tolist())]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Share of tokens whose label is right; a label that did not occur in training counts as an error."""
+        data = self._checked(X, y)
+        pairs = zip(self.predict(X), data.y, strict=True)
+        right = [a == b for found, true in pairs for a, b in zip(found, true, strict=True)]
+        return float(np.mean(right))
+
+
+def _plain(labels: Any) -> list[Any]:
+    """Labels as Python's own strings and numbers."""
+    return labels.tolist() if isinstance(labels, np.ndarray) else [_item(label) for label in labels]
+
+
+def _item(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _sorted(labels: set[Any]) -> list[Any]:
+    kinds = {type(label).__name__ for label in labels}
+    if not kinds <= {"str"} and not kinds <= {"int", "bool"}:
+        raise ValueError(f"y: expected labels that are all strings or all integers, got {' and '.join(sorted(kinds))}")
+    return sorted(labels)

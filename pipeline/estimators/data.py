@@ -1,0 +1,42 @@
+"""Training data of an estimator, and a part of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stages.datasets.arrays.rows import Csr
+
+
+class Data(NamedTuple):
+    """Inputs and their true outputs, one of each per block."""
+
+    x: Any
+    y: Any
+
+
+def part(data: Data, chosen: np.ndarray) -> Data:
+    """The chosen blocks."""
+    if chosen.all():
+        return data
+    rows = np.flatnonzero(chosen)
+
+    def of(some: Any) -> Any:
+        if isinstance(some, Csr):
+            return some.taken(rows)
+        return some[rows] if isinstance(some, np.ndarray) else [some[i] for i in rows]
+
+    return Data(of(data.x), of(data.y))
+
+
+def same_length(X: Sequence[Any], y: Sequence[Any], what: str) -> None:
+    """ValueError unless there is an output for every input, and at least one."""
+    for name, values in (("X", X), ("y", y)):
+        if isinstance(values, str) or not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):
+            raise ValueError(f"{name}: expected a list of {what}, got {type(values).__name__}")
+    if len(X) != len(y):
+        raise ValueError(f"y: expected one entry for each of the {len(X)} {what} of X, got {len(y)}")
+    if len(X) == 0:
+        raise ValueError(f"X: expected at least one of the {what}, got none")

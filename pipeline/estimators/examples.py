@@ -1,0 +1,74 @@
+"""The examples of a fit in this process, as an `Oracle` that the structure `python_oracle` calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stages.problems.python_oracle import Oracle
+
+
+class Lent(NamedTuple):
+    """A user's model and one part of the data, for as long as a fit lasts."""
+
+    model: Any
+    x: Any
+    y: Any
+
+
+LENT: dict[int, dict[str, Lent]] = {}
+"""By the number of the fit, then by split; objects of `Examples` outlive the fit and hold only the number."""
+
+
+class Examples(Oracle):
+    """Examples (x, y) with a `StructuredModel`."""
+
+    def __init__(self, split: str, number: int) -> None:
+        self.number, self.split = number, split
+        model = self._lent.model
+        self.d, self.labels, self.lower, self.upper = model.d, model.labels, model.lower, model.upper
+        self.approximate = bool(model.approximate)
+
+    @property
+    def _lent(self) -> Lent:
+        return LENT[self.number][self.split]
+
+    @classmethod
+    def files(cls, **arguments: Any) -> Sequence[str | Path]:
+        """None: the data are in memory."""
+        return ()
+
+    def __len__(self) -> int:
+        return len(self._lent.x)
+
+    def truth(self, i: int) -> Any:
+        return np.asarray(self._lent.y[i])
+
+    def features(self, i: int, y: np.ndarray) -> Any:
+        lent = self._lent
+        return lent.model.features(lent.x[i], y)
+
+    def loss(self, i: int, y: np.ndarray) -> float:
+        lent = self._lent
+        found: float = lent.model.loss(np.asarray(lent.y[i]), y)
+        return found
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
+        lent = self._lent
+        return lent.model.max_oracle(lent.x[i], np.asarray(lent.y[i]), theta)
+
+    def decode(self, i: int, theta: np.ndarray) -> Any:
+        lent = self._lent
+        return lent.model.decode(lent.x[i], theta)
+
+    def least_loss(self, i: int) -> float:
+        lent = self._lent
+        found: float = lent.model.least_loss(lent.x[i], np.asarray(lent.y[i]))
+        return found
+
+    def coordinates(self, i: int) -> Any:
+        lent = self._lent
+        return lent.model.coordinates(lent.x[i])

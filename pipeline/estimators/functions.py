@@ -1,0 +1,77 @@
+"""Solves of a problem that exists already, such as that of an estimator or of a feature store."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
+from pipeline.estimators.solving import computing, solved
+from pipeline.interrupt import Stop
+from stages.problems.protocol import Problem
+from storage.backend import Location
+from storage.paths import SolvedPath
+
+
+def solve(
+    problem: Problem,
+    lam: Any = "1/n",
+    *,
+    tolerance: float = 1e-3,
+    eps: float | None = None,
+    solver: str = "auto",
+    max_passes: float | None = None,
+    max_seconds: float | None = None,
+    verify: bool = True,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    run_dir: str | Location | None = None,
+) -> SolvedPath:
+    """Solve a problem at one lambda, or at each of a list.
+
+    Parameters
+    ----------
+    problem : Problem
+        Of `estimator.problem(X, y)`, `stages.featurize.open_problem`, or `stages.problems.build`.
+    lam : float, "1/n" or a list of floats
+    tolerance, eps, solver, max_passes, max_seconds, verify, n_jobs, random_state
+        As in `GapwiseEstimator`.
+    run_dir : path or URL, optional
+        Where the state is committed; the same call goes on after a kill.
+
+    Returns
+    -------
+    SolvedPath
+        An xarray.Dataset in memory, one `breakpoint` per lambda, by falling lambda: ``lambda``, ``gap``, ``primal``,
+        ``dual``, ``weights``, supports. ``attrs["status"]`` says whether a limit was reached.
+
+    Raises
+    ------
+    ValueError
+        If an argument cannot be used, or `run_dir` belongs to something else.
+    CertificateError
+        If a certificate does not hold.
+    """
+    path = path_options(lam, n=problem.n, tolerance=tolerance, eps=eps)
+    options = solver_options(solver, path=path.is_path, max_passes=max_passes, max_seconds=max_seconds)
+    with contextlib.ExitStack() as stack:
+        stop = stack.enter_context(Stop()) if run_dir is not None else None
+        compute = stack.enter_context(computing(workers_of(n_jobs), stop))
+        seed = seed_of(random_state)
+        return solved(problem, options, path, seed=seed, compute=compute, stop=stop, run_dir=run_dir, check=verify).path
+
+
+def path(problem: Problem, eps: float = 0.1, **choices: Any) -> SolvedPath:
+    """The model of every lambda, each certified to a duality gap of at most `eps`, in units of the loss.
+
+    Parameters
+    ----------
+    choices
+        solver, max_passes, max_seconds, verify, n_jobs, random_state and run_dir, as in `solve`.
+
+    Returns
+    -------
+    SolvedPath
+        As from `solve`; ``weights_at(lam)`` gives the model of any lambda, between breakpoints as well.
+    """
+    return solve(problem, "path", eps=eps, **choices)

@@ -1,0 +1,262 @@
+"""Foreground and background: pictures with masks, or graphs of superpixels with features of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from pipeline.compute.local import Compute
+from pipeline.estimators.base import GapwiseEstimator
+from pipeline.estimators.choices import refuse, seed_of, workers_of
+from pipeline.estimators.data import Data, same_length
+from pipeline.estimators.solving import computing
+from stages.datasets import NEW, Blocks
+from stages.datasets.vision.pictures import (
+    FeatureOptions,
+    Picture,
+    PictureEncoder,
+    featurize_pictures,
+    picture_encoder,
+)
+from stages.problems import build
+from storage.backend import Location
+
+WIDTHS = ("unary", "pairwise")
+"""Features whose numbers of columns all graphs share."""
+
+
+class SegmentationSVM(GapwiseEstimator):
+    """Structured SVM for binary segmentation (the structure `segmentation`): superpixels with unary features, neighbours
+    with pairwise features whose weights are >= 0, decoding by one minimum cut. Loss: half the share of the foreground that
+    is missed plus half that of the background, by area.
+
+    Parameters
+    ----------
+    lam, tolerance, eps, validation, solver, max_passes, max_seconds, verify, warm_start, n_jobs, random_state
+        Those of every estimator: see `GapwiseEstimator`.
+    superpixels : int
+        Of pictures: about how many superpixels each is divided into.
+    colour_words, sift_words : int
+        Of pictures: sizes of the two vocabularies, learnt on the training pictures (O16 appendix).
+    pairwise : bool
+        Of pictures: False for a model of single superpixels.
+
+    Attributes
+    ----------
+    coef_ : array, shape (d,)
+        Weights at `lambda_`: those of unary features, then those of pairwise ones.
+    lambda_, path_, certificate_
+        As in `GapwiseEstimator`.
+    """
+
+    _structure = "segmentation"
+
+    def __init__(
+        self,
+        *,
+        lam: Any = "1/n",
+        tolerance: float = 1e-3,
+        eps: float | None = None,
+        validation: float | None = 0.2,
+        superpixels: int = 147,
+        colour_words: int = 128,
+        sift_words: int = 512,
+        pairwise: bool = True,
+        solver: str = "auto",
+        max_passes: float | None = None,
+        max_seconds: float | None = None,
+        verify: bool = True,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
+            max_seconds=max_seconds, verify=verify, warm_start=warm_start, n_jobs=n_jobs, random_state=random_state,
+        )  # fmt: skip
+        self.superpixels = superpixels
+        self.colour_words = colour_words
+        self.sift_words = sift_words
+        self.pairwise = pairwise
+
+    def fit(self, X: Any, y: Any, *, run_dir: str | Location | None = None) -> Self:
+        """Solve and verify.
+
+        Parameters
+        ----------
+        X : list
+            Pictures, uint8 (H, W, 3), RGB. Or graphs, dicts with ``unary`` (S, D) features of S superpixels, ``edges``
+            (E, 2) pairs of neighbours from 0, ``pairwise`` (E, P) features >= 0 of edges (ones by default), and ``area``
+            (S,) in pixels (ones by default).
+        y : list
+            Masks (H, W), or labels (S,): 0 and 1, or False and True; 1 is the foreground.
+        run_dir : path or URL, optional
+            Where the state is committed: the same call goes on after a kill, to the same bits.
+
+        Raises
+        ------
+        ValueError
+            If data or a parameter cannot be used; names the picture and the field.
+        """
+        return self._fit(self._checked(X, y), run_dir)
+
+    def _checked(self, X: Any, y: Any) -> Data:
+        same_length(X, y, "pictures")
+        inputs = _inputs(X)
+        masks = [_mask(i, one, labels) for i, (one, labels) in enumerate(zip(inputs, y, strict=True))]
+        if not any((mask != masks[0].flat[0]).any() for mask in masks):
+            raise ValueError(f"y: expected both labels, got one only: {masks[0].flat[0]}")
+        return Data(inputs, masks)
+
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+        self._encoder: PictureEncoder | None = None
+        if isinstance(train.x[0], dict):
+            self._widths: dict[str, int] = {name: train.x[0][name].shape[1] for name in WIDTHS}
+            for split, data in (("train", train), ("test", held)):
+                for number, (graph, labels) in enumerate(zip(*(data or ((), ())), strict=True)):
+                    sink.append(split, **self._graph(number, graph), labels=labels)
+            return {"checked": True}
+        return self._learn_pictures(sink, train, held, compute)
+
+    def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+        parts = {"train": train, "test": held or Data(train.x[:1], train.y[:1])}
+        names = ("superpixels", "colour_words", "sift_words")
+        for name in names:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                raise refuse(name, value, "a whole number >= 1")
+        options = FeatureOptions(**{name: int(getattr(self, name)) for name in names}, pairwise=bool(self.pairwise))
+        items = {split: [(split, i) for i in range(len(data.x))] for split, data in parts.items()}
+
+        def load(item: tuple[str, int]) -> Picture:
+            data = parts[item[0]]
+            return Picture(data.x[item[1]], data.y[item[1]])
+
+        seed = seed_of(self.random_state)
+        facts = featurize_pictures(load, items, options, seed, sink, compute.map_blocks, lambda *_: None)
+        self._encoder = picture_encoder(facts, sink.whole[""])
+        self._facts = facts
+        return {**facts, "checked": True}
+
+    def _portable(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+        if self._encoder is None:
+            return None
+        words = {"colour_words": self._encoder.words.colour, "sift_words": self._encoder.words.sift}
+        return {"dataset": "horses_sample", "structure": "segmentation", **self._facts}, words
+
+    def _graph(self, number: int, graph: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for name, width in self._widths.items():
+            if graph[name].shape[1] != width:
+                raise ValueError(f"X: graph {number}: {name} has {graph[name].shape[1]} columns, expected {width}")
+        return dict(graph)
+
+    def predict(self, X: Any, lam: float | None = None) -> list[np.ndarray]:
+        """Masks uint8 (H, W) of pictures, or labels uint8 (S,) of graphs.
+
+        `lam`: any lambda that the path certifies; by default `lambda_`.
+        """
+        check_is_fitted(self, "path_")
+        inputs = _inputs(X)
+        if not inputs:
+            return []
+        sink = Blocks(self._structure, decoding=True)
+        if isinstance(inputs[0], dict) is (self._encoder is not None):
+            raise ValueError(f"X: expected {'pictures' if self._encoder else 'graphs'}, as in training")
+        if self._encoder is not None:
+            with computing(workers_of(self.n_jobs), None) as compute:
+                self._encoder.encode(inputs, sink, compute.map_blocks)
+        else:
+            for number, graph in enumerate(inputs):
+                unknown = np.zeros(len(graph["unary"]), np.uint8)
+                sink.append(NEW, **self._graph(number, graph), labels=unknown)
+        arrays = sink.arrays(NEW)
+        problem = build(self._structure, arrays, {"checked": True})
+        labels = self._decoded(problem, lam).astype(np.uint8)
+        found = [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
+        if self._encoder is None:
+            return found
+        maps = np.split(arrays["superpixel_map"], arrays["superpixel_map_ptr"][1:-1])
+        shapes = arrays["hw"].tolist()
+        return [own[pixels].reshape(shape) for own, pixels, shape in zip(found, maps, shapes, strict=True)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """1 minus the mean loss: of pictures over pixels, of graphs over superpixels by their area."""
+        data = self._checked(X, y)
+        losses = []
+        for one, true, found in zip(data.x, data.y, self.predict(X), strict=True):
+            area = one["area"] if isinstance(one, dict) else np.ones(true.shape)
+            shares = [
+                float(np.sum(area[(true == k) & (found != k)]) / np.sum(area[true == k])) for k in np.unique(true)
+            ]
+            losses.append(np.mean(shares))
+        return 1.0 - float(np.mean(losses))
+
+
+def _inputs(X: Sequence[Any]) -> list[Any]:
+    """Pictures as arrays, graphs as dicts with all fields; ValueError names the first that is neither."""
+    found = [_graph_of(i, one) if isinstance(one, Mapping) else _picture(i, one) for i, one in enumerate(X)]
+    if len({isinstance(one, dict) for one in found}) > 1:
+        raise ValueError("X: expected pictures only or graphs only, got both")
+    return found
+
+
+def _picture(i: int, one: Any) -> np.ndarray:
+    picture = np.asarray(one)
+    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
+        raise ValueError(
+            f"X: picture {i}: expected uint8 (H, W, 3), RGB, at least 8 x 8, or a dict with unary and edges, got "
+            f"{picture.dtype} {picture.shape}"
+        )
+    return picture
+
+
+def _graph_of(i: int, one: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    where = f"X: graph {i}"
+    for name in ("unary", "edges"):
+        if name not in one:
+            raise ValueError(f"{where}: expected the fields unary and edges, {name} is missing")
+    unary, edges = _numbers(where, "unary", one["unary"]), np.asarray(one["edges"]).reshape(-1, 2)
+    size = len(unary)
+    if edges.size and edges.dtype.kind not in "iu":
+        raise ValueError(f"{where}: expected edges as whole numbers, got {edges.dtype}")
+    edges = np.sort(edges, axis=1).astype(np.int32)
+    if edges.size and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
+        raise ValueError(f"{where}: expected edges between different superpixels 0..{size - 1}")
+    pairwise = _numbers(where, "pairwise", one.get("pairwise", np.ones((len(edges), 1))))
+    if pairwise.size and pairwise.min() < 0:
+        raise ValueError(f"{where}: pairwise holds {pairwise.min():g}, expected numbers >= 0: the oracle is a cut")
+    area = np.asarray(one.get("area", np.ones(size)), np.float64)
+    for name, array, length in (("pairwise", pairwise, len(edges)), ("area", area, size)):
+        if len(array) != length:
+            raise ValueError(f"{where}: {name} has {len(array)} rows, expected {length}")
+    if size == 0 or area.ndim != 1 or not (np.isfinite(area) & (area > 0)).all():
+        raise ValueError(f"{where}: expected at least one superpixel, and area (S,) of numbers > 0")
+    return {"unary": unary, "edges": edges, "pairwise": pairwise, "area": area}
+
+
+def _numbers(where: str, name: str, value: Any) -> np.ndarray:
+    """`value` as float32, two-dimensional and finite."""
+    array = np.asarray(value)
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise ValueError(f"{where}: expected {name} as numbers in rows and columns, got {array.dtype} {array.shape}")
+    array = array.astype(np.float32)
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"{where}: {name}[{row}, {column}] is NaN or infinite; expected finite numbers")
+    return array
+
+
+def _mask(i: int, one: Any, labels: Any) -> np.ndarray:
+    """The true labels as uint8."""
+    mask = np.asarray(labels)
+    shape = (len(one["unary"]),) if isinstance(one, dict) else one.shape[:2]
+    if mask.shape != shape or mask.dtype.kind not in "iub" or not np.isin(mask, (0, 1)).all():
+        got = f"{mask.dtype} {mask.shape}"
+        if mask.shape == shape:
+            got += f" with the values {np.unique(mask)[:5].tolist()}"
+        raise ValueError(f"y: entry {i}: expected {shape} of 0 and 1, got {got}")
+    return mask.astype(np.uint8)

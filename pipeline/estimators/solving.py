@@ -1,0 +1,246 @@
+"""One solve of one problem, verified, its path loaded: in a temporary folder, or in one that makes it resumable."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import logging
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.compiling import Compiling
+from pipeline.compute.local import Compute
+from pipeline.config.run_options import ComputeOptions
+from pipeline.interrupt import Interrupted, Stop
+from pipeline.rundir import flat
+from stages.parallel import Spread
+from stages.problems.certainty import certainty_of
+from stages.problems.protocol import Problem
+from stages.solve import solve
+from stages.solver.options import MethodOptions, PathOptions, Status
+from stages.solver.supports import Supports
+from stages.verify import asked_for, verify
+from storage.backend import Location, location
+from storage.files import locked, make_directory, read_json, write_json
+from storage.format import FORMAT_VERSION
+from storage.paths import SolvedPath, open_path
+
+log = logging.getLogger("gapwise")
+
+RECORD = "fit.json"
+"""What a folder belongs to: data, options and program."""
+MEMORY = Path("/dev/shm")
+ROOM = 1 << 30
+"""Bytes that must be free in memory, besides those for some dozens of models, for a temporary folder to lie there."""
+UNTIMED = ("name", "max_seconds")
+"""Options of a solver that change no number."""
+
+
+class Solved(NamedTuple):
+    """What a solve left."""
+
+    path: SolvedPath
+    """in memory"""
+    status: Status
+    verified: dict[str, Any] | None
+    """The result of `stages.verify.verify`; None if it was not asked for"""
+    data: str | None
+    """digest of the problem, if one was needed"""
+
+
+class _Compiler:
+    """Says once that the first fit compiles; the `progress` of `Compiling`."""
+
+    said = False
+
+    def report(self, done: int, total: int, what: str) -> None:
+        if not _Compiler.said:
+            log.warning("%s: half a minute, more or less", what)
+            _Compiler.said = True
+
+
+@contextlib.contextmanager
+def computing(workers: int, stop: Stop | None) -> Iterator[Compute]:
+    """Threads for the blocks; says so if code is compiled meanwhile. A stop becomes the exception of its signal."""
+    options = ComputeOptions(kind="serial" if workers == 1 else "threads", workers=workers)
+    progress: Any = _Compiler()
+    try:
+        with Compute(options, stop) as compute, Compiling(progress):
+            yield compute
+    except Interrupted as end:
+        raise _ended(end.signal) from end
+
+
+def spread_of(compute: Compute) -> Spread:
+    """How blocks of a problem in memory are spread: over threads."""
+    return compute.spread(Path(), Path(), False)
+
+
+def digest(problem: Problem, besides: bytes = b"") -> str:
+    """Hash of everything that a problem holds, and of `besides`; the name of a user's object in this process is left out."""
+    found = hashlib.sha256(besides)
+    for name, value in problem._asdict().items():  # type: ignore[attr-defined]
+        if name != "spec":
+            array = np.ascontiguousarray(value)
+            found.update(f"{name} {array.dtype} {array.shape}\0".encode())
+            found.update(array.data if array.size else b"")
+    return found.hexdigest()
+
+
+def solved(
+    problem: Problem,
+    options: MethodOptions,
+    path: PathOptions,
+    *,
+    seed: int,
+    compute: Compute,
+    stop: Stop | None = None,
+    run_dir: str | Location | None = None,
+    kind: str = "problem",
+    data: Callable[[], str] | None = None,
+    check: bool = True,
+    initial: Supports | None = None,
+    every_seconds: float = 30.0,
+) -> Solved:
+    """Solve, verify, load.
+
+    Parameters
+    ----------
+    run_dir : path or URL, optional
+        Where the state is committed. The same call continues what was committed there, to the same bits; other data or
+        other options are refused. Without it nothing remains on disk.
+    kind : str
+        What the folder is a fit of, for messages.
+    data : callable, optional
+        Digest of the data; by default that of the problem.
+    check : bool
+        Whether to verify.
+    initial : Supports, optional
+        The dual point to begin at.
+
+    Raises
+    ------
+    ValueError
+        If the folder belongs to another fit, or time ran out before a path had its first lambda.
+    CertificateError
+        If a certificate does not hold.
+    KeyboardInterrupt, SystemExit
+        After a signal, with what was done committed in `run_dir`.
+    """
+    science = _science(options, path, seed)
+    spread = spread_of(compute)
+    if run_dir is None:
+        with _temporary(problem) as folder:
+            return _in(
+                folder, "in memory", science, math.inf, problem, options, path, seed, spread, stop, check, initial
+            )
+    where = location(run_dir)
+    found = (data or (lambda: digest(problem)))()
+    if initial is not None:
+        science["initial"] = hashlib.sha256(b"".join(part.tobytes() for part in initial)).hexdigest()
+    make_directory(where)
+    with locked(where / "lock"):
+        _claim(where, {"kind": kind, "data": found, "format_version": FORMAT_VERSION, "science": science})
+        done = _in(where, found, science, every_seconds, problem, options, path, seed, spread, stop, check, initial)
+    return done._replace(data=found)
+
+
+def _in(
+    folder: Any,
+    key: str,
+    science: Mapping[str, Any],
+    every_seconds: float,
+    problem: Problem,
+    options: MethodOptions,
+    path: PathOptions,
+    seed: int,
+    spread: Spread,
+    stop: Stop | None,
+    check: bool,
+    initial: Supports | None,
+) -> Solved:
+    def carry_out(where: Any, chosen: MethodOptions) -> Status:
+        return solve(
+            problem, chosen, path, where, key=key, seed=seed, science=science, spread=spread, initial=initial,
+            every_seconds=every_seconds, stop=(lambda: False) if stop is None else stop,
+        )  # fmt: skip
+
+    status = carry_out(folder, options)
+    if status is Status.INTERRUPTED:
+        raise Interrupted(stop.signal if stop is not None else 2)
+    if (folder / "path.zarr").is_dir():
+        return _loaded(folder, key, status, problem, options, path, seed, spread, check)
+    if path.is_path or not isinstance(folder, Path):
+        raise ValueError(
+            f"max_seconds: {options.max_seconds:g} s were over before the first lambda was solved; give more"
+        )
+    with _temporary(problem) as copy:  # the run goes on from its own state; here it ends where it is
+        shutil.copytree(folder / "state", copy / "state")
+        carry_out(copy, dataclasses.replace(options, max_passes=1e-9, max_seconds=math.inf))
+        return _loaded(copy, key, None, problem, options, path, seed, spread, check)._replace(status=status)
+
+
+def _loaded(
+    folder: Any, key: str, status: Status | None, problem: Problem, options: MethodOptions, path: PathOptions, seed: int,
+    spread: Spread, check: bool,
+) -> Solved:  # fmt: skip
+    asked = asked_for(
+        path, options.method, seed=seed, key=key, status=None if status is None else status.value,
+        certainty=certainty_of(problem),
+    )  # fmt: skip
+    found = verify(problem, folder, asked=asked, spread=spread) if check else None
+    stored = open_path(folder)
+    loaded = SolvedPath(stored.load().variables, attrs=stored.attrs).set_coords("lambda")
+    for variable in loaded.variables.values():
+        variable.encoding = {}  # it holds on to the store
+    return Solved(loaded, status or Status(loaded.attrs["status"]), found, None)
+
+
+def _ended(signal: int) -> BaseException:
+    """The exception of a solve that a signal ended."""
+    what = "stopped: what was done is committed, and the same call goes on from there"
+    return KeyboardInterrupt(what) if signal == 2 else SystemExit(128 + signal)
+
+
+def _science(options: MethodOptions, path: PathOptions, seed: int) -> dict[str, Any]:
+    """All that determines the numbers, besides the data."""
+    solver = {name: value for name, value in dataclasses.asdict(options).items() if name not in UNTIMED}
+    return flat({"solver": solver, "path": dataclasses.asdict(path), "seed": seed})
+
+
+@contextlib.contextmanager
+def _temporary(problem: Problem) -> Iterator[Path]:
+    """A folder for the time of a solve; in memory if there is room."""
+    here = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM + 800 * problem.d
+    with tempfile.TemporaryDirectory(prefix="gapwise-", dir=MEMORY if here else None) as folder:
+        yield Path(folder)
+
+
+def _claim(folder: Any, record: Mapping[str, Any]) -> None:
+    """Write the record of a new folder; ValueError if it belongs to something else."""
+    file = folder / RECORD
+    if not file.is_file():
+        others = [path.name for path in folder.iterdir() if path.name != "lock" and not path.name.startswith(".")]
+        if others:
+            raise ValueError(f"run_dir: {folder} holds {sorted(others)[0]} and no {RECORD}; give a folder of its own")
+        write_json(file, record)
+        return
+    there = flat(read_json(file))
+    here = flat(record)
+    if there.get("data") != here["data"] and there.get("kind") == here["kind"]:
+        raise ValueError(f"run_dir: {folder} holds a fit of other data; give another folder, or remove this one")
+    keys = sorted(key for key in {*there, *here} if there.get(key) != here.get(key))
+    if keys:
+        pairs = ", ".join(f"{_short(key)} {there.get(key)!r} there, {here.get(key)!r} here" for key in keys)
+        raise ValueError(f"run_dir: {folder} holds another fit ({pairs}); give another folder, or remove this one")
+
+
+def _short(key: str) -> str:
+    return key.removeprefix("science.")

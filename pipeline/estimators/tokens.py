@@ -1,0 +1,129 @@
+"""Sequences as users have them, as sparse rows of tokens: dicts or lists of attributes, arrays, sparse matrices.
+
+Attributes follow python-crfsuite. In a list, each string is one, with the value 1. In a dict, ``{"word": "the"}`` is the
+attribute ``word:the``, ``{"bias": 1.5}`` is ``bias`` with the value 1.5, ``{"upper": True}`` is ``upper`` with the value 1
+(False: there is none), and names inside are prefixed: ``{"suffix": ["ing", "g"]}``, ``{"shape": {"x": 2.0}}``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from stages.datasets.text.vocabulary import Rows
+
+SEPARATOR = ":"
+
+
+def lengths_of(X: Sequence[Any]) -> np.ndarray:
+    """Number of tokens of each sequence; ValueError names one that is none."""
+    found = np.zeros(len(X), np.int64)
+    for i, sequence in enumerate(X):
+        if isinstance(sequence, str | Mapping) or not (hasattr(sequence, "__len__") or sparse.issparse(sequence)):
+            raise ValueError(f"X: sequence {i}: expected a list of tokens or an array, got {type(sequence).__name__}")
+        found[i] = sequence.shape[0] if sparse.issparse(sequence) else len(sequence)
+    return found
+
+
+def has_columns(X: Sequence[Any]) -> bool:
+    """Whether tokens are rows of numbers; otherwise they list attributes. The first token of all decides."""
+    for sequence in X:
+        if sparse.issparse(sequence):
+            return True
+        for token in sequence:
+            return not isinstance(token, str | Mapping | set | frozenset) and np.asarray(token).dtype.kind in "fiub"
+    return False
+
+
+def rows_of_columns(X: Sequence[Any], width: int | None) -> tuple[Rows, int]:
+    """Rows of arrays or sparse matrices (T, p), without their zeros, and p; `width`: the p they must have."""
+    counts, ids, values = [], [], []
+    for i, sequence in enumerate(X):
+        if sparse.issparse(sequence):
+            rows = sparse.csr_array(sequence, dtype=np.float64, copy=True)
+            rows.sum_duplicates()
+            rows.eliminate_zeros()
+        else:
+            dense = _dense(i, sequence)
+            rows = sparse.csr_array(dense) if dense.ndim == 2 else dense
+        if rows.ndim != 2 or width not in (None, rows.shape[1]):
+            wanted = "p" if width is None else width
+            raise ValueError(f"X: sequence {i}: expected an array (tokens, {wanted}), got shape {rows.shape}")
+        width = rows.shape[1]
+        counts.append(np.diff(rows.indptr))
+        ids.append(rows.indices)
+        values.append(rows.data)
+    return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values)), width or 0
+
+
+def _dense(i: int, sequence: Any) -> np.ndarray:
+    try:
+        return np.asarray(sequence, np.float64)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"X: sequence {i}: expected an array of numbers (tokens, p): {error}") from error
+
+
+def rows_of_attributes(X: Sequence[Any], number: Callable[[str], int]) -> Rows:
+    """Rows of tokens that list attributes; those whose `number` is negative are left out."""
+    counts: list[int] = []
+    ids: list[int] = []
+    values: list[float] = []
+    for i, sequence in enumerate(X):
+        for t, token in enumerate(sequence):
+            before = len(ids)
+            try:
+                for name, value in attributes(token):
+                    if value != 0.0 and (known := number(name)) >= 0:
+                        ids.append(known)
+                        values.append(value)
+            except (TypeError, ValueError) as error:
+                raise ValueError(f"X: sequence {i}, token {t}: {error}") from error
+            counts.append(len(ids) - before)
+    return _rows(np.array(counts, np.int64), np.array(ids, np.int64), np.array(values))
+
+
+def attributes(token: Any) -> Iterator[tuple[str, float]]:
+    """Names and values of a token's attributes; ValueError or TypeError says what cannot be one."""
+    if isinstance(token, Mapping):
+        for name, value in token.items():
+            yield from _named(str(name), value)
+    elif isinstance(token, list | tuple | set | frozenset):
+        for name in token:
+            if not isinstance(name, str):
+                raise TypeError(f"expected attributes as strings, got {name!r}")
+            yield name, 1.0
+    else:
+        raise TypeError(f"expected a dict or a list of attributes, got {token!r}")
+
+
+def _named(name: str, value: Any) -> Iterator[tuple[str, float]]:
+    if isinstance(value, str):
+        yield f"{name}{SEPARATOR}{value}", 1.0
+    elif isinstance(value, bool | int | float | np.number | np.bool_):
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError(f"attribute {name!r} has the value {number}; expected a finite number")
+        yield name, number
+    elif isinstance(value, Mapping):
+        for inner, deeper in value.items():
+            yield from _named(f"{name}{SEPARATOR}{inner}", deeper)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for inner in value:
+            if not isinstance(inner, str):
+                raise TypeError(f"attribute {name!r}: expected strings in its list, got {inner!r}")
+            yield f"{name}{SEPARATOR}{inner}", 1.0
+    else:
+        raise TypeError(f"attribute {name!r}: expected a string, number, bool, dict or list, got {value!r}")
+
+
+def _rows(counts: np.ndarray, ids: np.ndarray, values: np.ndarray) -> Rows:
+    """Rows in the form of the chain structure: no values where all are 1."""
+    single = values.astype(np.float32)
+    if not np.isfinite(single).all():
+        token = int(np.searchsorted(np.cumsum(counts), np.argmax(~np.isfinite(single)), side="right"))
+        raise ValueError(f"X: token {token} of all has a value that is NaN, infinite or beyond float32")
+    return Rows(counts.astype(np.int64), ids.astype(np.int32), None if (values == 1.0).all() else single)

@@ -1,0 +1,47 @@
+"""The package gapwise: what it exports, that it is installed, and what importing it costs."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from setuptools import find_packages
+
+import pipeline.api
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_packages__are_all_listed() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    found = find_packages(str(ROOT), include=["pipeline*", "stages*", "storage*"])
+    assert sorted(listed["packages"]) == sorted([*found, "gapwise"]), "pyproject.toml: packages"
+    assert (ROOT / listed["package-dir"]["gapwise"] / "__init__.py").is_file()
+
+
+def test_names__are_those_of_the_modules_that_define_them() -> None:
+    assert sorted(pipeline.api.HOME) == sorted(pipeline.api.__all__) == sorted(dir(pipeline.api))
+    for name, module in pipeline.api.HOME.items():
+        assert getattr(pipeline.api, name) is getattr(importlib.import_module(module), name)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        pipeline.api.nothing  # noqa: B018
+
+
+def test_facade__is_harmless_under_a_second_name() -> None:
+    spec = importlib.util.spec_from_file_location("gapwise", pipeline.api.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    twin = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(twin)
+    assert twin.MulticlassSVM is pipeline.api.MulticlassSVM
+
+
+def test_import__loads_nothing_heavy() -> None:
+    heavy = "{'numba', 'sklearn', 'xarray', 'zarr', 'numpy'}"
+    code = f"import sys, pipeline.api; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,46 @@
+"""scikit-learn's own checks of a classifier: some of them always, all with --faults=full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from pipeline.api import MulticlassSVM
+
+QUICK = {
+    "check_classifiers_one_label",
+    "check_dict_unchanged",
+    "check_estimators_nan_inf",
+    "check_estimators_unfitted",
+    "check_estimator_cloneable",
+    "check_fit2d_1sample",
+    "check_n_features_in",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_supervised_y_2d",
+}
+
+
+def name_of(check: Any) -> str:
+    return getattr(check, "func", check).__name__
+
+
+CHECKS = [check for _, check in estimator_checks_generator(MulticlassSVM(), mark="skip")]
+
+
+def test_quick_checks__exist() -> None:
+    assert {name_of(check) for check in CHECKS} >= QUICK
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        pytest.param(check, id=name_of(check), marks=[] if name_of(check) in QUICK else [pytest.mark.long])
+        for check in CHECKS
+    ],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_multiclass__passes(check: Any) -> None:
+    check(MulticlassSVM())

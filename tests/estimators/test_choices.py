@@ -1,0 +1,75 @@
+"""Parameters become the options that the presets of conf/ have; errors name the parameter."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from configs import composed
+
+from pipeline.config.settings import CONF, read
+from pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
+
+
+@pytest.mark.share(0.4)
+@pytest.mark.parametrize("preset", sorted(file.stem for file in Path(CONF, "solver").glob("*.yaml")))
+def test_preset__is_that_of_the_pipeline(preset: str) -> None:
+    ours = solver_options(preset, path=False, max_passes=None, max_seconds=None)
+    assert ours == read(composed(f"solver={preset}", "path=single")).solver
+
+
+def test_limits__are_those_that_were_given() -> None:
+    options = solver_options("auto", path=False, max_passes=7, max_seconds=None)
+    assert (options.name, options.max_passes, options.max_seconds) == ("accelerated", 7.0, math.inf)
+    assert solver_options("auto", path=True, max_passes=None, max_seconds=3).name == "bcpfw_gap_cache"
+
+
+def test_lam__is_one_number_a_grid_or_the_path() -> None:
+    goal: dict[str, Any] = {"n": 8, "tolerance": 0.01, "eps": None}
+    assert path_options("1/n", **goal).lam == 0.125
+    assert path_options(np.float64(0.5), **goal).relative
+    assert path_options([0.1, 1], **goal).lambdas == [1.0, 0.1]
+    assert path_options("path", **goal).eps == 0.1
+    single = path_options(0.5, **{**goal, "eps": 0.2})
+    assert (single.tolerance, single.relative) == (0.2, False)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lam": "best"}, "lam: expected a number > 0, '1/n' or 'path', got 'best'"),
+        ({"lam": 0.0}, "lam: expected a number > 0"),
+        ({"lam": float("nan")}, "lam: expected a number > 0"),
+        ({"lam": []}, "lam: path.lambdas: expected a list of numbers > 0"),
+        ({"lam": [1, 1]}, "lam: path.lambdas: expected different values"),
+        ({"eps": -1}, "eps: expected a number > 0, or None, got -1"),
+        ({"tolerance": 0}, "tolerance: expected a number > 0, got 0"),
+    ],
+)
+def test_path_options__name_the_parameter(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        path_options(**{"lam": 0.1, "n": 3, "tolerance": 0.1, "eps": None, **given})
+
+
+@pytest.mark.parametrize("name", ["sgd", "bcfw_gap_gap", None])
+def test_unknown_solver__is_refused_with_the_known_ones(name: Any) -> None:
+    with pytest.raises(ValueError, match=r"solver: expected auto, bcfw, .* accelerated"):
+        solver_options(name, path=False, max_passes=None, max_seconds=None)
+
+
+def test_limit__must_be_positive() -> None:
+    with pytest.raises(ValueError, match="max_passes: expected a number > 0, or None for no limit, got 0"):
+        solver_options("auto", path=False, max_passes=0, max_seconds=None)
+
+
+def test_seed_and_workers() -> None:
+    assert seed_of(7) == 7
+    assert seed_of(np.random.RandomState(3)) == seed_of(np.random.RandomState(3))
+    assert workers_of(None) == 1
+    assert workers_of(3) == 3
+    assert workers_of(-1) >= 1
+    with pytest.raises(ValueError, match="n_jobs: expected a whole number other than 0, or None, got 0"):
+        workers_of(0)

@@ -1,0 +1,246 @@
+"""Every estimator: the pipeline's own numbers, scikit-learn's tools, resuming, warm starts, limits."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import logging
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from library import Bits, bits, blobs, graphs, sentences
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
+from pipeline.interrupt import Stop
+from stages.problems import build
+from stages.solve import solve as solve_stage
+from stages.solver.methods import method_options
+from stages.solver.options import PathOptions
+
+KINDS: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
+    "chain": (ChainSVM, sentences),
+    "multiclass": (MulticlassSVM, blobs),
+    "segmentation": (SegmentationSVM, graphs),
+    "structured": (lambda **choices: StructuredSVM(Bits(), **choices), bits),
+}
+
+
+@pytest.fixture(params=sorted(KINDS))
+def kind(request: pytest.FixtureRequest) -> tuple[Callable[..., Any], Any, Any]:
+    """Each estimator, and tiny data for it."""
+    make, data = KINDS[request.param]
+    return (make, *data())
+
+
+# -- what is fitted -----------------------------------------------------------------------------------------------------
+def test_fit__is_certified_and_predicts(kind: Any) -> None:
+    make, X, y = kind
+    model = make(lam=0.1, tolerance=0.05)
+    assert model.fit(X, y) is model
+    at = model.certificate_
+    assert at.holds
+    assert at.verified
+    assert at.exact
+    assert (at.lam_low, at.lam_high, at.status) == (0.1, 0.1, "CONVERGED")
+    assert at.gap <= 0.05 * float(model.path_["dual"][0])
+    assert model.score(X, y) > 0.6
+    assert len(model.predict(X)) == len(X)
+
+
+def test_fit__has_the_bits_of_the_stage(tmp_path: Path) -> None:
+    X, y = blobs()
+    model = MulticlassSVM(lam=0.05, tolerance=0.01, fit_intercept=False).fit(X, y)
+    problem = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
+    chosen = PathOptions(kind="single", lam=0.05, tolerance=0.01, relative=True)
+    solve_stage(problem, method_options("accelerated"), chosen, tmp_path, key="other", seed=0)
+    assert model.coef_.tobytes() == open_path(tmp_path)["weights"].values[0].tobytes()
+
+
+@pytest.mark.share(0.5)
+def test_path__has_the_model_of_every_lambda(kind: Any) -> None:
+    make, X, y = kind
+    model = make(lam="path", validation=0.4).fit(X, y)
+    losses = model.path_["validation_loss"].values
+    best = np.flatnonzero(losses == losses.min())
+    assert model.lambda_ == model.path_["lambda"].values[best].max()
+    assert model.certificate_.holds
+    assert model.certificate_.lam_high == np.inf
+    between = float(np.sqrt(np.prod(model.path_["lambda"].values[:2])))
+    assert len(model.predict(X, lam=between)) == len(X)
+    assert make(lam="path", validation=None).fit(X, y).path_.attrs["n"] == len(X)
+
+
+@pytest.mark.share(0.5)
+def test_pickle__keeps_predictions_and_path(kind: Any) -> None:
+    make, X, y = kind
+    model = make(lam="path", eps=0.3).fit(X, y)
+    for other in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert str(other.predict(X)) == str(model.predict(X))
+        assert other.path_.identical(model.path_)
+
+
+def test_unfitted__says_so(kind: Any) -> None:
+    make, X, _ = kind
+    with pytest.raises(NotFittedError):
+        make().predict(X)
+
+
+# -- scikit-learn's tools -------------------------------------------------------------------------------------------------
+def test_clone__has_the_same_parameters(kind: Any) -> None:
+    make, _, _ = kind
+    model = make(lam="path", n_jobs=2, random_state=5)
+    ours, theirs = (some.get_params() for some in (model, clone(model)))
+    assert {name: type(value) for name, value in ours.items()} == {name: type(value) for name, value in theirs.items()}
+    assert (theirs["lam"], theirs["n_jobs"], theirs["random_state"]) == ("path", 2, 5)
+
+
+@pytest.mark.share(0.3)
+def test_grid_search__takes_lam(kind: Any) -> None:
+    make, X, y = kind
+    search = GridSearchCV(make(tolerance=0.1, verify=False), {"lam": [0.1, 10.0]}, cv=2).fit(X, y)
+    assert search.best_params_["lam"] in (0.1, 10.0)
+    assert not search.best_estimator_.certificate_.verified
+
+
+def test_pipeline__scales_before() -> None:
+    X, y = blobs()
+    scores = cross_val_score(make_pipeline(StandardScaler(), MulticlassSVM(tolerance=0.05)), X, y, cv=3)
+    assert scores.mean() > 0.5
+
+
+# -- folders, stops, warm starts ------------------------------------------------------------------------------------------
+@pytest.mark.share(0.4)
+@pytest.mark.parametrize(("lam", "checks"), [(0.02, 4), ("path", 20)])
+def test_stopped_fit__goes_on_to_the_same_bits(
+    kind: Any, lam: Any, checks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, X, y = kind
+    model = make(lam=lam, eps=0.1)
+    whole = model.fit(X, y).path_
+    with monkeypatch.context() as patch:
+        asked = itertools.count()
+        patch.setattr(Stop, "__call__", lambda self: next(asked) > checks)
+        with pytest.raises(KeyboardInterrupt, match="the same call goes on from there"):
+            clone(model).fit(X, y, run_dir=tmp_path / "run")
+    assert (tmp_path / "run" / "state" / "HEAD.json").is_file()
+    again = clone(model).fit(X, y, run_dir=tmp_path / "run").path_
+    assert again["weights"].values.tobytes() == whole["weights"].values.tobytes()
+    at_once = clone(model).fit(X, y, run_dir=tmp_path / "run").path_
+    assert at_once["gap"].values.tobytes() == again["gap"].values.tobytes()
+
+
+def test_folder__of_another_fit_is_refused(kind: Any, tmp_path: Path) -> None:
+    make, X, y = kind
+    where = tmp_path / "run"
+    make(lam=0.1, tolerance=0.1).fit(X, y, run_dir=where)
+    with pytest.raises(ValueError, match=r"^run_dir: .*run holds a fit of other data; give another folder"):
+        make(lam=0.1, tolerance=0.1).fit(X[:-1], y[:-1], run_dir=where)
+    with pytest.raises(ValueError, match=r"^run_dir: .*run holds another fit \(path.lam 0.1 there, 0.2 here\)"):
+        make(lam=0.2, tolerance=0.1).fit(X, y, run_dir=where)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(ValueError, match=r"^run_dir: .*mine holds thesis.tex and no fit.json"):
+        make().fit(X, y, run_dir=tmp_path / "mine")
+
+
+def test_fit__leaves_nothing_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tmp_path / "temporary"
+    made.mkdir()
+    monkeypatch.setattr("pipeline.estimators.solving.MEMORY", tmp_path / "absent")
+    monkeypatch.setattr("tempfile.tempdir", str(made))
+    MulticlassSVM(tolerance=0.1).fit(*blobs())
+    assert list(made.iterdir()) == []
+
+
+@pytest.mark.share(0.5)
+def test_warm_start__begins_at_the_last_dual_solution(kind: Any) -> None:
+    make, X, y = kind
+    chosen = {"lam": 0.05, "tolerance": 1e-3}
+    cold = make(**chosen).fit(X, y)
+    model = make(lam=0.06, tolerance=1e-3, warm_start=True).fit(X, y)
+    model.set_params(**chosen).fit(X, y)
+    assert model.certificate_.verified
+    assert model.certificate_.holds
+    gap = float(model.path_["primal"][0] - cold.path_["primal"][0])
+    assert abs(gap) <= 2 * cold.certificate_.allowed
+    calls = model.set_params(tolerance=2e-3).fit(X, y).path_["oracle_calls"].values
+    assert calls.tolist() < cold.path_["oracle_calls"].values.tolist()
+
+
+def test_warm_start__says_why_it_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
+    X, y = blobs()
+    model = MulticlassSVM(lam=0.1, tolerance=0.1, warm_start=True).fit(X, y)
+    with caplog.at_level(logging.INFO, "gapwise"):
+        model.fit(X[1:], y[1:])
+        model.set_params(lam="path", eps=0.5, validation=None).fit(X, y)
+    said = [record.getMessage() for record in caplog.records if "warm_start" in record.getMessage()]
+    assert said == [
+        "warm_start: the data are not those of the last fit, so this fit begins anew",
+        "warm_start: a path begins at its own first lambda, so this fit begins anew",
+    ]
+
+
+@pytest.mark.share(0.3)
+@pytest.mark.parametrize("limit", [{"max_passes": 2}, {"max_seconds": 1e-6}])
+def test_limit__warns_with_the_gap_it_reached(kind: Any, limit: dict[str, float], tmp_path: Path) -> None:
+    make, X, y = kind
+    for where in (None, tmp_path / "run"):
+        with pytest.warns(ConvergenceWarning, match=f"ended at {next(iter(limit))} .* with a gap of .* was asked for"):
+            model = make(lam=0.01, tolerance=1e-6, **limit).fit(X, y, run_dir=where)
+        assert not model.certificate_.holds
+        assert model.certificate_.gap > 0
+        model.predict(X)
+
+
+def test_limit_of_a_path__leaves_the_part_above() -> None:
+    X, y = blobs()
+    with pytest.raises(
+        ValueError, match="max_seconds: 1e-06 s were over before the first lambda was solved; give more"
+    ):
+        MulticlassSVM(lam="path", max_seconds=1e-6).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=r"ended at max_passes \(PASS_LIMIT\) with a gap"):
+        model = MulticlassSVM(lam="path", eps=0.01, max_passes=3).fit(X, y)
+    model.predict(X, lam=2 * model.certificate_.lam_low)
+    with pytest.raises(ValueError, match="expected lambda > 0 and >="):
+        model.predict(X, lam=0.5 * model.certificate_.lam_low)
+
+
+def test_time_limit__goes_on_in_its_folder(tmp_path: Path) -> None:
+    X, y = blobs()
+    model = MulticlassSVM(lam=0.01)
+    with pytest.warns(ConvergenceWarning):
+        clone(model).set_params(max_seconds=1e-6).fit(X, y, run_dir=tmp_path / "run")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        longer = clone(model).fit(X, y, run_dir=tmp_path / "run")
+    assert longer.coef_.tobytes() == clone(model).fit(X, y).coef_.tobytes()
+
+
+def test_threads__change_no_bit() -> None:
+    X, y = sentences()
+    one, two = (ChainSVM(lam="path", eps=0.2, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    assert one.path_["weights"].values.tobytes() == two.path_["weights"].values.tobytes()
+    assert one.predict(X) == two.predict(X)
+
+
+# -- functions ------------------------------------------------------------------------------------------------------------
+def test_functions__solve_the_problem_of_an_estimator(tmp_path: Path) -> None:
+    X, y = sentences()
+    model = ChainSVM(lam=0.1, tolerance=0.01).fit(X, y)
+    found = solve(ChainSVM().problem(X, y), 0.1, tolerance=0.01, run_dir=tmp_path / "run")
+    np.testing.assert_array_equal(found["weights"].values[0], model.path_["weights"].values[0])
+    assert open_path(tmp_path / "run")["weights"].shape == found["weights"].shape
+    grid = solve(ChainSVM().problem(X, y), [0.1, 1.0], tolerance=0.1)
+    assert grid["lambda"].values.tolist() == [1.0, 0.1]
+    whole = path(ChainSVM().problem(X, y), 0.3)
+    assert whole.weights_at(0.05).shape == (model.path_.sizes["feature"],)

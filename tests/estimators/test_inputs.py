@@ -1,0 +1,228 @@
+"""What estimators refuse, in one line that names the argument, and what they make of labels and inputs."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+from library import Bits, bits, blobs, graphs, sentences
+from numba import config
+from scipy import sparse
+
+from pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredModel, StructuredSVM
+from pipeline.estimators.data import Data
+from pipeline.estimators.solving import _Compiler
+
+PICTURE = np.zeros((9, 9, 3), np.uint8)
+WORDS = [["a"], ["b"]]
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "y", "message"),
+    [
+        (ChainSVM(), [WORDS], [["x"]], "y: sequence 0: expected 2 labels, as X has tokens there, got 1"),
+        (ChainSVM(), [WORDS, []], [["x", "y"], []], "X: sequence 1 is empty; leave it out"),
+        (ChainSVM(), [WORDS], [["x", "x"]], "y: expected at least two labels, got one only: 'x'"),
+        (ChainSVM(), [WORDS], [["x", 1]], "y: expected labels that are all strings or all integers, got int and str"),
+        (ChainSVM(), [WORDS], [[1.5, 2.5]], "y: expected labels that are all strings or all integers, got float"),
+        (ChainSVM(), [WORDS], [], "y: expected one entry for each of the 1 sequences of X, got 0"),
+        (ChainSVM(), [], [], "X: expected at least one of the sequences, got none"),
+        (ChainSVM(), "words", [["x"]], "X: expected a list of sequences, got str"),
+        (ChainSVM(), ["word"], [["x"]], "X: sequence 0: expected a list of tokens or an array, got str"),
+        (ChainSVM(lam="path", validation=2), [WORDS], ["xy"], "validation: expected a share between 0 and 1, or None"),
+        (ChainSVM(lam="path"), [WORDS], ["xy"], "validation: 0.2 of 1 blocks leaves none on one side"),
+        (MulticlassSVM(), np.eye(2), [0, 0], "y: expected at least two classes, got one class only"),
+        (
+            MulticlassSVM(costs=[[1, 0], [0, 0]]),
+            np.eye(2),
+            [0, 1],
+            r"costs: expected \(2, 2\) numbers >= 0 with a zero",
+        ),
+        (
+            SegmentationSVM(),
+            [PICTURE / 2],
+            [PICTURE[..., 0]],
+            r"X: picture 0: expected uint8 \(H, W, 3\), RGB.* float64",
+        ),
+        (SegmentationSVM(), [PICTURE], [np.ones((3, 3), int)], r"y: entry 0: expected \(9, 9\) of 0 and 1, got int64"),
+        (
+            SegmentationSVM(),
+            [PICTURE],
+            [2 + PICTURE[..., 0]],
+            r"y: entry 0: .* got uint8 \(9, 9\) with the values \[2\]",
+        ),
+        (SegmentationSVM(), [PICTURE], [PICTURE[..., 0]], "y: expected both labels, got one only: 0"),
+        (
+            SegmentationSVM(superpixels=0),
+            [PICTURE],
+            [np.eye(9, dtype=int)],
+            "superpixels: expected a whole number >= 1",
+        ),
+        (
+            SegmentationSVM(),
+            [{"unary": np.eye(2)}],
+            [[0, 1]],
+            "X: graph 0: expected the fields unary and edges, edges is",
+        ),
+        (
+            SegmentationSVM(),
+            [{"unary": np.eye(2), "edges": [(0, 2)]}],
+            [[0, 1]],
+            r"X: graph 0: expected edges between different superpixels 0\.\.1",
+        ),
+        (
+            SegmentationSVM(),
+            [{"unary": np.eye(2), "edges": [(0, 1)], "pairwise": [[-1.0]]}],
+            [[0, 1]],
+            "X: graph 0: pairwise holds -1, expected numbers >= 0: the oracle is a cut",
+        ),
+        (
+            SegmentationSVM(),
+            [{"unary": np.full((2, 1), np.inf), "edges": []}],
+            [[0, 1]],
+            r"X: graph 0: unary\[0, 0\] is NaN or infinite",
+        ),
+        (StructuredSVM(), [1], [[0]], "oracle: expected an object of a subclass of StructuredModel, got None"),
+        (StructuredSVM(Bits()), [np.ones(3)], [[0, 0, 2]], "oracle.truth: train block 0: its entries must be"),
+    ],
+)
+def test_bad_input__is_refused_in_one_line(model: Any, X: Any, y: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}") as refused:
+        model.fit(X, y)
+    assert "\n" not in str(refused.value)
+
+
+def test_wrong_oracle__is_found_before_the_solve() -> None:
+    class Lazy(Bits):
+        def max_oracle(self, x: Any, y: Any, w: Any) -> Any:
+            return y
+
+    with pytest.raises(ValueError, match=r"^oracle\.max_oracle: train block 0: "):
+        StructuredSVM(Lazy()).fit(*bits())
+
+
+def test_chain__ignores_unknown_attributes_and_counts_unknown_labels() -> None:
+    X, y = sentences()
+    model = ChainSVM(lam=0.1, tolerance=0.1).fit(X, y)
+    more = [[{**token, "never": "seen"} for token in sequence] for sequence in X]
+    assert model.predict(more) == model.predict(X)
+    assert model.predict([[], [{"word": "zebra"}], []])[::2] == [[], []]
+    right = model.score(X[:1], y[:1])
+    assert model.score(X[:1], [["?"] * len(y[0])]) == 0.0 < right
+    with pytest.raises(ValueError, match="X: expected tokens as in training, dicts or lists of attributes"):
+        model.predict([np.eye(3)])
+
+
+def test_chain__counts_labels_of_held_out_sequences_as_errors_if_none_trained_on_them() -> None:
+    X, y = sentences(20)
+    held = ChainSVM(lam="path", eps=0.5, validation=0.5)._held_out(Data(X, y), len(X), 0)
+    strange = [["?"] * len(tags) if out else tags for tags, out in zip(y, held, strict=True)]
+    model = ChainSVM(lam="path", eps=0.5, validation=0.5).fit(X, strange)
+    assert model.path_["validation_loss"].values.min() == 1.0
+    assert "?" not in model.classes_
+
+
+def test_chain__keeps_labels_as_they_were_given() -> None:
+    rng = np.random.default_rng(0)
+    X = [rng.integers(2, size=(4, 5)) for _ in range(8)]
+    numbers = ChainSVM(tolerance=0.1).fit(X, [x[:, 0] for x in X])
+    letters = ChainSVM(tolerance=0.1).fit(
+        [sparse.csr_array(x) for x in X], ["".join("ab"[k] for k in x[:, 0]) for x in X]
+    )
+    assert numbers.predict(X) == [x[:, 0].tolist() for x in X]
+    assert [["ab".index(c) for c in row] for row in letters.predict(X)] == numbers.predict(X)
+    np.testing.assert_array_equal(numbers.coef_, letters.coef_)
+    assert (numbers.coef_.shape, numbers.bias_.shape, numbers.transitions_.shape) == ((5, 2), (3, 2), (2, 2))
+
+
+def test_chain__weights_are_where_they_are_said_to_be() -> None:
+    X, y = sentences()
+    model = ChainSVM(lam=0.01).fit(X, y)
+    noun = model.classes_.index("N")
+    assert np.argmax(model.coef_[model.vocabulary_["word:dog"]]) == noun
+    assert ChainSVM(min_count=3, tolerance=0.1).fit(X, y).n_features_in_ < model.n_features_in_
+
+
+@pytest.mark.skipif(not config.DISABLE_JIT, reason="compiling for sparse rows takes half a minute")
+@pytest.mark.parametrize("lam", [0.1, "path"])
+def test_multiclass__keeps_sparse_rows_sparse(lam: Any) -> None:
+    X, y = blobs()
+    X[X < 0.3] = 0.0
+    dense, rows = (MulticlassSVM(lam=lam, tolerance=1e-4).fit(some, y) for some in (X, sparse.coo_array(X)))
+    np.testing.assert_array_equal(rows.predict(X), rows.predict(sparse.csc_array(X)))
+    np.testing.assert_allclose(rows.coef_, dense.coef_, atol=0.05)
+    assert rows.path_.sizes["feature"] == dense.path_.sizes["feature"]
+
+
+def test_multiclass__is_the_same_with_names() -> None:
+    X, y = blobs()
+    plain = MulticlassSVM(tolerance=0.05).fit(X, y)
+    named = MulticlassSVM(tolerance=0.05).fit(X.tolist(), np.array(["a", "b", "c"])[y])
+    np.testing.assert_array_equal(plain.coef_, named.coef_)
+    assert "".join(named.predict(X)) == "".join("abc"[k] for k in plain.predict(X))
+    scores = plain.decision_function(X)
+    np.testing.assert_allclose(scores, X @ plain.coef_.T + plain.intercept_)
+    assert MulticlassSVM(tolerance=0.1).fit(X[y < 2], y[y < 2]).decision_function(X).shape == (len(X),)
+
+
+def test_multiclass__costs_move_the_border() -> None:
+    X, y = blobs(classes=2)
+    costs = np.array([[0.0, 20.0], [1.0, 0.0]])
+    even, odd = (MulticlassSVM(tolerance=0.05, costs=some).fit(X, y) for some in (None, costs))
+    assert np.sum(odd.predict(X) == 0) > np.sum(even.predict(X) == 0)
+
+
+def test_segmentation__takes_graphs_without_pairwise_features_and_area() -> None:
+    X, y = graphs()
+    full = [{**g, "pairwise": np.ones((4, 1)), "area": np.ones(5), "edges": g["edges"][:, ::-1]} for g in X]
+    short, long = (SegmentationSVM(tolerance=0.05).fit(some, y) for some in (X, full))
+    np.testing.assert_array_equal(short.coef_, long.coef_)
+    with pytest.raises(ValueError, match="X: graph 0: unary has 3 columns, expected 2"):
+        short.predict([{"unary": np.eye(3), "edges": []}])
+    with pytest.raises(ValueError, match="X: expected graphs, as in training"):
+        short.predict([PICTURE])
+
+
+def test_segmentation__learns_pictures() -> None:
+    rng = np.random.default_rng(0)
+    X, y = [], []
+    for _ in range(4):
+        mask = np.zeros((32, 40), np.uint8)
+        top, left = rng.integers(4, 14, size=2)
+        mask[top : top + 12, left : left + 14] = 1
+        noise = rng.integers(0, 60, size=(32, 40, 3))
+        X.append((noise + np.where(mask[..., None], [150, 20, 20], [20, 20, 150])).astype(np.uint8))
+        y.append(mask)
+    model = SegmentationSVM(lam="path", validation=0.25, superpixels=20, colour_words=8, sift_words=8).fit(X, y)
+    found = model.predict(X)
+    assert [(mask.shape, mask.dtype) for mask in found] == [((32, 40), np.uint8)] * 4
+    assert model.score(X, y) > 0.7
+    assert model.certificate_.holds
+
+
+def test_structured__takes_bounds_and_coordinates() -> None:
+    class First(Bits):
+        lower, upper = np.zeros(4), np.full(4, np.inf)
+
+        def features(self, x: Any, y: Any) -> Any:
+            return super().features(x, y)[:3]
+
+        def coordinates(self, x: Any) -> Any:
+            return np.arange(3)
+
+    X, y = bits()
+    model = StructuredSVM(First(), lam=0.1, tolerance=0.1).fit(X, y)
+    assert model.coef_[3] == 0.0 <= model.coef_.min()
+    assert len(model.predict(X[:2])) == 2
+    assert isinstance(model.oracle, StructuredModel)
+
+
+def test_compiling__is_said_once(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_Compiler, "said", False)
+    for _ in range(2):
+        _Compiler().report(0, 0, "compiling, once")
+    assert [(r.levelno, r.getMessage()) for r in caplog.records] == [
+        (logging.WARNING, "compiling, once: half a minute, more or less")
+    ]

@@ -1,0 +1,78 @@
+"""Tokens as users have them: python-crfsuite's conventions, arrays, sparse matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from pipeline.estimators.tokens import attributes, rows_of_attributes, rows_of_columns
+
+FORMS: list[Any] = [
+    {"a": "b", "c": 1.5, "yes": True, "no": False, "many": ["x", "y"], "deep": {"p": "q", "r": 2, "s": {"t": True}}},
+    {"n": np.float32(0.5), "i": 3, "set": {"z"}},
+    ["one", "two"],
+    ("one",),
+]
+
+
+def test_attributes__are_named_and_weighted() -> None:
+    assert dict(attributes(FORMS[0])) == {
+        "a:b": 1.0, "c": 1.5, "yes": 1.0, "no": 0.0, "many:x": 1.0, "many:y": 1.0, "deep:p:q": 1.0, "deep:r": 2.0,
+        "deep:s:t": 1.0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("token", FORMS, ids=str)
+def test_attributes__are_those_of_python_crfsuite(token: Any) -> None:
+    pycrfsuite = pytest.importorskip("pycrfsuite")
+    theirs = pycrfsuite.ItemSequence([token]).items()[0]
+    theirs = theirs if isinstance(theirs, dict) else dict.fromkeys(theirs, 1.0)
+    assert dict(attributes(token)) == theirs
+
+
+@pytest.mark.parametrize(
+    ("token", "message"),
+    [
+        ({"a": None}, "X: sequence 1, token 0: attribute 'a': expected a string, number, bool, dict or list, got None"),
+        ({"a": [1]}, "X: sequence 1, token 0: attribute 'a': expected strings in its list, got 1"),
+        ({"a": float("nan")}, "X: sequence 1, token 0: attribute 'a' has the value nan; expected a finite number"),
+        ([1], "X: sequence 1, token 0: expected attributes as strings, got 1"),
+        ("word", "X: sequence 1, token 0: expected a dict or a list of attributes, got 'word'"),
+    ],
+)
+def test_bad_attribute__is_named(token: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        rows_of_attributes([[["fine"]], [token]], lambda name: 0)
+
+
+def test_columns__are_the_same_dense_and_sparse() -> None:
+    dense = [np.array([[0.0, 2.0, 1.0], [0.0, 0.0, 0.0]]), np.array([[1.0, 0.0, 1.0]])]
+    rows, width = rows_of_columns(dense, None)
+    assert width == 3
+    assert rows.counts.tolist() == [2, 0, 2]
+    assert rows.ids.tolist() == [1, 2, 0, 2]
+    for kind in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
+        others, _ = rows_of_columns([kind(some) for some in dense], 3)
+        for ours, theirs in zip(rows, others, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_columns__without_other_values_have_none() -> None:
+    assert rows_of_columns([np.eye(2, dtype=np.uint8)], None)[0].values is None
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([np.eye(2), np.eye(3)], r"X: sequence 1: expected an array \(tokens, 2\), got shape \(3, 3\)"),
+        ([np.ones(4)], r"X: sequence 0: expected an array \(tokens, p\), got shape \(4,\)"),
+        ([[[1, 2], [3]]], r"X: sequence 0: expected an array of numbers \(tokens, p\): "),
+        ([np.array([[1.0], [np.nan]])], "X: token 1 of all has a value that is NaN, infinite or beyond float32"),
+    ],
+)
+def test_bad_columns__are_named(X: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}"):
+        rows_of_columns(X, None)
