@@ -87,7 +87,7 @@ def pool(kind: str) -> Executor:
     return ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.parametrize("kind", [pytest.param("threads", marks=pytest.mark.long), "processes"])
 def test_horses_sample__gives_the_same_bits_with_one_and_two_workers(kind):
     reader = open_dataset("horses_sample", TINY)
     serial, _ = read(reader)

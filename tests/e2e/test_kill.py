@@ -86,6 +86,7 @@ def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Place, firs
     assert_same_results(place, whole)
 
 
+@pytest.mark.long  # tests/pipeline/test_run.py does the same with fake stages
 def test_complete__is_said_without_loading_a_stage_and_touches_nothing(whole: Place) -> None:
     before = {file: file.stat().st_mtime_ns for file in whole.root.rglob("*")}
     again = Place(whole.root, COMMAND, {"PYTHONPROFILEIMPORTTIME": "1"}).finish()

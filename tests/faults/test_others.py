@@ -154,6 +154,7 @@ def test_workers__that_all_die_are_an_error(folder: Path, work: tuple[str, Work,
     assert_same_work(place, undisturbed)
 
 
+@pytest.mark.long  # test_tracking.py breaks databases without a run
 # -- MLflow -----------------------------------------------------------------------------------------------------------
 @pytest.mark.fault("MLflow")
 def test_mlflow__away_corrupt_or_locked_costs_a_warning_and_sync_mends_it(bench: Bench, calm: Calm, form: str) -> None:

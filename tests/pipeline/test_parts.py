@@ -212,6 +212,7 @@ def test_method__is_refused_where_a_path_needs_a_dual_point(folder: Path) -> Non
     assert "solver.offset: expected a number > 0" in said
 
 
+@pytest.mark.long  # tests/stages/test_resume.py does it for every supplied method
 def test_method__goes_on_from_what_it_has_committed(folder: Path) -> None:
     words = ("solver=subgradient", "path=single", "path.lambda=0.1", "checkpoint.every_seconds=0")
     whole, _ = run(folder, *words)

@@ -322,6 +322,7 @@ def make(runs, folder):
 """
 
 
+@pytest.mark.long  # other parts of a folder on the path are tested in test_parts.py
 @pytest.mark.slow
 def test_sweep__draws_figures_of_a_folder_on_the_path(tmp_path: Path) -> None:
     reports = tmp_path / "mine" / "stages" / "reports"

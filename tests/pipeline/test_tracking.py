@@ -305,6 +305,7 @@ MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
 """
 
 
+@pytest.mark.long  # several processes that each import MLflow
 @pytest.mark.slow
 def test_writers__take_turns_even_in_making_the_database(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"

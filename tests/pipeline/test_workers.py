@@ -145,7 +145,7 @@ def test_main_process__that_is_killed_takes_its_workers_along(tmp_path: Path) ->
         assert not psutil.wait_procs(children, timeout=20)[1]
 
 
-@pytest.mark.parametrize("fake", ["solve:die once", "solve:die"])
+@pytest.mark.parametrize("fake", ["solve:die once", pytest.param("solve:die", marks=pytest.mark.long)])
 def test_worker__that_dies_costs_one_run_one_try(tmp_path: Path, fake: str) -> None:
     with sweep(tmp_path, "seed=1,2,3,4", fake=fake) as process:
         code, out, err = ended(process)
