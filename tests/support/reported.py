@@ -100,7 +100,7 @@ def digits(folder: Path) -> Path:
         for split, count in (("train", 9), ("test", 30)):
             labels = rng.integers(3, size=count).astype(np.uint8)
             images = 0.15 * rng.normal(size=(count, 256)) + 0.5 * np.eye(3, 256)[labels]
-            writer.put(split, "x", images.astype(np.float32))
+            writer.put(split, "x", images)
             writer.put(split, "labels", labels)
         writer.meta = {"structure": "multiclass", "classes": 3, "dataset": "usps"}
     return folder / "digits"
