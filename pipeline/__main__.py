@@ -9,8 +9,8 @@ import atexit
 import os
 import sys
 
-from pipeline.cli import carry_out, is_command
-from pipeline.errors import INTERRUPTED
+from pipeline.cli import carry_out, is_command, is_stray, known
+from pipeline.errors import BAD_CONFIGURATION, INTERRUPTED
 from pipeline.help import asks_for_help, text
 
 
@@ -19,6 +19,18 @@ def main() -> int:
     if asks_for_help(sys.argv[1:]) and not is_command(sys.argv[1:]):
         print(text(), end="")
         return 0
+    if sys.argv[1:] == ["--version"]:
+        from importlib.metadata import version
+
+        print(f"gapwise {version('gapwise')}")
+        return 0
+    if is_stray(sys.argv[1:]):
+        print(
+            f"error: {sys.argv[1]}: no such command; there are {', '.join(known())}. A run is configured by KEY=VALUE; "
+            "--help lists keys and commands",
+            file=sys.stderr,
+        )
+        return BAD_CONFIGURATION
     from pipeline.compute.local import pin_threads
 
     pin_threads()  # before numpy is loaded
@@ -42,7 +54,9 @@ def leave(code: int) -> None:
 
 
 def script() -> None:
-    """The console script `gapwise`."""
+    """The console script `gapwise`; without a word it says what it can do, and starts no run."""
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
     leave(main())
 
 

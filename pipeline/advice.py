@@ -40,7 +40,8 @@ def what_next(found: Mapping[str, Any], solve: Mapping[str, Any] | None = None) 
     if not verify["certified"] or verify.get("certainty") == ESTIMATE or status != Status.CONVERGED or not epsilon:
         return ""
     key = "path.tolerance" if found.get("rule", "given") == "given" else "path.eps"
-    return f"{key}={epsilon / 2:.3g} certifies half the gap ({ANOTHER}) · gapwise diff compares runs"
+    reached = verify["max_gap"] if 0.0 < verify["max_gap"] <= epsilon / 2 else epsilon
+    return f"{key}={reached / 2:.3g} certifies half the gap ({ANOTHER}) · gapwise diff compares runs"
 
 
 def _beyond(key: str) -> str:

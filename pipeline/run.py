@@ -80,6 +80,8 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
                     asked.run(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
                 return _print_directory(directory)
             directory.prepare(settings, source)
+            if asked is not None:
+                _check_done(directory, asked.name)
             with (
                 directory.attempt(_hydra_files(cfg, overrides)) as attempt,
                 Progress(attempt / "pipeline.log") as progress,
@@ -208,13 +210,19 @@ def _forget_damaged(job: Job) -> None:
 
 def _check_earlier(job: Job, name: str) -> None:
     """Raise ValueError if a stage that `name` needs is not done, or if its output can no longer be used."""
-    earlier = [stages()[other] for other in before(name)]
-    for stage in earlier:
-        if stage.name not in job.dir.manifest["stages"]:
-            raise ValueError(f"run.stage={name}: stage {stage.name} has to be done first (run.stage={stage.name})")
-    for stage in earlier:
+    _check_done(job.dir, name)
+    for stage in (stages()[other] for other in before(name)):
         if stage.usable is not None:
             stage.usable(job)
+
+
+def _check_done(directory: RunDir, name: str) -> None:
+    """Raise ValueError if a stage that `name` needs is not done; then nothing is written, and nothing has failed."""
+    for stage in before(name):
+        if stage not in directory.manifest["stages"]:
+            if directory.is_blank:
+                directory.discard()
+            raise ValueError(f"run.stage={name}: stage {stage} has to be done first (run.stage={stage})")
 
 
 def _export(settings: Settings, directory: RunDir, features: Location) -> None:

@@ -162,4 +162,4 @@ def lines(found: Mapping[str, Any]) -> list[str]:
     ):
         where = f"λ {found[f'{name}_lambda']:.3g} ({why}: {loss(name, 'validation_loss')})"
         out.append(f"{head:>8}  {where} · test loss there {loss(name, 'test_loss')}")
-    return [*out, f"{'model':>8}  open_path({found['run']!r}).weights_at({found['best_lambda']:.6g})"]
+    return [*out, f"{'model':>8}  gapwise export {found['run']} --lambda {found['best_lambda']:.6g} -o model"]

@@ -54,6 +54,11 @@ def is_command(words: Sequence[str]) -> bool:
     return bool(words) and words[0] in known()
 
 
+def is_stray(words: Sequence[str]) -> bool:
+    """Whether a command line begins with a word that is neither a command nor part of a configuration."""
+    return bool(words) and not is_command(words) and "=" not in words[0] and words[0][:1] not in ("-", "+", "~", "")
+
+
 def carry_out(words: Sequence[str]) -> int:
     """Do what `words` say, the first of which names a command; returns the exit code."""
     name, *rest = words

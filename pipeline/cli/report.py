@@ -7,33 +7,31 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from pipeline.cli import Command
+from pipeline.overview.states import RUN, add_root
 
 if TYPE_CHECKING:
     from storage.backend import Location
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help="directory or URL of a run, or of a sweep")
+    parser.add_argument("run", metavar="RUN", help=f"{RUN}; or the folder of a sweep")
+    add_root(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write this file; report.html in RUN stays as it is")
     parser.add_argument("--open", action="store_true", help="show it in the browser")
 
 
 def run(asked: argparse.Namespace) -> int:
+    from pipeline.overview.find import named
     from storage.backend import location
 
     place = location(asked.run)
     target = None if asked.output is None else location(asked.output)
-    if (place / "manifest.json").is_file():
-        made = of_run(place, target)
-    elif (place / "summary.json").is_file():
+    if (place / "summary.json").is_file():
         from stages.reports.page.sweep import write_sweep_report
 
         made = write_sweep_report(place, target)
     else:
-        raise FileNotFoundError(
-            f"{place}: neither a run nor a sweep: expected a directory with manifest.json or summary.json, as the last line "
-            "of a command names it"
-        )
+        made = of_run(named(asked.run, asked.root), target)
     print(f"report: {made}", flush=True)
     if asked.open:
         import webbrowser
@@ -48,7 +46,11 @@ def of_run(place: Location, target: Location | None) -> Location:
     from pipeline.rundir import RunDir, locked, read_json
     from stages.reports.page import write_report
 
-    manifest: dict[str, Any] = read_json(place / "manifest.json", seal=True)
+    manifest: dict[str, Any] | None = read_json(place / "manifest.json", seal=True)
+    if manifest is None:
+        raise FileNotFoundError(
+            f"{place / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
+        )
     if target is not None:
         return write_report(place, features_of(place, manifest), target)
     with locked(place / "lock"):

@@ -112,6 +112,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     solver = typed("solver", cfg.solver, _method_options(cfg.solver))
     expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     path = typed("path", cfg.path, PathOptions())
+    _unread(path)
     if path.is_path:  # its certificates need the w of the supports
         averaging = getattr(solver, "averaging", "none")
         expect(
@@ -131,6 +132,18 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         experiment=experiment,
         overrides=tuple(overrides),
     )
+
+
+def _unread(path: PathOptions) -> None:
+    """ConfigError for lambdas or a tolerance that this kind of path would not look at."""
+    default = PathOptions()
+    for name, ok, expected in (
+        ("lambda", path.kind == "single" or path.lam == default.lam, "path=single"),
+        ("lambdas", path.kind == "grid" or path.lambdas == default.lambdas, "path=grid"),
+        ("tolerance", not path.is_path or path.tolerance == default.tolerance, "path=single or path=grid"),
+    ):
+        if not ok:
+            raise ConfigError(f"path.{name}: is not read with path={path.kind}; give {expected}, or leave it out")
 
 
 def _method_options(cfg: DictConfig) -> MethodOptions:

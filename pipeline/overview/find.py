@@ -41,6 +41,12 @@ def named(word: str, root: str | None) -> Location:
     ValueError
         If it means none, or several, which are listed.
     """
+    if not word:
+        raise ValueError(
+            "expected a run: its directory, or the beginning of its name or key; gapwise ls lists the runs"
+        )
+    if (location(word) / "summary.json").is_file():
+        raise ValueError(f"{word}: is a sweep; gapwise report shows it as a whole, gapwise ls its runs")
     if "://" in word or os.sep in word or (Path(word) / "manifest.json").is_file():
         there = location(word)
         if not there.is_dir() or not is_run(there):

@@ -55,7 +55,17 @@ def run_name(manifest: Mapping[str, Any]) -> str:
         words.append(f"ε {science['path.eps']:g}")
     if science.get("solver.batch_size", 1) > 1:
         words.append(f"batches of {science['solver.batch_size']}")
-    return " · ".join([*words, f"seed {science['seed']}"])
+    if "dataset.validation.fold" in science:
+        words.append(f"fold {science['dataset.validation.fold'] + 1} of {science['dataset.validation.folds']}")
+    return " · ".join([*words, *_data(science), f"seed {science['seed']}"])
+
+
+def _data(science: Mapping[str, Any]) -> list[str]:
+    """At most two options of the data that differ from those of its group, e.g. `n_train 24`."""
+    presets = _defaults(str(science.get("dataset.name")))
+    given = {name.removeprefix("dataset."): value for name, value in science.items() if name.startswith("dataset.")}
+    own = [f"{name} {value}" for name, value in given.items() if presets.get(name, value) != value and name != "size"]
+    return own[:2]
 
 
 def parameters(solver: str | None, science: Mapping[str, Any]) -> dict[str, str]:

@@ -69,3 +69,18 @@ def test_commands__end_quietly_when_nobody_reads_on(said, tmp_path: Path):
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 0
+
+
+def test_words__that_are_no_command_are_refused_with_those_there_are(said):
+    found = said("lss")
+    assert found.returncode == 2
+    assert found.stderr.startswith("error: lss: no such command; there are completion, diff, export, gc, ls, predict, ")
+    assert said("--version").stdout.startswith("gapwise ")
+
+
+def test_script__alone_says_what_there_is_and_starts_nothing(tmp_path):
+    code = "import sys; sys.argv = ['gapwise']; from pipeline.__main__ import script; script()"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
+    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout.startswith("usage: ")) == (0, True), found.stderr
+    assert not (tmp_path / "runs").exists()

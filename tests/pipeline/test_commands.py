@@ -283,6 +283,13 @@ def test_named__is_a_path_or_the_beginning_of_a_name_or_key(tmp_path: Path, caps
         assert message in capsys.readouterr().err
     assert carry_out(["show", str(tmp_path)]) == 1
     assert "expected a run directory; gapwise ls lists the runs" in capsys.readouterr().err
+    (other / "summary.json").write_text("{}")
+    for word, message in (
+        ("", "expected a run: its directory, or"),
+        (str(other), "is a sweep; gapwise report shows it"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            named(word, str(tmp_path))
     assert carry_out(["ls", "--root", str(tmp_path / "gone")]) == 1
     assert "name it with --root or $GAPWISE_RUNS" in capsys.readouterr().err
 

@@ -106,6 +106,9 @@ def test_key__knows_of_batches() -> None:
         ("checkpoint.every_seconds=-1", "checkpoint.every_seconds", ">= 0"),
         ("figures.formats=[png,eps]", "figures.formats", "png, pdf, svg"),
         ("path=grid path.lambdas=[]", "path.lambdas", "a list"),
+        ("path=single path.lambdas=[1,2]", "path.lambdas", "is not read with path=single; give path=grid"),
+        ("path.lambda=3", "path.lambda", "is not read with path=regpath; give path=single"),
+        ("path.tolerance=0.01", "path.tolerance", "is not read with path=regpath"),
         ("dataset=sequences_csv", "dataset.file", "must be given"),
     ],
 )

@@ -74,7 +74,7 @@ def test_command__replaces_the_report_and_its_checksum(
 
 def test_command__refuses_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert carry_out(["report", str(tmp_path)]) == 1
-    assert f"error: report: {tmp_path}: neither a run nor a sweep: expected" in capsys.readouterr().err
+    assert f"error: report: {tmp_path}: expected a run directory" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -126,6 +126,7 @@ def test_stages__one_alone_needs_those_before_it(tmp_path: Path) -> None:
     early = command(tmp_path, "run.stage=verify")
     assert early.returncode == 1
     assert "stage featurize has to be done first" in early.stderr
+    assert not list((tmp_path / "runs").glob("horses_sample-*")), "nothing was done, so nothing is left"
     for stage in ("featurize", "init_path", "solve", "verify", "evaluate"):
         assert command(tmp_path, f"run.stage={stage}").returncode == 0
         assert not (run_dir(tmp_path) / "result.json").exists()

@@ -66,6 +66,8 @@ def test_summary__says_what_would_certify_more() -> None:
     assert "    next  path.eps=0.05 certifies half the gap (another run, which shares these features)" in summary(
         good, Path("run")
     )
+    less = {**good, "verify": {**good["verify"], "max_gap": 0.03}}
+    assert "    next  path.eps=0.015 certifies half the gap" in summary(less, Path("run"))
     assert "    next  path.tolerance=0.05 certifies half the gap" in summary({**good, "rule": "given"}, Path("run"))
     assert "    next  path=regpath certifies every λ" in summary({**good, "kind": "heuristic"}, Path("run"))
     estimate = {**good, "verify": {**good["verify"], "certified": False, "certainty": "estimate"}}

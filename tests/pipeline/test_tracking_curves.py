@@ -127,6 +127,9 @@ def test_names__say_what_sets_a_run_apart(tmp_path: Path, changes: dict[str, Any
     manifest = read_json(finished_run(tmp_path, seed=2).path / "manifest.json")
     manifest["science"]["path"] |= changes
     assert run_name(manifest) == name
+    data = {"name": "horses_sample", "n_train": 24, "validation": {"folds": 3, "fold": 1, "seed": 0}}
+    other = {**manifest, "science": {**manifest["science"], "dataset": data}}
+    assert run_name(other) == name.replace(" · seed", " · fold 2 of 3 · n_train 24 · seed")
     assert experiment_of(manifest["science"]) == experiment
     assert experiment_of({**manifest["science"], "dataset": {"name": "ocr", "size": "small"}}).startswith("ocr-small-")
 

@@ -110,12 +110,13 @@ def _files(path: Path) -> list[Path]:
 
 def decoded(data: bytes, where: str) -> np.ndarray:
     """uint8 (H, W, 3) of a PNG or JPEG file's contents, turned upright by its EXIF; DataError begins with `where`."""
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
         return np.array(ImageOps.exif_transpose(Image.open(io.BytesIO(data))).convert("RGB"))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(f"{where}: cannot be decoded as a picture ({error}); expected PNG or JPEG") from error
+        why = "not a known format" if isinstance(error, UnidentifiedImageError) else error
+        raise DataError(f"{where}: cannot be decoded as a picture ({why}); expected PNG or JPEG") from error
 
 
 def _decoded(file: Path) -> np.ndarray:
