@@ -13,6 +13,8 @@ from stages.datasets import DataError, FeatureMap
 from stages.datasets.text.vocabulary import read_vocabulary
 from stages.datasets.vision.horse_scenes import compose
 
+pytestmark = pytest.mark.slow
+
 TRAIN = "The DT B\ncat NN I\nsat VB V\n\nthe DT B\nCat NN I\nran VB V\n\ncats NNS B\n"
 TEST = "THE DT B\nÉlan NN I\n\n_B-1 DT Q\n\nsat VB V\nthe DT B\ncat NN I\nran VB V\n"
 TEMPLATE = (

@@ -9,6 +9,8 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from pipeline.api import MulticlassSVM
 
+pytestmark = pytest.mark.slow
+
 QUICK = {
     "check_classifiers_one_label",
     "check_dict_unchanged",

@@ -27,6 +27,8 @@ from stages.solve import solve as solve_stage
 from stages.solver.methods import method_options
 from stages.solver.options import PathOptions
 
+pytestmark = pytest.mark.slow
+
 KINDS: dict[str, tuple[Callable[..., Any], Callable[[], Any]]] = {
     "chain": (ChainSVM, sentences),
     "multiclass": (MulticlassSVM, blobs),

@@ -15,6 +15,8 @@ from pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredMod
 from pipeline.estimators.data import Data
 from pipeline.estimators.solving import _Compiler
 
+pytestmark = pytest.mark.slow
+
 PICTURE = np.zeros((9, 9, 3), np.uint8)
 WORDS = [["a"], ["b"]]
 

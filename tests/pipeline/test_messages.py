@@ -15,6 +15,8 @@ from configs import composed
 
 from pipeline.run import run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 ORACLES = """
 from python_task import Pairs

@@ -12,6 +12,8 @@ from tiny import TINY, multiclass
 from stages.problems.protocol import frozen
 from stages.solver.options import Status
 
+pytestmark = pytest.mark.slow
+
 SCHEDULES = ("accelerated", "multiplane_half")
 
 

@@ -26,6 +26,8 @@ from stages.solver.state import derive
 from stages.solver.steps import steps
 from stages.solver.supports import pack
 
+pytestmark = pytest.mark.slow
+
 
 def bits(solver: BlockMethod) -> list[bytes]:
     """Everything that is committed, and the trace but its seconds."""

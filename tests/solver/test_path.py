@@ -19,6 +19,8 @@ from stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, w
 from stages.solver.path.rules.paper import Paper
 from stages.solver.path.walk import begin, check_choices, walk
 
+pytestmark = pytest.mark.slow
+
 EPS = 0.1
 LOWEST = 0.02
 

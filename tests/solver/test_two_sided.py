@@ -21,6 +21,8 @@ from stages.solver.path.rules import two_sided
 from stages.solver.path.rules.two_sided import TwoSided
 from stages.solver.path.walk import begin, walk
 
+pytestmark = pytest.mark.slow
+
 EPS = 0.1
 LOWEST = 0.02
 

@@ -22,6 +22,8 @@ from stages.solver.options import Status
 from storage.commits import StateError
 from storage.results import read_path, read_trace
 
+pytestmark = pytest.mark.slow
+
 
 # -- the trace ----------------------------------------------------------------------------------------------------------
 def test_trace__is_complete_after_a_resume_and_keeps_its_timestamps(tmp_path: Path) -> None:

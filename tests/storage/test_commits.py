@@ -18,6 +18,8 @@ from storage.commits import CommitStore, StateError
 from storage.files import read_json, write_json
 from storage.integrity import sealed
 
+pytestmark = pytest.mark.slow
+
 
 class Killed(BaseException):
     """Stands for the end of the process."""

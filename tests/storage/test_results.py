@@ -13,6 +13,8 @@ from storage import layout
 from storage.layout import PATH, write_group
 from storage.results import add_losses, read_path, read_trace, stack, write_path, write_trace
 
+pytestmark = pytest.mark.slow
+
 RECORDS = [breakpoint_record(k) for k in range(7)]
 
 
