@@ -25,8 +25,8 @@ from storage.backend import Location
 from storage.features import open_features
 from storage.files import aside, publish, write_json
 from storage.layout import EVALUATED
-from storage.paths import open_path
-from storage.results import add_losses, read_path, weights_of
+from storage.mixture import Mixture, read_mixture, weights_at
+from storage.results import add_losses, weights_of
 
 SPLITS = ("train", "test", VALIDATION)
 ERROR = f"{VALIDATION}_standard_error"
@@ -63,10 +63,10 @@ def evaluate(
     arrays = {split: store.arrays(split) for split in splits}
     problems = {split: build(name, arrays[split], store.meta) for split in splits}
     measure = structure(name).metrics
-    path, _ = read_path(run_dir / "path.zarr", ("lambda",))
-    weights = weights_of(run_dir / "path.zarr")
+    mixture = read_mixture(run_dir / "path.zarr")
+    path, between = mixture.arrays, in_between(mixture)
+    weights, model = weights_of(run_dir / "path.zarr"), weights_at(run_dir / "path.zarr")
     solved = path["lambda"].size
-    model, between = in_between(run_dir, path["lambda"])
     total = solved + between.size
     rows: list[dict[str, float]] = [{} for _ in range(total)]
 
@@ -128,14 +128,13 @@ def _of_choice(choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray],
     }
 
 
-def in_between(run_dir: Location, lams: np.ndarray) -> tuple[Callable[[float], np.ndarray], np.ndarray]:
-    """(lambda -> its model, the lambdas to measure between `lams`); no lambdas unless the model changes there."""
-    path = open_path(run_dir)
+def in_between(path: Mixture) -> np.ndarray:
+    """The lambdas to measure between those of the path; none unless the model changes there."""
     if not path.attrs["between"]:
-        return lambda lam: path.weights_at(lam).values, np.empty(0)
-    shares = np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
-    found = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
-    return lambda lam: path.weights_at(lam).values, found[found >= float(path["cell_low"][-1])]
+        return np.empty(0)
+    lams, shares = path.arrays["lambda"], np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
+    found: np.ndarray = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
+    return found[found >= path.arrays["cell_low"][-1]]
 
 
 @driver

@@ -19,7 +19,7 @@ from stages.datasets import FeatureMap, MapBlocks
 from stages.datasets.inputs import Predicted, label_names, stored_input
 from stages.problems import build, structure
 from storage.backend import DamagedError, Location, location
-from storage.features import Features, is_complete
+from storage.features import Features, features_of
 from storage.files import read_json, tree_checksum
 from storage.format import MEASURES, check_format
 from storage.integrity import unsealed
@@ -218,18 +218,14 @@ def example_of(run: str | Location) -> Any:
 
 
 def _features(run: Location, stages: Mapping[str, Any]) -> Features:
-    """The features of a run: beside it, where they are made, also if both were moved; else where they were."""
-    facts = stages["featurize"]
-    recorded = location(facts["path"])
-    for place in (run.parent / "features" / recorded.name, recorded):
-        if is_complete(place):
-            found = Features(place)
-            if found.meta.get("key") == facts["key"]:
-                return found
-    raise FileNotFoundError(
-        f"{recorded}: the features of {run} are gone; repeat the command of the run with run.stage=featurize, which makes "
-        "them again"
-    )
+    """The features of a run; FileNotFoundError if they are gone."""
+    found = features_of(run, stages["featurize"])
+    if found is None:
+        raise FileNotFoundError(
+            f"{stages['featurize']['path']}: the features of {run} are gone; repeat the command of the run with "
+            "run.stage=featurize, which makes them again"
+        )
+    return found
 
 
 def versions() -> dict[str, str]:

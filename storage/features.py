@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from storage.backend import Location, backend
+from storage.backend import Location, backend, location
 from storage.files import aside, make_directory, read_json, write_json
 from storage.format import FORMAT_VERSION
 from storage.integrity import changed, checked_array, checksums, sealed, unsealed
@@ -171,3 +171,17 @@ def open_features(path: Location) -> Features:
     if not is_complete(path):
         raise FileNotFoundError(f"{path}: no features here; run the featurize stage first")
     return Features(path)
+
+
+def features_of(run: Location, facts: Mapping[str, Any]) -> Features | None:
+    """The features of a run: beside it, where they are made, also if both were moved; else where they were; None if gone.
+
+    `facts` are the manifest's of the featurize stage, ``path`` and ``key``.
+    """
+    recorded = location(facts["path"])
+    for place in (run.parent / "features" / recorded.name, recorded):
+        if is_complete(place):
+            found = Features(place)
+            if found.meta.get("key") == facts["key"]:
+                return found
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -65,6 +66,28 @@ def mixed(parts: Mapping[int, float], solved: Callable[[int], np.ndarray], break
     return total
 
 
+def weights_at(path: Location) -> Callable[[float], np.ndarray]:
+    """``open_path(run).weights_at`` of a path.zarr as a function, (d,) of one lambda, without xarray.
+
+    Loading xarray takes longer than reading what this does.
+    """
+    from storage.layout import array_of, open_group
+    from storage.results import weights_of
+
+    mixture, shape = read_mixture(path), array_of(open_group(path), "weights").shape
+    solved = functools.lru_cache(maxsize=4)(weights_of(path))  # lambdas in order share breakpoints
+    return lambda lam: mixed(mixture(lam), solved, *shape)
+
+
+def read_mixture(path: Location) -> Mixture:
+    """The mixture of a path.zarr; FileNotFoundError if there is no solved path."""
+    from storage.layout import open_group
+    from storage.results import read_path
+
+    stored = set(open_group(path)) if path.is_dir() else set()
+    return Mixture(*read_path(path, (*NAMES, *(name for name in CELL_NAMES if name in stored))))
+
+
 class At(NamedTuple):
     """The model of one lambda."""
 
@@ -78,7 +101,7 @@ class At(NamedTuple):
 
 
 def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
-    """What ``open_path(run).weights_at(lam)`` returns, without xarray, which takes longer to load than this to read.
+    """What ``open_path(run).weights_at(lam)`` returns, and what certifies it; as `weights_at`, without xarray.
 
     Parameters
     ----------
@@ -95,15 +118,15 @@ def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
         As `storage.paths.SolvedPath.weights_at`; if another version of Gapwise wrote the path, or it is damaged.
     """
     from storage.layout import array_of, open_group
-    from storage.results import read_path, weights_of
+    from storage.results import weights_of
 
-    stored = set(open_group(path)) if path.is_dir() else set()
-    arrays, attrs = read_path(path, (*NAMES, *(name for name in CELL_NAMES if name in stored)))
+    mixture = read_mixture(path)
+    arrays, attrs = mixture.arrays, mixture.attrs
     (here,) = np.nonzero(arrays["lambda"] == lam)
-    parts = {int(here[0]): 1.0} if as_solved and here.size else Mixture(arrays, attrs)(lam)
+    parts = {int(here[0]): 1.0} if as_solved and here.size else mixture(lam)
     weights = mixed(parts, weights_of(path), *array_of(open_group(path), "weights").shape)
     if len(parts) > 1:
-        return At(weights, None, np.inf, attrs)
+        return At(weights, None, np.inf, dict(attrs))
     (b,) = parts
     allowed = attrs["eps"] * (float(arrays["dual"][b]) if attrs["relative"] else 1.0)
-    return At(weights, float(arrays["gap"][b]), allowed, attrs)
+    return At(weights, float(arrays["gap"][b]), allowed, dict(attrs))

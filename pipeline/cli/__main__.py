@@ -1,6 +1,6 @@
 """``python -m pipeline.cli``: the same as the console script ``gapwise``."""
 
-from pipeline.__main__ import leave, main
+from pipeline.__main__ import script
 
 if __name__ == "__main__":
-    leave(main())
+    script()

@@ -43,19 +43,14 @@ def run(asked: argparse.Namespace) -> int:
 
 def of_run(place: Location, target: Location | None) -> Location:
     """Write the report of a run. In its own directory it replaces the stage's, so the manifest gets its checksum."""
-    from pipeline.rundir import RunDir, locked, read_json
+    from pipeline.rundir import RunDir, locked
     from stages.reports.page import write_report
 
-    manifest: dict[str, Any] | None = read_json(place / "manifest.json", seal=True)
-    if manifest is None:
-        raise FileNotFoundError(
-            f"{place / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
-        )
     if target is not None:
-        return write_report(place, features_of(place, manifest), target)
+        return write_report(place, features(place, manifest_of(place)), target)
     with locked(place / "lock"):
-        began = time.monotonic()
-        made = write_report(place, features_of(place, manifest))
+        began, manifest = time.monotonic(), manifest_of(place)
+        made = write_report(place, features(place, manifest))
         directory = RunDir(place, str(manifest["key"]))
         directory.manifest = manifest
         if "evaluate" in manifest["stages"]:
@@ -63,19 +58,24 @@ def of_run(place: Location, target: Location | None) -> Location:
     return made
 
 
-def features_of(place: Location, manifest: dict[str, Any]) -> Any:
-    """The features of a run: where the manifest says, or beside the run if both have moved; None if they are gone."""
-    from storage.backend import location
-    from storage.features import is_complete, open_features
+def manifest_of(place: Location) -> dict[str, Any]:
+    """The manifest of a run; FileNotFoundError if it is missing."""
+    from pipeline.rundir import read_json
 
-    said = manifest["stages"].get("featurize", {}).get("path")
-    if said is None:
-        return None
-    there = location(said)
-    for path in (there, place.parent / "features" / there.name):
-        if is_complete(path):
-            return open_features(path)
-    return None
+    found: dict[str, Any] | None = read_json(place / "manifest.json", seal=True)
+    if found is None:
+        raise FileNotFoundError(
+            f"{place / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
+        )
+    return found
+
+
+def features(place: Location, manifest: dict[str, Any]) -> Any:
+    """The features of a run; None if they are gone, or were never made."""
+    from storage.features import features_of
+
+    facts = manifest["stages"].get("featurize")
+    return None if facts is None else features_of(place, facts)
 
 
 COMMAND = Command("Makes the report of a run or a sweep, one HTML file for people.", arguments, run)

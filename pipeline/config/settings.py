@@ -45,6 +45,13 @@ KIND_NAMES = {
     dict: "a group of keys",
     list: "a list",
 }
+UNREAD = {
+    "regpath": ("lambdas", "lambda", "tolerance", "warm_start"),
+    "heuristic": ("lambdas", "lambda", "tolerance", "warm_start"),
+    "grid": ("lambda", "rule", "eps", "kappa", "lambda_min"),
+    "single": ("lambdas", "rule", "eps", "kappa", "lambda_min", "warm_start"),
+}
+"""The keys of `path` that do nothing, by path.kind."""
 ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 
@@ -135,15 +142,15 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
 
 
 def _unread(path: PathOptions) -> None:
-    """ConfigError for lambdas or a tolerance that this kind of path would not look at."""
-    default = PathOptions()
-    for name, ok, expected in (
-        ("lambda", path.kind == "single" or path.lam == default.lam, "path=single"),
-        ("lambdas", path.kind == "grid" or path.lambdas == default.lambdas, "path=grid"),
-        ("tolerance", not path.is_path or path.tolerance == default.tolerance, "path=single or path=grid"),
-    ):
-        if not ok:
-            raise ConfigError(f"path.{name}: is not read with path={path.kind}; give {expected}, or leave it out")
+    """ConfigError for lambdas or a tolerance that this kind of path would not look at.
+
+    The other keys of UNREAD are set by experiments whose kind of path people change.
+    """
+    given, default = (_by_user_name("path", options) for options in (path, PathOptions()))
+    for name in ("lambda", "lambdas", "tolerance"):
+        if name in UNREAD[path.kind] and given[name] != default[name]:
+            ways = " or ".join(f"path={kind}" for kind, unread in UNREAD.items() if name not in unread)
+            raise ConfigError(f"path.{name}: is not read with path={path.kind}; give {ways}, or leave it out")
 
 
 def _method_options(cfg: DictConfig) -> MethodOptions:

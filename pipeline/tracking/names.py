@@ -6,20 +6,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.config.settings import CONF, fingerprint
+from pipeline.config.settings import CONF, UNREAD, fingerprint
 from pipeline.rundir import flat, read_json
 from storage.backend import Location
 from storage.files import listed
 
 TASKS = {"regpath": "path", "heuristic": "heuristic", "grid": "grid", "single": "single"}
 """Part of an experiment's name, by path.kind."""
-UNUSED = {
-    "regpath": ("lambdas", "lambda", "tolerance", "warm_start"),
-    "heuristic": ("lambdas", "lambda", "tolerance", "warm_start"),
-    "grid": ("lambda", "rule", "eps", "kappa", "lambda_min"),
-    "single": ("lambdas", "rule", "eps", "kappa", "lambda_min", "warm_start"),
-}
-"""The keys of `path` that do nothing, by path.kind."""
 NEUTRAL = {
     "path.lambda_min": 0.0, "path.max_breakpoints": 100_000, "solver.method": "bcfw", "solver.rebase_steps": 0,
     "solver.batch_size": 1, "solver.averaging": "none",
@@ -86,7 +79,7 @@ def parameters(solver: str | None, science: Mapping[str, Any]) -> dict[str, str]
         own = presets.get(key, value) == value and key != "size"
         if group == "dataset" and (key == "name" or own):
             continue
-        if group == "path" and key in UNUSED.get(str(given.get("path.kind")), ()):
+        if group == "path" and key in UNREAD.get(str(given.get("path.kind")), ()):
             continue
         if name.startswith("solver.cache.") and key != "cache.kind" and given.get("solver.cache.kind") == "none":
             continue

@@ -79,8 +79,8 @@ def test_words__that_are_no_command_are_refused_with_those_there_are(said):
 
 
 def test_script__alone_says_what_there_is_and_starts_nothing(tmp_path):
-    code = "import sys; sys.argv = ['gapwise']; from pipeline.__main__ import script; script()"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
-    found = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "pipeline.cli"]
+    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
     assert (found.returncode, found.stdout.startswith("usage: ")) == (0, True), found.stderr
     assert not (tmp_path / "runs").exists()

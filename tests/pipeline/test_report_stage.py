@@ -82,8 +82,9 @@ def test_features__are_found_beside_a_run_that_has_moved(tmp_path: Path) -> None
     from storage.features import FeatureWriter
 
     with FeatureWriter(tmp_path / "features" / "some-1") as writer:
-        writer.meta = {"structure": "chain"}
-    manifest = {"stages": {"featurize": {"path": "/gone/features/some-1"}}}
-    assert command.features_of(tmp_path / "run", manifest).path == tmp_path / "features" / "some-1"
-    manifest["stages"]["featurize"]["path"] = "/gone/features/other"
-    assert command.features_of(tmp_path / "run", manifest) is None
+        writer.meta = {"structure": "chain", "key": "k"}
+    facts = {"path": "/gone/features/some-1", "key": "k"}
+    for changed, found in (({}, True), ({"path": "/gone/features/other"}, False), ({"key": "another"}, False)):
+        there = command.features(tmp_path / "run", {"stages": {"featurize": {**facts, **changed}}})
+        assert (there is not None and there.path == tmp_path / "features" / "some-1") is found, changed
+    assert command.features(tmp_path / "run", {"stages": {}}) is None

@@ -3,7 +3,6 @@ and one overlay of the labels' colours on the photograph, for each picture."""
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy as np
 
 from stages.datasets import DataError
 from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import csv_text
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 OPACITY = 0.5
@@ -81,11 +81,8 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 def _shown(pictures: Pictures, predicted: Predicted) -> Iterator[tuple[str, bytes]]:
     names = predicted.names or ["background", "foreground"]
     colours = TWO if len(names) == 2 else tuple(COLOURS[k % len(COLOURS)] for k in range(len(names)))
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["value", "label", "red", "green", "blue"])
-    writer.writerows([value, name, *colours[value]] for value, name in enumerate(names))
-    yield "labels.csv", table.getvalue().encode()
+    rows = [(value, name, *colours[value]) for value, name in enumerate(names)]
+    yield "labels.csv", csv_text(("value", "label", "red", "green", "blue"), rows).encode()
     for i, name, rgb in zip(pictures.blocks, pictures.names, pictures.rgb, strict=True):
         mask = predicted.mask(i).astype(np.uint8)
         if rgb is not None and mask.shape != rgb.shape[:2]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
+from stages.problems.confusion import counted
 from stages.reports.page.html import joined, paragraph, scrolling, table
 from stages.reports.page.inputs import picture_shape
 from stages.reports.page.pixels import ink
@@ -27,7 +28,7 @@ def content(run: ReportedRun) -> Markup:
     truth, _ = run.truth
     found = run.predictions["labels"]
     count = 1 + max(int(truth.max(initial=0)), int(found.max(initial=0)), len(run.label_names) - 1)
-    counts = np.bincount(truth.astype(np.int64) * count + found, minlength=count * count).reshape(count, count)
+    counts = counted(truth, found, count).astype(int)
     right = int(np.trace(counts))
     said = paragraph(f"Of {truth.size:,} test labels, {right:,} are right ({right / truth.size:.1%}), at the best λ.")
     shown = matrix(run, counts) if count <= MOST else pairs(run, counts)

@@ -15,7 +15,7 @@ from stages.reports.page.html import data, joined, number, paragraph
 from stages.reports.page.pixels import label_map, photograph
 from stages.reports.page.stored import ReportedRun
 from stages.reports.page.terms import term
-from storage.paths import open_path
+from storage.mixture import weights_at
 
 ORDER = 50
 TITLE = "Pictures along the path"
@@ -90,9 +90,9 @@ def first_shown(run: ReportedRun, lams: list[float]) -> int:
 def predicted(run: ReportedRun, lams: list[float], blocks: np.ndarray) -> list[list[np.ndarray]]:
     """Labels of each block at each lambda, with the run's own weights."""
     problem = build(run.structure, run.test_blocks, run.features.meta)
-    path = open_path(run.place)
+    weights = weights_at(run.place / "path.zarr")
     ends = np.cumsum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])[:-1]
-    return [np.split(predictions(problem, path.weights_at(lam).values, blocks)[0], ends) for lam in lams]
+    return [np.split(predictions(problem, weights(lam), blocks)[0], ends) for lam in lams]
 
 
 def losses(run: ReportedRun, lams: list[float]) -> list[str]:
