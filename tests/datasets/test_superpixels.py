@@ -142,6 +142,12 @@ def test_dense_sift__is_eight_bit_and_lies_in_the_picture():
     assert position.max() == 118 * 160 + 158
 
 
+def test_dense_sift__of_some_keypoints_are_the_same_descriptors():
+    rgb, chosen = compose(0, 0, 2).rgb, np.array([2399, 7, 1300, 42])
+    for found, every in zip(dense_sift(rgb, chosen), dense_sift(rgb), strict=True):
+        assert (found == every[chosen]).all()
+
+
 def test_learn_words__refuses_too_few_samples():
     with pytest.raises(DataError, match=r"dataset\.sift_words=9.*only 5 samples"):
         learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, what="sift_words")

@@ -43,12 +43,19 @@ class Words(NamedTuple):
         return GRID * GRID, len(self.colour), len(self.sift)
 
 
-def dense_sift(rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def keypoints(height: int, width: int) -> list[tuple[float, float, float]]:
+    """(x, y, diameter) of the keypoints of a picture, in the order of their descriptors."""
+    rows, columns = np.arange(SIFT_STEP // 2, height, SIFT_STEP), np.arange(SIFT_STEP // 2, width, SIFT_STEP)
+    return [(float(x), float(y), size) for size in SIFT_SIZES for y in rows for x in columns]
+
+
+def dense_sift(rgb: np.ndarray, chosen: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """SIFT descriptors on a regular raster, upright, at two scales.
 
     Parameters
     ----------
-    rgb : uint8 (H, W, 3).
+    rgb : uint8 (H, W, 3).   chosen : int (P,), which of the `keypoints`; all by default. A descriptor does not depend on
+    which others are computed.
 
     Returns
     -------
@@ -58,9 +65,9 @@ def dense_sift(rgb: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     cv2.setNumThreads(1)
     grey = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
-    rows = np.arange(SIFT_STEP // 2, grey.shape[0], SIFT_STEP)
-    columns = np.arange(SIFT_STEP // 2, grey.shape[1], SIFT_STEP)
-    raster = [cv2.KeyPoint(float(x), float(y), size, 0.0) for size in SIFT_SIZES for y in rows for x in columns]
+    raster = [cv2.KeyPoint(x, y, size, 0.0) for x, y, size in keypoints(*grey.shape)]
+    if chosen is not None:
+        raster = [raster[k] for k in chosen]
     points, descriptor = cv2.SIFT.create().compute(grey, raster)
     position = np.array([round(p.pt[1]) * grey.shape[1] + round(p.pt[0]) for p in points], dtype=np.int64)
     return position, descriptor.astype(np.uint8)

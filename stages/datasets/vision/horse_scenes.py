@@ -5,6 +5,8 @@ neighbours belong together."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import cv2
 import numpy as np
 
@@ -123,8 +125,12 @@ def blob(rng: np.random.Generator) -> np.ndarray:
     return np.hypot(x / rng.uniform(1.0, 2.0), y) < radius * (1.0 + wave)
 
 
+@lru_cache(maxsize=512)
 def compose(seed: int, split: int, number: int) -> Picture:
-    """Scene `number` of a split (0 train, 1 test, 2 validation)."""
+    """Scene `number` of a split (0 train, 1 test, 2 validation).
+
+    The last few hundred are kept: training scenes are looked at twice, and a scene takes as long as its superpixels.
+    """
     rng = np.random.default_rng([seed, split, number])
     horse = posed_horse(rng)
     down = np.linspace(-1.2, 1.2, HEIGHT, dtype=np.float32)[:, None]
@@ -137,7 +143,10 @@ def compose(seed: int, split: int, number: int) -> Picture:
         inside = blob(rng)
         scene[inside] = coat(rng)[inside]
     scene[horse] = wears[horse]
-    return Picture(developed(rng, scene), horse.astype(np.uint8))
+    picture = Picture(developed(rng, scene), horse.astype(np.uint8))
+    for part in picture:  # shared by all who ask for it
+        part.flags.writeable = False
+    return picture
 
 
 def developed(rng: np.random.Generator, scene: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 from stages.datasets.vision.classes import PottsOptions
-from stages.datasets.vision.features import Words, dense_sift, learn_words, pairwise_features, unary_features
+from stages.datasets.vision.features import Words, dense_sift, keypoints, learn_words, pairwise_features, unary_features
 from stages.datasets.vision.masks import decoded
 from stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
 from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
@@ -88,12 +88,11 @@ def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed
     rng = np.random.default_rng([seed, number])
     rgb = load(item).rgb
     colours = to_lab(rgb).reshape(-1, 3)
-    _, descriptors = dense_sift(rgb)
+    raster = len(keypoints(*rgb.shape[:2]))
     pick = partial(rng.choice, replace=False, shuffle=False)
-    return (
-        colours[pick(len(colours), min(options.colour_samples, len(colours)))],
-        descriptors[pick(len(descriptors), min(options.sift_samples, len(descriptors)))],
-    )
+    drawn = colours[pick(len(colours), min(options.colour_samples, len(colours)))]
+    chosen = np.asarray(pick(raster, min(options.sift_samples, raster)))
+    return drawn, dense_sift(rgb, chosen)[1]
 
 
 def _described(
