@@ -60,7 +60,7 @@ def text() -> str:
             value, comment = explained[key]
             out.append(f"  {f'{group}{key}={value}':<48} {comment}")
     if names := known():
-        out.append("\nCommands on runs that exist (gapwise COMMAND --help explains one):")
+        out.append("\nCommands (gapwise COMMAND --help explains one):")
         out += [f"  {name:<10} {command(name).summary}" for name in names]
     return "\n".join([*out, "", OUTRO])
 

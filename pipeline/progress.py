@@ -136,7 +136,10 @@ def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
     """A solver's report in words; `total` is the number of lambdas, 0 if a rule finds them."""
     count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
     known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # unknown until every block was visited
-    gap = f"gap {known} (tol {at['tolerance']:.0e})"
+    tolerance = (
+        f"{at['tolerance']:.0e}" if math.isfinite(at["tolerance"]) else "–"
+    )  # without a dual point there is none
+    gap = f"gap {known} (tol {tolerance})"
     return (
         f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"
     )

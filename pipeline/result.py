@@ -130,7 +130,8 @@ def summary(
     elif certainty == ESTIMATE and found.get("kind") != "heuristic" and verify.get("dual_point", True):
         word = "the oracle is approximate without a bound, so gaps are estimates and nothing is certified"
     elif not verify.get("dual_point", True):
-        word = "the method has no dual point, so nothing is certified"
+        word = "the method has no dual point, so nothing is certified; a limit ends it and no tolerance"
+        word += "" if len(path) > 1 else f" · primal objective {_number(last['primal'])}"
     elif found["status"] in ENDED:
         word = "a heuristic path, nothing is certified"
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -63,6 +64,7 @@ def solve(
     stop: Callable[[], bool] = lambda: False,
     every_seconds: float = 30.0,
     snapshot_passes: float = 0.0,
+    snapshot_share: float = 0.0,
     observe: Callable[[np.ndarray], None] = lambda trace: None,
 ) -> Status:
     """Solve, committing to ``run_dir/state``; leaves ``path.zarr`` and ``trace.zarr`` at the end.
@@ -86,6 +88,8 @@ def solve(
         Least time between commits, in seconds. The result does not depend on which points are written.
     snapshot_passes : float
         Effective passes between snapshots (`solver.snapshots`), left in ``snapshots.zarr``; 0: none.
+    snapshot_share : float
+        The same as a share of the passes so far at the current lambda, where that is more.
     observe : callable
         Called with the trace (rows as `TRACE`) after each commit.
 
@@ -96,7 +100,7 @@ def solve(
     """
     check_choices(problem, options, path)
     parts = SnapshotParts(run_dir / "snapshots")
-    snapshots = Snapshots(parts, snapshot_passes)
+    snapshots = Snapshots(parts, snapshot_passes, snapshot_share)
     snapshots.check(options)
     make_directory(run_dir)
     remove_leftovers(run_dir)
@@ -188,7 +192,7 @@ class _Attempt:
                 "breakpoint": at.breakpoint,
                 "passes": solver.passes_here,
                 "gap": solver.known_gap,
-                "tolerance": self.rule.tolerance().gap,
+                "tolerance": self.rule.tolerance().gap if solver.certifies else math.nan,
                 "oracle_calls": solver.oracle_calls,
                 "seconds": at.seconds,
             }
@@ -198,7 +202,7 @@ class _Attempt:
             return Status.INTERRUPTED
         if at.seconds >= self.max_seconds:
             return Status.TIME_LIMIT
-        buffered = sum(b.weights.nbytes + b.supports.label.nbytes for b in self.finished) + self.snapshots.nbytes
+        buffered = sum(b.nbytes for b in self.finished) + self.snapshots.nbytes
         waited = now - self.last_commit
         due = not 0.0 <= waited < self.every_seconds  # also commit if the clock was set back
         far = self.last_boundary is None or not 0.0 <= now - self.last_boundary < KEPT_SECONDS

@@ -64,6 +64,17 @@ BOUNDS = (
 )
 """In addition to PATH where the oracle is approximate and bounded."""
 
+SCORES = (
+    ArraySpec(
+        "dual_scores",
+        ("breakpoint", "local"),
+        "f8",
+        "sigma, in the blocks' local coordinates: alpha_i(y) is proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>)",
+    ),
+    ArraySpec("dual_loss_weight", ("breakpoint", "block"), "f8", "c, in the same formula"),
+)
+"""In addition to PATH where the dual point gives all labellings a weight; the supports are then empty."""
+
 _CELL = ("cell",)
 
 CELLS = (
@@ -110,6 +121,9 @@ GAP_TRACE = (
     ArraySpec("gap", _ROW, "f8", "duality gap: primal - dual"),
 )
 
+TRACE_LOSSES = (ArraySpec("test_loss", _ROW, "f8", "mean task loss on the test blocks at the snapshot's w"),)
+"""In addition to GAP_TRACE with `snapshots.test`."""
+
 LOSSES = (
     ArraySpec("train_loss", _BREAKPOINT, "f8", "mean task loss on the training blocks"),
     ArraySpec("test_loss", _BREAKPOINT, "f8", "mean task loss on the test blocks"),
@@ -123,8 +137,8 @@ is `evaluated`."""
 
 
 def path_specs(names: Container[str]) -> tuple[ArraySpec, ...]:
-    """PATH, and those of BOUNDS that are among `names`."""
-    return (*PATH, *(spec for spec in BOUNDS if spec.name in names))
+    """PATH, and those of BOUNDS and SCORES that are among `names`."""
+    return (*PATH, *(spec for spec in (*BOUNDS, *SCORES) if spec.name in names))
 
 
 def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -129,4 +130,5 @@ def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
         return At(weights, None, np.inf, dict(attrs))
     (b,) = parts
     allowed = attrs["eps"] * (float(arrays["dual"][b]) if attrs["relative"] else 1.0)
-    return At(weights, float(arrays["gap"][b]), allowed, dict(attrs))
+    gap = float(arrays["gap"][b])
+    return At(weights, None if math.isnan(gap) else gap, allowed, dict(attrs))

@@ -1,4 +1,4 @@
-"""Commands on runs that exist: ``gapwise predict RUN …``, or ``python -m pipeline predict RUN …``; one module each.
+"""Commands, most of them on runs: ``gapwise predict RUN …``, or ``python -m pipeline predict RUN …``; one module each.
 
 A module of this package defines its `Command` as COMMAND and imports what is heavy inside its functions. A folder on
 PYTHONPATH with its own pipeline/cli/<name>.py adds a command.

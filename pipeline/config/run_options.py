@@ -91,9 +91,25 @@ class SnapshotOptions:
 
     every_passes: float = 0.0
     """Least number of effective passes between two snapshots; 0: none."""
+    every_share: float = 0.0
+    """The same as a share of the passes so far at the current lambda: even spacing on a logarithmic axis."""
+    test: bool = False
+    """Whether the mean loss on test blocks is computed as well."""
+    keep: bool = True
+    """Whether the copies of w stay in snapshots.zarr; never part of a key."""
 
     def check(self) -> None:
-        expect("snapshots.every_passes", self.every_passes, 0 <= self.every_passes < math.inf, "a number >= 0")
+        for name in ("every_passes", "every_share"):
+            value = getattr(self, name)
+            expect(f"snapshots.{name}", value, 0 <= value < math.inf, "a number >= 0")
+
+    @property
+    def science(self) -> dict[str, Any]:
+        """What a run with these snapshots has that others have not; {} without snapshots."""
+        if not self.every_passes:
+            return {}
+        others = {"every_share": self.every_share, "test": self.test}
+        return {"every_passes": self.every_passes, **{name: value for name, value in others.items() if value}}
 
 
 @dataclass

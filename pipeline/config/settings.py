@@ -92,7 +92,7 @@ class Settings:
         del solver["name"], solver["max_seconds"]
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
         # snapshots change no number, but a run without them cannot replace one that should have them
-        return {**science, "snapshots": dataclasses.asdict(self.snapshots)} if self.snapshots.every_passes else science
+        return {**science, "snapshots": self.snapshots.science} if self.snapshots.science else science
 
     def features_key(self, source: Mapping[str, Any]) -> str:
         """Key of the featurize stage: shared by all solvers of one data set."""
@@ -120,13 +120,19 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     path = typed("path", cfg.path, PathOptions())
     _unread(path)
+    try:
+        solver.check_path(path)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     if path.is_path:  # its certificates need the w of the supports
+        expected = f"one with a dual point, for path={path.kind} (path=grid|single need none)"
+        expect("solver.method", solver.method, solver.certifies, expected)
         averaging = getattr(solver, "averaging", "none")
         expect(
             "solver.averaging", averaging, averaging == "none", f"none, for path={path.kind} (path=grid|single average)"
         )
     return Settings(
-        dataset=_dataset(cfg.dataset),
+        dataset=dataset_options(cfg.dataset),
         solver=solver,
         path=path,
         compute=typed("compute", cfg.compute, ComputeOptions()),
@@ -185,7 +191,7 @@ def _by_user_name(section: str, options: Any) -> dict[str, Any]:
     return {named.get(name, name): value for name, value in dataclasses.asdict(options).items()}
 
 
-def _dataset(cfg: DictConfig) -> dict[str, Any]:
+def dataset_options(cfg: DictConfig) -> dict[str, Any]:
     """The group as a plain dict: only keys of the data set's own YAML, each of the type it has there."""
     given = _plain("dataset", cfg)
     validation = given.pop("validation", None)

@@ -202,6 +202,8 @@ class GapwiseEstimator(BaseEstimator):
             log.info("warm_start: the data are not those of the last fit, so this fit begins anew")
         elif not self.path_.attrs["dual_point"]:
             log.info("warm_start: the last fit left no dual solution, so this fit begins anew")
+        elif "dual_scores" in self.path_:
+            log.info("warm_start: the dual solution of the last fit is no list of labellings, so this fit begins anew")
         else:
             return supports_of(self.path_, self._row())
         return None

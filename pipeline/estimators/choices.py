@@ -20,10 +20,17 @@ STEPS = {"bcfw": "fw", "bcpfw": "pairwise", "bcafw": "away", "bcbfw": "best"}
 OTHERS: dict[str, dict[str, Any]] = {
     "accelerated": {"method": "accelerated"},
     "multiplane_half": {"method": "multiplane_half", "acceleration": AccelerationOptions(inner_target=0.5)},
+    "eg": {"method": "eg"},
+    "fasole": {"method": "fasole"},
+    "cutting_plane": {"method": "cutting_plane"},
+    "cutting_plane_nslack": {"method": "cutting_plane_nslack"},
     "mpbcfw": {"method": "mpbcfw"},
     "mpbcpfw": {"method": "mpbcfw", "step": "pairwise"},
+    "fw": {"method": "fw"},
+    "fw_fixed_step": {"method": "fw", "line_search": False},
+    "bcfw_nols": {"method": "bcfw_nols"},
 }
-"""Presets outside the family of `FAMILY`."""
+"""Presets outside the family of `FAMILY`; not those without a dual point, for an estimator has a certificate."""
 PATH_EPS = 0.1
 """`eps` of a path for which none is given."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 def number(value: Any, form: str = ".3g") -> str:
     """A float in few digits; anything else as it is; a dash for what is not known."""
-    if value is None or value == "":
+    if value is None or value in ("", "nan") or value != value:
         return "–"
     if not isinstance(value, float):
         return str(value)

@@ -22,6 +22,7 @@ def run(job: Job) -> dict[str, Any]:
     from stages.solve import solve
     from stages.solver.counts import TRACE
 
+    snapshots = job.settings.snapshots
     total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
     status = solve(
         job.train,
@@ -36,26 +37,42 @@ def run(job: Job) -> dict[str, Any]:
         report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
         stop=job.stop,
         every_seconds=job.settings.checkpoint.every_seconds,
-        snapshot_passes=job.settings.snapshots.every_passes,
+        snapshot_passes=snapshots.every_passes,
+        snapshot_share=snapshots.every_share,
         observe=lambda rows: job.tracker.observe(dict(zip(TRACE, rows.T, strict=True))),
     )
     if status == "INTERRUPTED":
         raise Interrupted(job.stop.signal)
-    if not (job.dir.path / "path.zarr").exists():
+    solved = (job.dir.path / "path.zarr").exists()
+    if not solved and not (snapshots.every_passes and job.settings.run.until == "solve"):
         raise ValueError(
             f"{job.dir.path}: solver.max_seconds={job.settings.solver.max_seconds:g} was over before the first lambda was "
             "solved; what was done is committed, and the same command with more seconds continues from there"
         )
-    if job.settings.snapshots.every_passes:
+    if snapshots.every_passes:
+        from stages.featurize import open_problem
         from stages.reports.gap_trace import gap_trace
+        from storage.files import remove
 
-        gap_trace(job.train, job.dir.path, spread=job.spread, report=job.report)
-    return {"status": str(status), "max_seconds": job.settings.solver.max_seconds}
+        test = open_problem(job.features_path, "test") if snapshots.test else None
+        if gap_trace(job.train, job.dir.path, test=test, spread=job.spread, report=job.report) and not snapshots.keep:
+            remove(job.dir.path / "snapshots.zarr")
+    return {
+        "status": str(status),
+        "max_seconds": job.settings.solver.max_seconds,
+        **({} if solved else {"solved": False}),
+    }
 
 
 def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
-    """Whether a solve that ran out of time is now allowed more."""
-    return facts.get("status") == "TIME_LIMIT" and settings.solver.max_seconds > float(facts["max_seconds"])
+    """Whether a solve that ran out of time is now allowed more, or has no result for the stages after it.
+
+    With snapshots and `run.until=solve` a solve may end before its first lambda is solved: the gap trace is its result.
+    """
+    if facts.get("status") != "TIME_LIMIT":
+        return False
+    nothing = not facts.get("solved", True) and settings.run.until != "solve"
+    return nothing or settings.solver.max_seconds > float(facts["max_seconds"])
 
 
 def discard(job: Job) -> None:

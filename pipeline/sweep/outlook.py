@@ -66,6 +66,13 @@ def outlook(todo: Sequence[Ahead], root: Location, workers: int) -> str:
     return f"about {about}, going by earlier runs like {some}them"
 
 
+def most_seconds(limits: Sequence[float], workers: int) -> str:
+    """What runs with these limits of seconds of solving take at most, in words; nothing if one has no limit."""
+    if not limits or math.inf in limits:
+        return ""
+    return f"; at most {duration(max(max(limits), sum(limits) / workers))} of solving, by solver.max_seconds"
+
+
 def earlier_in(root: Location) -> list[Earlier]:
     """All runs of a folder, with the seconds of the stages that are done."""
     found = []

@@ -1,8 +1,8 @@
-"""Which runs a sweep consists of: the jobs of a Hydra multirun, or variants × lambdas × tolerances × seeds.
+"""Which runs a sweep consists of: the jobs of a Hydra multirun, or data sets × variants × lambdas × tolerances × seeds.
 
 A variant is a name and its overrides, as on a command line: `bcfw: [solver=bcfw]`. They come after the user's own, so
 that `solver.degree=2` on the command line holds for every variant that does not set it. Paths are defined the same way,
-one run each.
+one run each, and data sets, whose overrides come between the user's and the variant's.
 
 Hydra's own sweeper cannot form this product: it crosses single overrides, while a variant is several at once; it knows
 neither `1/n` before the data are read nor the passes before a variant is composed; and it composes every run (90 ms),
@@ -24,6 +24,7 @@ from omegaconf import DictConfig, OmegaConf
 from pipeline.config.run_options import MAX_SEED, ConfigError, TrackingOptions, default_workers
 from pipeline.config.settings import Settings, fingerprint, read, typed
 from stages.reports.sweep_figures import names
+from stages.solver.methods import methods, options_type
 
 EXPORT = "run.export: exports one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
 
@@ -38,8 +39,10 @@ class SweepOptions:
     """Name to overrides."""
     paths: dict[str, list[str]] = field(default_factory=dict)
     """The same for whole paths: each runs once, as configured, with the first seed and up to `verify`."""
+    datasets: dict[str, list[str]] = field(default_factory=dict)
+    """The same for data sets; none: the configured one. What is not installed is left out, unless `only` names it."""
     only: list[str] = field(default_factory=list)
-    """The variants and paths to run; empty: all."""
+    """The variants, paths and data sets to run; all data sets if it names none, all variants and paths if it names none."""
     lambdas: list[Any] = field(default_factory=list)
     """Values of `path.lambda`; `1/n` is one over the number of training blocks. Empty: as configured."""
     tolerances: list[float] = field(default_factory=list)
@@ -49,8 +52,11 @@ class SweepOptions:
     """`solver.max_passes` of variants without a cache; null: as configured."""
     cached_passes: float | None = None
     """The same for variants with a cache, whose passes take many more steps and more seconds."""
+    seconds: float | None = None
+    """`solver.max_seconds` of every run; null: as configured. More seconds continue the same runs."""
     rebase_passes: float | None = None
-    """`solver.rebase_steps` as a multiple of n, the finest spacing of snapshots; null: as configured."""
+    """`solver.rebase_steps` as a multiple of n, the finest spacing of snapshots, for methods that have this key; null: as
+    configured."""
     workers: int | None = None
     """Number of processes; null: one per core."""
     cv: int | None = None
@@ -76,6 +82,10 @@ class SweepOptions:
         if both:
             raise ValueError(f"sweep.paths: there is a variant named {both[0]!r} too; give it another name")
         known = [*self.variants, *self.paths]
+        both = [name for name in self.datasets if name in known]
+        if both:
+            raise ValueError(f"sweep.datasets: there is a variant or path named {both[0]!r} too; give it another name")
+        known += self.datasets
         unknown = [name for name in self.only if name not in known]
         if unknown:
             raise ValueError(f"sweep.only: no variant {unknown[0]!r}; there are: {', '.join(known)}")
@@ -87,10 +97,20 @@ class SweepOptions:
                 raise ValueError(f"sweep.tolerances: expected numbers > 0, got {value!r}")
         if not self.seeds or min(self.seeds) < 0 or max(self.seeds) > MAX_SEED:
             raise ValueError(f"sweep.seeds: expected integers from 0 to {MAX_SEED}, got {self.seeds!r}")
-        for name in ("passes", "cached_passes", "rebase_passes"):
+        for name in ("passes", "cached_passes", "seconds", "rebase_passes"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"sweep.{name}: expected a number > 0, or null, got {value!r}")
+
+    @property
+    def wanted(self) -> list[str]:
+        """The variants and paths to run."""
+        return [name for name in self.only if name not in self.datasets] or [*self.variants, *self.paths]
+
+    @property
+    def wanted_datasets(self) -> list[str]:
+        """The data sets to run on; empty: the configured one."""
+        return [name for name in self.datasets if name in self.only] or [*self.datasets]
 
 
 @dataclass(frozen=True)
@@ -109,6 +129,8 @@ class Planned:
     overrides: tuple[str, ...] = ()
     tolerance: float | None = None
     """None unless the sweep sets one."""
+    dataset: str = ""
+    """As the sweep names it; empty where it has one data set."""
     status: str = "waiting"
     error: str = ""
 
@@ -160,6 +182,7 @@ def plan(
     blocks: int,
     source: Mapping[str, Any],
     experiment: str,
+    dataset: str = "",
 ) -> list[Planned]:
     """All runs of the sweep, variants within tolerances within lambdas within seeds, so that the first results compare
     all variants; then the paths.
@@ -174,32 +197,40 @@ def plan(
         Training blocks n, for `1/n`.
     source : mapping
         The data set's description of its files.
+    dataset : str
+        Which of the sweep's data sets it is; `given` then ends with its overrides.
     """
 
     def planned(name: str, cfg: DictConfig, seed: int, lam: Any = "", tolerance: float | None = None) -> Planned:
         cfg.seed = seed
         label = lam if isinstance(lam, str) else f"{lam:g}"
         within = "" if tolerance is None else f"tolerance={tolerance:g}"
-        words = " ".join(word for word in (name, f"λ={label}" if label else "", within, f"seed={seed}") if word)
+        parts = (dataset, name, f"λ={label}" if label else "", within, f"seed={seed}")
+        words = " ".join(word for word in parts if word)
         settings = read(cfg, experiment=experiment)
         config: Any = OmegaConf.to_container(cfg, resolve=True)
-        return Planned(words, name, label, seed, config, settings, source, experiment, tolerance=tolerance)
+        return Planned(
+            words, name, label, seed, config, settings, source, experiment, tolerance=tolerance, dataset=dataset
+        )
 
-    wanted = options.only or [*options.variants, *options.paths]
+    wanted = options.wanted
     configs = {name: composed(options.variants[name], given, compose) for name in wanted if name in options.variants}
     jobs = []
     tolerances: list[float | None] = [*options.tolerances] or [None]
     for seed, lam, tolerance in itertools.product(options.seeds, options.lambdas or [""], tolerances):
         for name, base in configs.items():
             cfg = copy.deepcopy(base)
+            if options.seconds is not None:
+                cfg.solver.max_seconds = options.seconds
             if lam != "":
                 cfg.path["lambda"] = 1.0 / blocks if lam == "1/n" else float(lam)
             if tolerance is not None:
                 cfg.path.tolerance = tolerance
-            passes = options.passes if cfg.solver.cache.kind == "none" else options.cached_passes
+            cached = (cfg.solver.get("cache") or {}).get("kind", "none") != "none"
+            passes = options.cached_passes if cached else options.passes
             if passes is not None:
                 cfg.solver.max_passes = passes
-            if options.rebase_passes is not None:
+            if options.rebase_passes is not None and _understands(cfg.solver, "rebase_steps"):
                 cfg.solver.rebase_steps = max(1, round(options.rebase_passes * blocks))
             jobs.append(planned(name, cfg, seed, lam, tolerance))
     for name in wanted:
@@ -209,6 +240,12 @@ def plan(
     if len({(job.variant, job.lam, job.tolerance, job.seed) for job in jobs}) < len(jobs):
         raise ConfigError("sweep: the same variant, lambda, tolerance and seed are asked for twice; remove one of them")
     return jobs
+
+
+def _understands(solver: DictConfig, key: str) -> bool:
+    """Whether the method of a configuration has this key."""
+    name = str(solver.get("method", "bcfw"))
+    return name in methods() and key in {field.name for field in dataclasses.fields(options_type(name))}
 
 
 def plan_multirun(

@@ -20,7 +20,7 @@ from omegaconf import DictConfig
 from pipeline.compute.local import REMOTE, Compute
 from pipeline.compute.ready import check_packages, check_scheduler
 from pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
-from pipeline.config.settings import Settings, fingerprint, read
+from pipeline.config.settings import Settings, explain, fingerprint, read
 from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse, refuse_setup
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.result import complete
@@ -30,8 +30,8 @@ from pipeline.stage_graph import stages
 from pipeline.stage_graph.featurize import make_features
 from pipeline.sweep import table
 from pipeline.sweep.folds import checked, choose_lambda, plan_folds
-from pipeline.sweep.outlook import ahead_of, outlook
-from pipeline.sweep.plan import EXPORT, Asked, Planned, plan, plan_multirun, sweep_options
+from pipeline.sweep.outlook import ahead_of, most_seconds, outlook
+from pipeline.sweep.plan import EXPORT, Asked, Planned, SweepOptions, plan, plan_multirun, sweep_options
 from pipeline.sweep.workers import Task, run_tasks
 from pipeline.tracking.mlflow import SweepTracker
 from storage.backend import backend, location
@@ -79,9 +79,7 @@ def sweep(cfg: DictConfig) -> int:
             check_packages(base.compute, base.tracking)
             if base.run.export is not None:
                 raise ConfigError(EXPORT)
-            source = _source(base)
-            _features(base, source, stop)
-            jobs = plan(options, _given(), _compose, _blocks(base, source), source, experiment)
+            jobs = _planned(options, base, experiment, stop)
         except (ValueError, OSError) as error:
             return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):
@@ -97,6 +95,37 @@ def sweep(cfg: DictConfig) -> int:
             ),
             stop,
         )
+
+
+def _planned(options: SweepOptions, base: Settings, experiment: str, stop: Stop) -> list[Planned]:
+    """The runs of all data sets, whose features are made. One that is not installed is left out, and said so."""
+    given, jobs, missing = _given(), list[Planned](), []
+    if not options.datasets:
+        source = _source(base)
+        _features(base, source, stop)
+        return plan(options, given, _compose, _blocks(base, source), source, experiment)
+    if any(word.startswith("dataset=") for word in given):
+        raise ConfigError(
+            f"dataset: {experiment} runs on {', '.join(options.datasets)}; choose among them with sweep.only=[...], or add "
+            "one with '+sweep.datasets.NAME=[dataset=...]'"
+        )
+    for name in options.wanted_datasets:
+        words = [*given, *options.datasets[name]]
+        try:
+            settings = read(_compose(words), experiment=experiment)
+            source = _source(settings)
+            _features(settings, source, stop)
+        except (ValueError, OSError) as error:
+            if name in options.only:
+                raise
+            missing.append(f"{name}: {explain(error)}")
+            continue
+        jobs += plan(options, words, _compose, _blocks(settings, source), source, experiment, name)
+    for line in missing:
+        print(f"sweep: left out {line}", file=sys.stderr, flush=True)
+    if not jobs:
+        raise ConfigError("sweep.datasets: none of them can be read; give dataset.root or set GAPWISE_DATA")
+    return jobs
 
 
 def multirun(asked: Sequence[Asked]) -> int:
@@ -159,7 +188,9 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
     there = [location(row["run"]) for row in rows if row["status"] == "complete"]
     ahead = [ahead_of(job.settings) for job in todo.values() if job.settings is not None]
-    about = outlook(ahead, whole.folder.parent.parent, workers)
+    about = outlook(ahead, whole.folder.parent.parent, workers) + most_seconds(
+        [job.settings.solver.max_seconds for job in todo.values() if job.settings is not None], workers
+    )
     print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers; {about}", file=sys.stderr, flush=True)
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
@@ -218,7 +249,10 @@ def _is_complete(directory: RunDir, settings: Settings) -> bool:
         if shown and settings.run.until is None:
             return complete(directory, settings) is not None
         manifest = read_json(directory.path / "manifest.json")
-        return settings.run.until is not None and manifest is not None and settings.run.until in manifest["stages"]
+        if settings.run.until is None or manifest is None or settings.run.until not in manifest["stages"]:
+            return False
+        done = manifest["stages"]
+        return not any(stages()[name].has_more(done, settings) for name in done)
     except (ValueError, KeyError):
         return False  # the run itself will say what is wrong
 
@@ -298,11 +332,14 @@ def _compose(overrides: list[str]) -> DictConfig:
 
 
 def _compare(whole: Sweep) -> dict[str, Any]:
-    from stages.reports.sweep_figures import compare
+    from stages.reports.sweep_figures import compare_parts
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
-    runs = [(row["variant"], row["lambda"], row["seed"], location(row["run"])) for row in good]
-    return compare(str(whole.figure), runs, whole.folder, whole.formats) if runs else {}
+    parts: dict[str, list[Any]] = {}
+    for row in good:
+        run = (row["variant"], row["lambda"], row["seed"], location(row["run"]))
+        parts.setdefault(row["dataset"], []).append(run)
+    return compare_parts(str(whole.figure), parts, whole.folder, whole.formats)
 
 
 def _report(whole: Sweep) -> None:

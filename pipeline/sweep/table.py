@@ -35,7 +35,8 @@ LIMITS = {"PASS_LIMIT": "its passes", "ORACLE_LIMIT": "its oracle calls", "TIME_
 def row(job: Planned, directory: RunDir | None) -> Row:
     """The row of a run that has not begun; a job that cannot be run has no directory."""
     return {
-        "name": job.name, "variant": job.variant, "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
+        "name": job.name, "dataset": job.dataset, "variant": job.variant,
+        "lambda": job.lam, "tolerance": job.tolerance, "seed": job.seed,
         "experiment": job.experiment, "status": job.status, "seconds": 0.0, "error": job.error, "breakpoints": None,
         "passes": None, "gap": None, "best_lambda": None, "test_loss": None, "solve_seconds": None, "solve_status": "",
         "budget": budget(job),
@@ -60,11 +61,25 @@ def facts(directory: Location) -> Row:
         path = breakpoints(directory)[0] if result is None else result["path"]
         found["breakpoints"] = len(path)
         found["passes"] = round(sum(float(record["effective_passes"]) for record in path), 3)
-        found["gap"] = max(float(record["gap"]) for record in path)
+        gap = max(float(record["gap"]) for record in path)
+        found["gap"] = None if math.isnan(gap) else gap  # of a method without a dual point
         found["solve_seconds"] = round(sum(float(record["seconds"]) for record in path), 3)
         if result is not None:
             found["solve_status"] = result["status"]
             found |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
+    return found or unsolved_facts(directory)
+
+
+def unsolved_facts(directory: Location) -> Row:
+    """The same of a run whose time was over before its lambda was solved, from its last snapshot; nothing if it has none."""
+    found: Row = {}
+    with contextlib.suppress(ValueError, KeyError, OSError, IndexError):
+        from stages.reports.gap_trace import read_gap_trace
+
+        last = {name: float(column[-1]) for name, column in read_gap_trace(directory).items()}
+        found["passes"], found["solve_seconds"] = round(last["passes"], 3), round(last["seconds"], 3)
+        found["gap"] = last["gap"] if math.isfinite(last["gap"]) else None
+        found["solve_status"] = "TIME_LIMIT"
     return found
 
 
@@ -101,19 +116,26 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
 
 
 def _cut_off(rows: Sequence[Row]) -> list[str]:
-    """Which runs a limit ended before their tolerance, and whether budgets differ: two lines at most."""
+    """Which runs a limit ended before their tolerance, which have none, and whether budgets differ."""
     out = []
     cut: dict[str, list[str]] = {}
+    endless: dict[str, list[str]] = {}
     for row in rows:
         if row["solve_status"] in LIMITS:
             within = row["budget"] or LIMITS[row["solve_status"]]
-            cut.setdefault(within, []).append(row["name"])
+            (endless if row["gap"] is None else cut).setdefault(within, []).append(row["name"])
     for within, names in cut.items():
-        shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        out.append(f"not to the tolerance within {within}: {shown}; gap and losses are those at that limit")
-    if cut and len(budgets := {row["budget"] or "no limit" for row in rows if row["solve_status"]}) > 1:
+        out.append(f"not to the tolerance within {within}: {_few(names)}; gap and losses are those at that limit")
+    for within, names in endless.items():
+        out.append(f"without a dual point, so nothing is certified: {_few(names)}; losses are those after {within}")
+    if (cut or endless) and len(budgets := {row["budget"] or "no limit" for row in rows if row["solve_status"]}) > 1:
         out.append(f"budgets differ ({'; '.join(sorted(budgets))}): compare runs of the same budget only")
     return out
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first four names, and how many more there are."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def common(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

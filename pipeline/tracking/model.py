@@ -21,7 +21,7 @@ The model of least {chosen} loss of the run `{name}`. {how}
 
 - problem: {problem}, {n:,} training blocks
 - test loss {test_loss:.6g}, train loss {train_loss:.6g}
-- duality gap at most {max_gap:.3g} ({certainty})
+- {gap}
 """
 WHOLE = "This folder needs nothing else: `gapwise predict` and `stages.models.load_model` take it."
 LOADABLE = "`mlflow.pyfunc.load_model` loads it; `artifacts/model` is the folder that `gapwise predict` takes."
@@ -46,7 +46,7 @@ def log_model(client: Any, run_id: str, run_dir: Location, result: Mapping[str, 
             how = LOADABLE
         else:
             how = WHOLE if _exported("gapwise", run_dir, made) else _weights_alone(run_dir, made, result)
-        (made / "README.md").write_text(_description(run_dir.name, result, how), encoding="utf-8")
+        (made / "README.md").write_text(description(run_dir.name, result, how), encoding="utf-8")
         client.log_artifacts(run_id, str(made), FOLDER)
     if loadable:
         _register(client, run_id)
@@ -74,12 +74,17 @@ def _weights_alone(run_dir: Location, to: Path, result: Mapping[str, Any]) -> st
     return BARE
 
 
-def _description(name: str, result: Mapping[str, Any], how: str) -> str:
+def description(name: str, result: Mapping[str, Any], how: str) -> str:
+    """README.md of a run's model; `how` says what reads it."""
     best, verify, problem = result["evaluate"], result["verify"], result["problem"]
+    if verify.get("dual_point", True):
+        gap = f"duality gap at most {verify['max_gap']:.3g} ({verify.get('certainty', 'exact')})"
+    else:
+        gap = "no duality gap is known: the method has no dual point"
     return DESCRIPTION.format(
         lam=best["best_lambda"], name=name, how=how, problem=problem["name"], n=problem["n"],
-        test_loss=best["test_loss"], train_loss=best["train_loss"], max_gap=verify["max_gap"],
-        certainty=verify.get("certainty", "exact"), chosen="validation" if "validation_loss" in best else "test",
+        test_loss=best["test_loss"], train_loss=best["train_loss"], gap=gap,
+        chosen="validation" if "validation_loss" in best else "test",
     )  # fmt: skip
 
 

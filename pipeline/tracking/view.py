@@ -136,8 +136,13 @@ def project_sweep(
         run_id = found_or_made(client, experiment, "gapwise.sweep", tags, ended, name)
         write(client, run_id, _counts(found, ended), parameters(None, found["common"]))
         if status != "RUNNING":
-            for figure in listed(folder / "figures", "*.png"):
-                client.log_artifact(run_id, str(fetched(figure)), "figures")
+            datasets = {name.rpartition("/")[0] for name in found.get("figures", ())} - {""}
+            for place, shown in (
+                (folder, "figures"),
+                *((folder / part, f"figures/{part}") for part in sorted(datasets)),
+            ):
+                for figure in listed(place / "figures", "*.png"):
+                    client.log_artifact(run_id, str(fetched(figure)), shown)
             for file in (folder / "summary.json", folder / "runs.csv"):
                 if file.is_file():
                     client.log_artifact(run_id, str(fetched(file)), "sweep")

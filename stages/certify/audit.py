@@ -14,11 +14,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from stages.certify.kernels import of_audit
 from stages.certify.oracle import OracleError
 from stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
 from stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
 from stages.parallel import HERE, Spread
 from stages.problems.certainty import UPPER_BOUNDED, certainty_of
+from stages.problems.marginals import has_marginals
 from stages.problems.protocol import Problem
 from stages.problems.stored import check_array, check_supports
 
@@ -110,7 +112,7 @@ class Audit:
         report: Report,
         weights: Callable[[int], np.ndarray],
     ) -> None:
-        self.problem, self.arrays, self.attrs, self.weights = problem, arrays, attrs, weights
+        self.problem, self.arrays, self.attrs, self.weights = of_audit(problem), arrays, attrs, weights
         self.spread, self.report = spread, report
         self.broken: list[str] = []
         self.rebuilt: list[Rebuilt] = []
@@ -147,6 +149,8 @@ class Audit:
         except (KeyError, ValueError) as error:
             raise BaselessError([f"lambda of every breakpoint: {error}"]) from error
         broken = []
+        if "dual_scores" in A:
+            broken += self._check_scores(total)
         names = ("support_alpha", "support_loss", "support_label", "label_offset")
         for b in range(total if self.attrs["dual_point"] else 0):
             try:
@@ -155,6 +159,22 @@ class Audit:
                 broken.append(f"{self.where(b)}: {error}")
         if broken:
             raise BaselessError(broken)
+
+    def _check_scores(self, total: int) -> list[str]:
+        """What is wrong with the scores of a dual point that gives all labellings a weight; [] if nothing is."""
+        A, P = self.arrays, self.problem
+        try:
+            if not has_marginals(P):
+                raise ValueError(f"dual_scores: {type(P).__name__} cannot sum over labellings")
+            if A["support_alpha"].size:
+                raise ValueError(
+                    f"support_alpha: holds {A['support_alpha'].size} labellings, expected none beside dual_scores"
+                )
+            check_array("dual_scores", A["dual_scores"], (total, int(P.local_ptr[-1])), np.float64, finite=True)
+            check_array("dual_loss_weight", A["dual_loss_weight"], (total, P.n), np.float64, finite=True)
+        except (KeyError, ValueError) as error:
+            return [f"lambda of every breakpoint: {error}"]
+        return []
 
     def where(self, b: int) -> str:
         """Breakpoint b, in words."""

@@ -13,9 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.certify.kernels import completed, norm2, product
+from stages.certify.marginals import expectations, refuse_beyond
 from stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
+from stages.problems.marginals import Scores
 from stages.problems.protocol import JIT, Problem, frozen
 
 
@@ -142,6 +145,8 @@ def exact(
     compare_stored(problem, w, found, offset, label, label_offset)
     inside = np.empty(problem.n)
     inside_driver(problem)(problem, frozen(w), point.mu, inside)
+    if offset[0] == offset[-1]:
+        refuse_beyond(found.most, point.ell, inside)
     return math.fsum((found.most - point.ell - inside) / problem.n), math.fsum(found.hinges) / problem.n, found
 
 
@@ -154,7 +159,7 @@ def primal_at(problem: Problem, w: np.ndarray, lam: float, spread: Spread = HERE
     """
     found = exact_pass(problem, w, spread, decode=False)
     hinges = found.least_hinges if least else found.hinges
-    return 0.5 * lam * float(np.sum(w**2)) + math.fsum(hinges) / problem.n
+    return 0.5 * lam * norm2(problem, w) + math.fsum(hinges) / problem.n
 
 
 def clip(problem: Problem, v: np.ndarray) -> np.ndarray:
@@ -165,11 +170,11 @@ def clip(problem: Problem, v: np.ndarray) -> np.ndarray:
 def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
     """min over the box of the Lagrangian: ell + min_w lambda/2 ||w||^2 - lambda <v, w>."""
     w = clip(problem, v)
-    return ell + lam * float(np.sum(w * (0.5 * w - v)))
+    return ell + lam * product(problem, w, 0.5 * w - v)
 
 
 class Point(NamedTuple):
-    """A dual point, computed from its supports."""
+    """A dual point, computed from its supports or its scores."""
 
     v: np.ndarray
     mu: np.ndarray
@@ -186,10 +191,15 @@ def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, .
 
 
 def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Point:
-    """Breakpoint b's v (d,), mu (flat local) and ell (n,)."""
+    """Breakpoint b's v (d,), mu (flat local) and ell (n,); OracleError if the structure's marginals are no means."""
     P = problem
     mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
+    scored = "dual_scores" in arrays
+    if scored:  # there are no supports: `rebuild` adds nothing to mu and ell
+        mu, ell = expectations(P, Scores(arrays["dual_scores"][b], arrays["dual_loss_weight"][b]))
     simplex, scale = rebuild_driver(P)(P, *supports_of(arrays, b), mu, ell, psi, chunk_length(P.d))
+    psi = completed(P, psi)
+    simplex = 0.0 if scored else simplex  # scores give weights >= 0 with sum 1, whatever they are
     return Point(psi / float(arrays["lambda"][b]), mu, ell, float(simplex), float(scale))
 
 
@@ -208,20 +218,20 @@ def rebuild(
     Without a `dual` point only the primal value is known; the rest is nan.
     """
     if not dual:
-        at, norm2 = float(arrays["lambda"][b]), float(np.sum(stored**2))
-        primal = primal_at(problem, stored, at, spread)
-        hinge, most = primal - 0.5 * at * norm2, _largest_entry(stored)
-        return Rebuilt(norm2, math.nan, hinge, math.nan, 0.0, 0.0, primal, math.nan, most, 0.0)
+        at, w = float(arrays["lambda"][b]), completed(problem, stored)
+        size2, primal = norm2(problem, w), primal_at(problem, w, at, spread)
+        hinge, most = primal - 0.5 * at * size2, _largest_entry(stored)
+        return Rebuilt(size2, math.nan, hinge, math.nan, 0.0, 0.0, primal, math.nan, most, 0.0)
     lam, point = float(arrays["lambda"][b]), dual_point(problem, arrays, b)
-    w = stored if own else clip(problem, point.v)
+    w = completed(problem, stored) if own else clip(problem, point.v)
     gap, hinge, found = exact(problem, w, point, supports_of(arrays, b), spread)
-    mean_ell, norm2 = math.fsum(point.ell) / problem.n, float(np.sum(w**2))
-    primal = 0.5 * lam * norm2 + hinge
+    mean_ell, size2 = math.fsum(point.ell) / problem.n, norm2(problem, w)
+    primal = 0.5 * lam * size2 + hinge
     value = dual_at(problem, mean_ell, point.v, lam)
     size = max(_largest_entry(stored), _largest_entry(w))
-    error = 0.0 if own or size == 0.0 else _largest_entry(w - stored) / size
+    error = 0.0 if w is stored or size == 0.0 else _largest_entry(w - stored) / size
     gap = primal - value if own else gap
-    numbers = norm2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale
+    numbers = size2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale
     return Rebuilt(*numbers, found.slack / problem.n, float(np.mean(found.proven)))
 
 
@@ -244,7 +254,8 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     labels = found.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
     corners = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
     _, scale = rebuild_driver(P)(P, *corners, mu, ell, psi, chunk_length(P.d))
-    return Zero(hinge, float(np.sum(clip(P, psi) ** 2)), psi, float(scale))
+    psi = completed(P, psi)
+    return Zero(hinge, norm2(P, clip(P, psi)), psi, float(scale))
 
 
 def warm_up(problem: Problem) -> None:

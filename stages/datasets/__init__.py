@@ -10,6 +10,8 @@ written. With ``specimen(options, sink)``, which writes a few tiny training bloc
 will write and returns the facts that their structure needs, all that solves and verifies them is compiled while `featurize`
 works.
 
+Installed packages may announce readers of their own (`stages.problems.installed`).
+
 Training blocks can be held out for validation whatever the reader (`stages.problems.held_out`). A reader that has validation
 blocks of its own names in ``VALIDATION`` the values of `dataset.validation` that ask for them, each with the options that it
 reads only then; `open` is given the option `validation` in that case alone, and `featurize` writes the split "validation".
@@ -36,6 +38,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from stages.problems import structure
+from stages.problems.installed import READERS, announced, installed_module
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
@@ -141,9 +144,13 @@ def science(options: Mapping[str, Any]) -> dict[str, Any]:
 def module_of(name: str) -> ModuleType:
     """The module of reader `name`; ValueError lists the known ones."""
     known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
-    if name not in known:
-        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {', '.join(known)}")
-    return import_module(f"{__name__}.{name}")
+    if name in known:
+        return import_module(f"{__name__}.{name}")
+    found = installed_module(READERS, name)
+    if found is None:
+        there = ", ".join(sorted({*known, *announced(READERS)}))
+        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {there}")
+    return found
 
 
 def _data_folder(name: str) -> str:

@@ -4,7 +4,7 @@ Options: ``file``, the training examples, and ``test_file``; without it the exam
 (``x_test``, ``y_test``), or a share ``test_fraction`` of each class, drawn with ``seed``. ``format`` is npz, csv or
 svmlight; null: what the file's ending says, after which texts may have .gz. ``label_column`` (csv): a number or a name;
 null: the last. ``bias``: value of a constant column; null: none. ``costs``: a file with the cost of each prediction for each
-true class.
+true class. ``kernel`` (dense rows): the options of `arrays.kernels`.
 Formats: `arrays.npz_rows`, `arrays.csv_rows`, `arrays.svmlight`, `arrays.costs`.
 
 Labels are whole numbers or names; classes are numbered in sorted order. Sparse files stay sparse (structure
@@ -28,6 +28,8 @@ from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.arrays import new_rows
 from stages.datasets.arrays.costs import read_costs
 from stages.datasets.arrays.csv_rows import read_csv
+from stages.datasets.arrays.kernels import OPTIONS, with_kernel
+from stages.datasets.arrays.kernels import specimen as with_points
 from stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
 from stages.datasets.arrays.rows import Csr, Rows, numbered, refuse_endless, unified
 from stages.datasets.arrays.svmlight import read_svmlight
@@ -35,6 +37,7 @@ from stages.datasets.arrays.svmlight import read_svmlight
 ENDINGS = {".npz": "npz", ".csv": "csv", ".svmlight": "svmlight", ".svm": "svmlight", ".libsvm": "svmlight"}
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
 WHERE = ("file", "test_file", "costs")
+LATER = OPTIONS
 MOST_CLASSES = 2**15 - 1
 
 
@@ -192,7 +195,10 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> Arrays
 
 def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
     """Blocks to compile for."""
-    reader = open(options)
+    return with_points(open(options), _specimen, sink)
+
+
+def _specimen(reader: MulticlassArrays, sink: Sink) -> dict[str, Any]:
     dtype = stored_type(reader.file) if reader.format == "npz" else np.dtype(np.float64)
     eye = np.eye(2, dtype=dtype)
     x = Csr(np.arange(3), np.arange(2, dtype=np.int32), np.ones(2, dtype), 2)
@@ -201,8 +207,12 @@ def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
     return {"classes": 2, "width": 2}
 
 
-def open(options: Mapping[str, Any]) -> MulticlassArrays:
+def open(options: Mapping[str, Any]) -> Any:
     """The reader; OptionError or DataError names the option that cannot be used."""
+    return with_kernel(_opened(options), options)
+
+
+def _opened(options: Mapping[str, Any]) -> MulticlassArrays:
     file, test_file, costs = (_file(options, name) for name in WHERE)
     if file is None:
         raise DataError("dataset.file: missing; give a file of examples: .npz, .csv or .svmlight")

@@ -43,15 +43,8 @@ class OracleEncoder:
 
         Only the names are stored: `stages.problems.python_oracle.decoded` makes the object and asks it.
         """
-        one = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
-        given = {"split": one} if isinstance(one, str) else one
-        if not isinstance(given, Mapping) or not isinstance(given.get("split"), str):
-            raise DataError(
-                f"input: {raw!r}: {self.meta['oracle']} reads its inputs itself; expected the name of a split that it can "
-                'be made with, or all arguments that differ from those of the training, such as {"split": "new", "n": 7}'
-            )
-        arguments = {**self.meta["arguments"], **{name: value for name, value in given.items() if name != "split"}}
-        sink.put(NEW, "split", np.frombuffer(given["split"].encode(), np.uint8))
+        split, arguments = new_split(raw, self.meta["oracle"], self.meta["arguments"])
+        sink.put(NEW, "split", np.frombuffer(split.encode(), np.uint8))
         sink.put(NEW, "arguments", np.frombuffer(json.dumps(arguments, sort_keys=True).encode(), np.uint8))
         self._say_if_changed()
 
@@ -65,6 +58,18 @@ class OracleEncoder:
             )
 
 
+def new_split(raw: Any, module: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The split and the arguments that new input `raw` names for a user's class; `arguments`: those of the training."""
+    one = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
+    given = {"split": one} if isinstance(one, str) else one
+    if not isinstance(given, Mapping) or not isinstance(given.get("split"), str):
+        raise DataError(
+            f"input: {raw!r}: {module} reads its inputs itself; expected the name of a split that it can be made with, or "
+            'all arguments that differ from those of the training, such as {"split": "new", "n": 7}'
+        )
+    return given["split"], {**arguments, **{name: value for name, value in given.items() if name != "split"}}
+
+
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OracleEncoder:
     """The encoder of a feature store of this reader."""
     return OracleEncoder(meta)
@@ -72,10 +77,13 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> Oracle
 
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     """One input: a split's name, or the class's arguments as JSON: ``{"split": "new", "n": 7}``."""
+    return one_input(inputs, meta["oracle"])
+
+
+def one_input(inputs: Sequence[str], module: str) -> NewInput:
+    """The only one of `inputs`, a split's name or JSON; DataError otherwise."""
     if len(inputs) != 1:
-        raise DataError(
-            f"expected one split of {meta['oracle']}, got {len(inputs)} inputs; predict them one after the other"
-        )
+        raise DataError(f"expected one split of {module}, got {len(inputs)} inputs; predict them one after the other")
     if not inputs[0].lstrip().startswith("{"):
         return NewInput(inputs[0])
     try:
@@ -170,7 +178,7 @@ class PythonOracleReader:
             sink.put(split, "split", np.frombuffer(split.encode(), np.uint8))
             truths = []
             for i in range(n):
-                block = _block(oracle, split, i)
+                block = block_of(oracle, split, i)
                 truths.append(block["labels"])
                 sink.append(split, **block)
                 if (i + 1) % EVERY == 0:
@@ -196,7 +204,7 @@ def weights_of(oracle: Oracle) -> int:
     return int(d)
 
 
-def _block(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
+def block_of(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
     """Truth and coordinates of a block; ValueError if they cannot be used."""
     from stages.problems.answers import ask, labelling, labels_of, numbers, task_loss
 

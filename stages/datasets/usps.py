@@ -1,7 +1,8 @@
 """USPS digits: 16 x 16 grey images, 7,291 to train and 2,007 to test (S15 4).
 
 Options: ``root``, a folder with the publisher's ``zip.train`` and ``zip.test`` (each also as ``.gz``: a digit and 256 grey
-values in [-1, 1] a line) or ``usps.npz`` (the same in arrays, in thousandths). No bias: d = 10 * 256 = 2,560.
+values in [-1, 1] a line) or ``usps.npz`` (the same in arrays, in thousandths). No bias: d = 10 * 256 = 2,560. With a
+``kernel``, its options are those of `arrays.kernels`.
 
 New input for `encoder`: grey values in [-1, 1], (n, 256) or (n, 16, 16).
 """
@@ -15,7 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Report, Sink
+from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
+from stages.datasets.arrays.kernels import OPTIONS, with_kernel
+from stages.datasets.arrays.kernels import specimen as with_points
 from stages.datasets.inputs import NewInput, Predicted, Shown
 from stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
 
@@ -26,6 +29,7 @@ SPLITS = ("train", "test")
 Images = tuple[np.ndarray, np.ndarray]
 """Grey values float32 (n, 256) in [-1, 1], digits uint8 (n,)."""
 WHERE = ("root",)
+LATER = OPTIONS
 
 
 @dataclass(frozen=True)
@@ -120,13 +124,22 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 
 def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
     """Blocks to compile for."""
+    return with_points(with_kernel(Usps(()), options), _specimen, sink)
+
+
+def _specimen(reader: Usps, sink: Sink) -> dict[str, Any]:
     sink.put("train", "x", np.eye(3, PIXELS, dtype=np.float32))
     sink.put("train", "labels", np.array([0, 1, 1], np.uint8))
     return {"classes": DIGITS, "d": DIGITS * PIXELS}
 
 
-def open(options: Mapping[str, Any]) -> Usps:
-    """The reader; DataError names what is missing."""
+def open(options: Mapping[str, Any]) -> Reader:
+    """The reader; DataError names what is missing, OptionError the option that is wrong."""
+    reader: Reader = with_kernel(_opened(options), options)
+    return reader
+
+
+def _opened(options: Mapping[str, Any]) -> Usps:
     root = Path(options.get("root") or "")
     archive = root if root.suffix == ".npz" else root / "usps.npz"
     if options.get("root") and archive.is_file():

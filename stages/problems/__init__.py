@@ -11,9 +11,11 @@ A structure's module offers
 * ``decoded(arrays, meta, w)``, if blocks can be decoded without their truth and without a compiler: (labels, label_ptr);
 * ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing;
 * ``for_training(block)`` if a training block differs from the same block in a test split: what to store of it;
+* ``MARGINALS = True`` if it sums over labellings, too (`protocol.Summable`): exponentiated gradient needs it;
 * ``WHOLE`` if its readers write arrays with a row a block at once: the names of those arrays.
 
-Modules without a ``build`` are not structures but code that structures share.
+Modules without a ``build`` are not structures but code that structures share. Installed packages may announce structures of
+their own (`installed`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from pkgutil import extend_path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from stages.problems.installed import STRUCTURES, announced, installed_module
+
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
     import numpy as np
 
@@ -34,9 +38,10 @@ __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the sa
 
 
 def structures() -> list[str]:
-    """Names of all structures, sorted; imports them."""
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    return [name for name in names if hasattr(import_module(f"{__name__}.{name}"), "build")]
+    """Names of all structures, sorted; imports those of Gapwise and of folders on PYTHONPATH."""
+    names = [module.name for module in pkgutil.iter_modules(__path__)]
+    ours = [name for name in names if hasattr(import_module(f"{__name__}.{name}"), "build")]
+    return sorted({*ours, *announced(STRUCTURES)})
 
 
 def structure(name: str) -> ModuleType:
@@ -45,6 +50,9 @@ def structure(name: str) -> ModuleType:
         found = import_module(f"{__name__}.{name}")
         if hasattr(found, "build"):
             return found
+    elsewhere = installed_module(STRUCTURES, name)
+    if elsewhere is not None:
+        return elsewhere
     raise ValueError(f"unknown structure {name!r}; known: {', '.join(structures())}")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stages.problems.protocol import Problem
+from stages.problems.user_code import own_files
 
 ROOMS = ("problems", "solver")
 """Packages of `stages` that contain compiled code."""
@@ -22,7 +23,8 @@ def sources_fingerprint(problem_class: type) -> str:
 
     numba's disk cache checks only the file of the cached function. A driver that closes over this string is recompiled
     whenever a file that it may call into has changed: every file of `ROOMS`, in the repository and in folders on
-    PYTHONPATH that add parts, and the files of the structure itself, wherever its class is defined.
+    PYTHONPATH that add parts, and the files of the structure itself, wherever its class is defined: its module or package,
+    and what they import from the same folder (`user_code.own_files`).
     """
     digest = hashlib.sha256()
     for name, file in sorted(_sources(problem_class).items()):
@@ -34,12 +36,16 @@ def _sources(problem_class: type) -> dict[str, Path]:
     """The files, under names that do not depend on where the folders are."""
     folders = [Path(folder) for folder in sys.modules["stages"].__path__]
     roots = {f"{number}/{room}": folder / room for number, folder in enumerate(folders) for room in ROOMS}
-    own = Path(inspect.getfile(problem_class))
-    package = (own.parent / "__init__.py").is_file()
-    if package and not any(own.is_relative_to(root) for root in roots.values()):
-        roots["own"] = own.parent
     found = {f"{name}/{file.relative_to(root)}": file for name, root in roots.items() for file in root.rglob("*.py")}
-    return found if own in found.values() else {**found, own.name: own}
+    own = Path(inspect.getfile(problem_class))
+    if any(own.is_relative_to(root) for root in roots.values()):
+        return found
+    top = sys.modules.get(problem_class.__module__.partition(".")[0])
+    if getattr(top, "__file__", None):
+        theirs = own_files(sys.modules[problem_class.__module__])
+    else:  # a folder without __init__.py: what lies beside the module
+        theirs = {str(file.relative_to(own.parent)): file for file in own.parent.rglob("*.py")}
+    return {**found, **{f"own/{name}": file for name, file in theirs.items()}, own.name: own}
 
 
 def driver(build: Callable[[str], Any]) -> Callable[[Problem], Any]:

@@ -2,6 +2,17 @@
 
 Features x_i in R^D, K classes, w = (w_1, ..., w_K) stacked class by class. Local coordinates m_i(y) = e_y in R^K and
 B_i = I_K (x) x_i, so ||B_i delta||^2 = ||x_i||^2 ||delta||^2. The task loss is a (K, K) cost matrix with a zero diagonal.
+
+A move between two classes touches the weights of these two only, and a cached labelling needs the score of one class
+(`stages.problems.moves`). Inner loops count in unsigned integers: a signed index may be negative, which numba has to allow
+for and which keeps loops from being vectorised.
+
+**Crammer-Singer SVM of LIBLINEAR.** With all costs 1, P_lambda = f / (n C), where lambda = 1 / (n C) and
+
+    f(w) = (1/2) ||w||^2 + C sum_i max(0, max_{y != y_i} 1 - <w_{y_i} - w_y, x_i>)
+
+is what LIBLINEAR minimises (`-s 4`; scikit-learn's LinearSVC with multi_class="crammer_singer" and fit_intercept=False),
+with the same w.
 """
 
 from __future__ import annotations
@@ -13,15 +24,27 @@ import numpy as np
 from numba import njit
 
 from stages.problems.confusion import counted
-from stages.problems.protocol import FAST, frozen
+from stages.problems.marginals import class_marginals
+from stages.problems.protocol import FAST, PLAIN, frozen
+
+U = np.uint64
 
 
 @njit(**FAST)
-def _dot(x, w, start):
-    total = 0.0
-    for j in range(x.size):
+def class_score(x, w, k):
+    """<w_k, x>."""
+    total, start = 0.0, U(k) * U(x.size)
+    for j in range(U(x.size)):
         total += x[j] * w[start + j]
     return total
+
+
+@njit(**PLAIN)
+def push_class(x, c, w, k):
+    """w_k += c x."""
+    start = U(k) * U(x.size)
+    for j in range(U(x.size)):
+        w[start + j] += c * x[j]
 
 
 class Multiclass(NamedTuple):
@@ -53,8 +76,8 @@ class Multiclass(NamedTuple):
 
     def scores(self, i, w, theta):
         x = self.x[i]
-        for k in range(theta.size):
-            theta[k] = _dot(x, w, k * x.size)
+        for k in range(U(theta.size)):
+            theta[k] = class_score(x, w, k)
 
     def max_oracle(self, i, theta, y, scratch):
         cost = self.cost[self.truth[i]]
@@ -72,6 +95,9 @@ class Multiclass(NamedTuple):
                 best = k
         y[0] = best
 
+    def marginals(self, i, theta, c, mu, scratch):
+        return class_marginals(theta, c, self.cost[self.truth[i]], mu)
+
     def value(self, i, theta, y):
         return theta[y[0]]
 
@@ -86,11 +112,9 @@ class Multiclass(NamedTuple):
 
     def push(self, i, c, delta, w):
         x = self.x[i]
-        for k in range(delta.size):
+        for k in range(U(delta.size)):
             if delta[k] != 0.0:
-                step = c * delta[k]
-                for j in range(x.size):
-                    w[k * x.size + j] += step * x[j]
+                push_class(x, c * delta[k], w, k)
 
     def loss(self, i, y):
         return self.cost[self.truth[i], y[0]]
@@ -100,6 +124,32 @@ class Multiclass(NamedTuple):
 
     def scratch(self):
         return (np.empty(0),)
+
+    # -- moves between two classes, and few classes: `stages.problems.moves` ----------------------------------------------
+    def pair_norm2(self, i, y, z, delta):
+        return 2.0 * self.norms2[i] if y[0] != z[0] else 0.0
+
+    def pair_push(self, i, c, y, z, delta, w):
+        if y[0] != z[0]:
+            x = self.x[i]
+            push_class(x, c, w, y[0])
+            push_class(x, -c, w, z[0])
+
+    def pair_move(self, i, c, y, z, delta, w):
+        if y[0] != z[0]:
+            x = self.x[i]
+            push_class(x, c, w, y[0])
+            push_class(x, -c, w, z[0])
+
+    def pair_follow(self, i, c, y, z, w, theta, delta):
+        if y[0] != z[0]:
+            theta[y[0]] += c * self.norms2[i]
+            theta[z[0]] -= c * self.norms2[i]
+
+    def score_labels(self, i, w, labels, slots, theta, found):
+        x = self.x[i]
+        for k in range(slots.size):
+            found[k] = class_score(x, w, labels[slots[k], 0])
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multiclass:
@@ -155,6 +205,8 @@ def checked_cost(structure: str, arrays: Mapping[str, np.ndarray], meta: Mapping
         )
     return cost
 
+
+MARGINALS = True
 
 WHOLE = ("x", "labels")
 """Arrays with a row a block that readers write at once."""

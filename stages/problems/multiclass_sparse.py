@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from stages.problems.marginals import class_marginals
 from stages.problems.multiclass import checked_cost, checked_labels, confusion, metrics
 from stages.problems.protocol import frozen
 
@@ -92,6 +93,9 @@ class MulticlassSparse(NamedTuple):
             if theta[k] > theta[best]:
                 best = k
         y[0] = best
+
+    def marginals(self, i, theta, c, mu, scratch):
+        return class_marginals(theta, c, self.cost[self.truth[i]], mu)
 
     def value(self, i, theta, y):
         return theta[y[0]]
@@ -161,6 +165,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
         norms2=frozen(np.bincount(row, values.astype(np.float64) ** 2, minlength=n)),
         cost=frozen(checked_cost("multiclass_sparse", arrays, meta, classes)),
     )
+
+
+MARGINALS = True
 
 
 def class_weights(w: np.ndarray, classes: int) -> np.ndarray:

@@ -161,3 +161,68 @@ def _inside(oracle: Oracle, w: np.ndarray) -> np.ndarray:
 
 def _where(oracle: Oracle, method: str, split: str, i: int) -> str:
     return f"{type(oracle).__name__}.{method}: {split} block {i}"
+
+
+def try_samples(oracle: Oracle, truths: Sequence[np.ndarray], split: str, seconds: float = SECONDS) -> int:
+    """Like `try_oracle`, with rivals that a run does not try: rows drawn at random, and the truth with one entry changed.
+
+    `decode`, of which no certificate speaks, is compared, too. Returns the number of labellings that were compared.
+    """
+    end, rng, count = time.monotonic() + seconds, np.random.default_rng(1), 0
+    for i in dict.fromkeys(np.linspace(0, len(truths) - 1, BLOCKS).round().astype(int).tolist()):
+        ids = ask(_where(oracle, "coordinates", split, i), oracle.coordinates, i)
+        chosen = np.arange(oracle.d) if ids is None else np.asarray(ids, np.int64)
+        for w in (np.zeros(oracle.d), *(rng.normal(size=oracle.d) for _ in range(RANDOM))):
+            if count and time.monotonic() > end:
+                return count
+            theta = _inside(oracle, w)[chosen]
+            rivals = [rival for rival in _rows(oracle, truths[i], rng) if _is_labelling(oracle, i, rival.labels)]
+            answer = _labels(oracle, "max_oracle", split, i, theta, truths[i].size)
+            _compare(oracle, split, i, theta, answer, rivals, "a random w" if w.any() else "w = 0")
+            if not oracle.approximate:
+                decoded = _labels(oracle, "decode", split, i, theta, truths[i].size)
+                _compare_decoded(oracle, split, i, theta, decoded, [*rivals, Rival("the max-oracle's answer", answer)])
+            count += len(rivals)
+    return count
+
+
+def _rows(oracle: Oracle, truth: np.ndarray, rng: np.random.Generator) -> list[Rival]:
+    """The truth with one entry changed, two entries exchanged, and a random row."""
+    labels, place, other = labels_of(oracle), rng.integers(truth.size), rng.integers(truth.size)
+    near, swapped = truth.copy(), truth.copy()
+    near[place] = rng.integers(labels)
+    swapped[[place, other]] = truth[[other, place]]
+    return [
+        Rival("the truth with one entry changed", near),
+        Rival("the truth with two entries exchanged", swapped),
+        Rival("a random row", rng.integers(labels, size=truth.size)),
+    ]
+
+
+def _is_labelling(oracle: Oracle, i: int, y: np.ndarray) -> bool:
+    """Whether neither `features` nor `loss` raises an error for it."""
+    try:
+        oracle.features(i, y.copy())
+        oracle.loss(i, y.copy())
+    except (Exception, SystemExit):
+        return False
+    return True
+
+
+def _compare_decoded(
+    oracle: Oracle, split: str, i: int, theta: np.ndarray, decoded: np.ndarray, rivals: Sequence[Rival]
+) -> None:
+    """Raise ValueError if a rival has a larger <theta, features> than the decoded labelling."""
+
+    def score(y: np.ndarray) -> tuple[float, float]:
+        worth, terms = _worth(oracle, split, i, theta, y)
+        return worth - float(oracle.loss(i, y.copy())), terms
+
+    most, size = score(decoded)
+    for rival in rivals:
+        value, others = score(rival.labels)
+        if value - most > ROUNDING * (size + others):
+            raise ValueError(
+                f"{_where(oracle, 'decode', split, i)}: its answer {decoded.tolist()} has <theta, features> = {most:.9g}, "
+                f"but {rival.name}, {rival.labels.tolist()}, has {value:.9g}; expected the labelling with the largest"
+            )

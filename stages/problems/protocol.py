@@ -44,7 +44,9 @@ class Problem(Protocol):
         Entries of a labelling are 0, ..., labels - 1. Not read by compiled code.
     unconstrained : bool
         Whether every row of such entries is a labelling of a block of its length. If so, verify also compares the
-        max-oracle's answers with labellings of other blocks. Not read by compiled code.
+        max-oracle's answers with labellings of other blocks. Not read by compiled code. Otherwise the structure may have a
+        method ``forbidden(block, label, label_offset)``, by which stored dual points are checked: whether each of some
+        labellings, the flat labels ``label[label_offset[a]:label_offset[a + 1]]`` of block ``block[a]``, is none.
     """
 
     @property
@@ -131,6 +133,17 @@ class Bounded(Problem, Protocol):
         """
 
 
+class Summable(Problem, Protocol):
+    """A structure that can also sum over all labellings of a block; its module says so by ``MARGINALS = True``."""
+
+    def marginals(self, i: int, theta: np.ndarray, c: float, mu: np.ndarray, scratch: Any) -> tuple[float, float]:
+        """mu (p_i,) <- the mean of m_i(y) with weights proportional to exp(c L_i(y) + <theta, m_i(y)>).
+
+        Returns the log of the sum of the exponentials, and the mean of L_i(y). mu must be a mean of m_i(y) up to rounding,
+        however large the scores are.
+        """
+
+
 def _forward(declaration: Any) -> None:
     forward: Any = overload_method  # its stub lacks jit_options
     options = JIT if declaration.__name__ == "scratch" else PLAIN
@@ -176,6 +189,11 @@ def push(self, i, c, delta, w):
 @_forward
 def max_bound(self, i, theta, y, scratch):
     return self.instance_class.max_bound
+
+
+@_forward
+def marginals(self, i, theta, c, mu, scratch):
+    return self.instance_class.marginals
 
 
 @_forward

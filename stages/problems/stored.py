@@ -75,6 +75,10 @@ def check_supports(
     _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], what)
     outside = (values < 0) | (values >= P.labels)
     _refuse("support_label", outside, np.repeat(block, lengths), values, f"labels 0 to {P.labels - 1}")
+    forbidden = getattr(P, "forbidden", None)
+    if forbidden is not None:
+        wrong = forbidden(block, values, edges - edges[0])
+        _refuse("support_label", wrong, block, np.arange(first, last), "labellings that the structure allows", "atom ")
 
 
 def _refuse(name: str, bad: np.ndarray, block: np.ndarray, values: np.ndarray, expected: str, what: str = "") -> None:

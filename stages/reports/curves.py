@@ -55,20 +55,21 @@ def lambda_title(lam: str, variants: Mapping[str, Sequence[Trace]]) -> str:
     return f"λ = {lam} = {value}" if "/" in lam else f"λ = {value}"
 
 
-def band(traces: Sequence[Trace], over: str, what: str = "gap") -> np.ndarray:
+def band(traces: Sequence[Trace], over: str, what: str = "gap", log: bool = False) -> np.ndarray:
     """Median, least and largest value of `what` on a common axis, (4, points): x, median, min, max.
 
     Interpolated logarithmically between snapshots, over the range that all runs cover. The axis of seconds is
-    logarithmic too.
+    logarithmic too, and with `log` that of passes.
     """
+    log = log or over == "seconds"
     xs = [np.asarray(trace[over], float) for trace in traces]
     ys = [np.log(np.maximum(column(trace, what), SMALLEST)) for trace in traces]
-    known = [np.isfinite(y) & ((x > 0) if over == "seconds" else True) for x, y in zip(xs, ys, strict=True)]
+    known = [np.isfinite(y) & ((x > 0) if log else True) for x, y in zip(xs, ys, strict=True)]
     xs, ys = [x[k] for x, k in zip(xs, known, strict=True)], [y[k] for y, k in zip(ys, known, strict=True)]
     if min(x.size for x in xs) == 0:
         return np.empty((4, 0))
     first, last = max(x[0] for x in xs), min(x[-1] for x in xs)
-    grid = np.geomspace(first, last, 300) if over == "seconds" else np.linspace(first, last, 300)
+    grid = np.geomspace(first, last, 300) if log else np.linspace(first, last, 300)
     values = np.exp([np.interp(grid, x, y) for x, y in zip(xs, ys, strict=True)])
     return np.stack([grid, np.median(values, axis=0), values.min(axis=0), values.max(axis=0)])
 
@@ -92,14 +93,15 @@ def draw_bands(
     over: str,
     what: str,
     style: Callable[[str, int], dict[str, Any]],
+    log: bool = False,
 ) -> None:
-    """A line and a band for each variant; `style(variant, number)` gives colour and dash."""
+    """A line and a band for each variant; `style(variant, number)` gives colour and dash. `log`: also for passes."""
     for number, (variant, traces) in enumerate(variants.items()):
-        x, middle, least, most = band(traces, over, what)
-        axes.plot(x, middle, label=variant.replace("_", " "), lw=1.5, **style(variant, number))
+        x, middle, least, most = band(traces, over, what, log)
+        axes.plot(x, middle, label=variant.replace("_", " "), **{"lw": 1.5, **style(variant, number)})
         if len(traces) > 1:
             axes.fill_between(x, least, most, color=style(variant, number)["color"], alpha=0.12, lw=0)
     axes.set_yscale("log")
     axes.set_xlabel(AXES[over])
-    if over == "seconds":
+    if log or over == "seconds":
         axes.set_xscale("log")

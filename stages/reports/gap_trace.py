@@ -1,7 +1,7 @@
-"""Gap trace: the duality gap along a solve, computed afterwards from its snapshots.
+"""Gap trace: the duality gap along a solve, and if asked for the test loss, computed afterwards from its snapshots.
 
 P(w) of a snapshot takes one exact pass at its w. With the dual value of the same moment the true gap is P - D, while
-`stale_gap` is the sum of the block gaps that the solver knew then.
+`stale_gap` is the sum of the block gaps that the solver knew then. Without a dual point, `dual` and `gap` are nan.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from stages.parallel import HERE, Spread
+from stages.predict import predict
 from stages.problems.certainty import certainty_of
+from stages.problems.metric import norm2_of
 from stages.problems.protocol import Problem
-from stages.solver.objective import squared_norm
 from stages.solver.oracles import corners_at
 from storage.backend import Location
 from storage.files import aside, publish
-from storage.layout import GAP_TRACE, SNAPSHOTS, open_group, read_group, write_group
+from storage.layout import GAP_TRACE, SNAPSHOTS, TRACE_LOSSES, open_group, read_group, write_group
 
 Report = Callable[[int, int, str], None]
 
@@ -27,10 +28,16 @@ def gap_trace(
     problem: Problem,
     run_dir: Location,
     *,
+    test: Problem | None = None,
     spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
 ) -> int:
     """Write ``run_dir/gap_trace.zarr`` (arrays of `storage.layout.GAP_TRACE`) from ``run_dir/snapshots.zarr``.
+
+    Parameters
+    ----------
+    test : Problem, optional
+        The test blocks, if their loss is wanted (`storage.layout.TRACE_LOSSES`).
 
     Returns
     -------
@@ -43,15 +50,18 @@ def gap_trace(
     columns, _ = read_group(source, tuple(spec.name for spec in SNAPSHOTS if spec.name != "weights"))
     weights = open_group(source)["weights"]
     rows = columns["lambda"].size
-    primal = np.empty(rows)
+    primal, losses = np.empty(rows), np.empty(rows)
     for k in range(rows):
         report(k, rows, "exact gaps of snapshots")
         w = np.ascontiguousarray(weights[k], dtype=np.float64)  # type: ignore[index]
         hinge = float(np.sum(corners_at(problem, w, range(problem.n), spread).upper_hinge)) / problem.n
-        primal[k] = 0.5 * columns["lambda"][k] * squared_norm(w) + hinge
+        primal[k] = 0.5 * columns["lambda"][k] * norm2_of(problem, w) + hinge
+        if test is not None:
+            losses[k] = np.mean(predict(test, w, spread, "test")[1])
     target = run_dir / "gap_trace.zarr"
     attrs = {"certainty": certainty_of(problem)}
-    write_group(aside(target), GAP_TRACE, {**columns, "primal": primal, "gap": primal - columns["dual"]}, attrs)
+    found = {**columns, "primal": primal, "gap": primal - columns["dual"], "test_loss": losses}
+    write_group(aside(target), GAP_TRACE if test is None else (*GAP_TRACE, *TRACE_LOSSES), found, attrs)
     publish(target)
     return rows
 

@@ -12,7 +12,7 @@ from storage.features import Features
 from storage.layout import open_group
 from storage.results import read_path
 
-LARGE = ("weights", "block_gap", "support_", "label_offset")
+LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dual_loss_weight")
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
 
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from stages.problems.metric import norm2_of, product_of
 from stages.solver.codes import AVERAGED
-from stages.solver.objective import dual_value, squared_norm
+from stages.solver.objective import dual_value
 
 if TYPE_CHECKING:
     from stages.problems.protocol import Problem
@@ -45,7 +46,8 @@ class DualPoint(NamedTuple):
 
     def value(self, problem: Problem, lam: float) -> float:
         """D."""
-        return dual_value(self.ell, self.v, self.weights(problem), lam, problem.lower, problem.upper)
+        w = self.weights(problem)
+        return dual_value(self.ell, self.v, w, lam, problem.lower, problem.upper, norm2_of(problem, w))
 
     def weights(self, problem: Problem) -> np.ndarray:
         """w = clip(v), (d,)."""
@@ -65,10 +67,10 @@ def best_between(problem: Problem, lam: float, a: DualPoint, b: DualPoint) -> Du
     along, rise = b.v - a.v, b.ell - a.ell
 
     def slope(share: float) -> float:
-        return float(rise - lam * np.sum(between(a, b, share).weights(problem) * along))
+        return float(rise - lam * product_of(problem, between(a, b, share).weights(problem), along))
 
     if not problem.lower.size:
-        curvature, first = lam * squared_norm(along), slope(0.0)
+        curvature, first = lam * norm2_of(problem, along), slope(0.0)
         return between(a, b, min(max(first / curvature, 0.0), 1.0) if curvature > 0.0 else float(first > 0.0))
     low, high = 0.0, 1.0
     if slope(high) >= 0.0:

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, dot
+from stages.problems.metric import inner
+from stages.problems.protocol import JIT
 from stages.solver.directions import line_search, update_weights, write_direction
 from stages.solver.step import clip_into
 from stages.solver.steps import FW
 from stages.solver.supports import find, insert
 
+if TYPE_CHECKING:
+    from stages.solver.block_method import BlockMethod
+    from stages.solver.gaps import ExactGaps
+
+LINE_SEARCH = -1.0
+"""In place of a gamma: the one that raises the dual objective most."""
+
+
+def batch_step(method: BlockMethod, found: ExactGaps, gamma: float = LINE_SEARCH) -> None:
+    """Move all blocks of `method` by `gamma` towards the corners of an exact pass at its current w (LJ13 Alg. 2)."""
+    P = method.problem
+    method.make_room(P.n)
+    corners = found.corner, found.loss, found.gap
+    batch_driver(P)(P, method.state, method.scale, *corners, np.zeros(P.d), method.capacity, gamma)
+
 
 @driver
 def batch_driver(fingerprint: str) -> Any:
-    """`batch(P, S, scale, corner, loss, gap, direction, capacity)`: one Frank-Wolfe step of all blocks together.
+    """`batch(P, S, scale, corner, loss, gap, direction, capacity, given)`: one Frank-Wolfe step of all blocks together.
 
     All blocks move by the same gamma towards the corners of an exact pass at the current w (batch Frank-Wolfe, LJ13
-    Alg. 2). `direction` (d,) is zeroed workspace; needs one free slot per block. Returns gamma.
+    Alg. 2): by `given`, or where that is `LINE_SEARCH` by the best gamma. `direction` (d,) is zeroed workspace; needs one
+    free slot per block. Returns gamma.
     """
 
     @njit(cache=True, **JIT)
-    def batch(P, S, scale, corner, loss, gap, direction, capacity):
+    def batch(P, S, scale, corner, loss, gap, direction, capacity, given):
         fingerprint  # noqa: B018
         n = S.ell.size
         delta_all = np.empty(S.mu.size)
@@ -36,7 +53,9 @@ def batch_driver(fingerprint: str) -> Any:
             write_direction(P, i, FW, S.mu[lo:hi], S.pool, True, y, y, delta)
             P.push(i, 1.0, delta, direction)
             slope += gap[i] * n
-        gamma = line_search(slope, dot(direction, direction), scale, 1.0)
+        gamma = given
+        if given == LINE_SEARCH:
+            gamma = line_search(slope, inner(P, direction, direction), scale, 1.0)
         if gamma > 0.0:
             for i in range(n):
                 lo, hi = P.local_ptr[i], P.local_ptr[i + 1]

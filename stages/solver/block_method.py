@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from stages.parallel import HERE, Pace, Spread
+from stages.problems.metric import norm2_of
 from stages.problems.protocol import Problem
 from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
@@ -24,7 +25,7 @@ from stages.solver.counts import NEVER, TRACE, BlockCounts
 from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
 from stages.solver.loop import Flags, State, steps_driver
 from stages.solver.method import ArraySpec, Boundary
-from stages.solver.objective import Certificate, dual_value, squared_norm
+from stages.solver.objective import Certificate, dual_value
 from stages.solver.options import Status
 from stages.solver.oracles import corners_at, load_exact
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
@@ -56,6 +57,7 @@ class BlockMethod(ABC):
 
     specs: ClassVar[tuple[ArraySpec, ...]] = SPECS
     certifies: ClassVar[bool] = True
+    any_metric: ClassVar[bool] = True
     counts: ClassVar[type[BlockCounts]] = BlockCounts
 
     problem: Problem
@@ -121,6 +123,11 @@ class BlockMethod(ABC):
         return False
 
     @property
+    def loop(self) -> Any:
+        """The compiled steps, called as `loop.steps_driver` says."""
+        return steps_driver(self.problem)
+
+    @property
     def sampler(self) -> int:
         """How blocks are drawn: a code of `sampling`."""
         return UNIFORM
@@ -183,11 +190,11 @@ class BlockMethod(ABC):
         """
         P, lam = self.problem, self.at.lam
         v, w_v = self.dual_point()
-        dual = dual_value(float(self.state.z_ell[1]), v, w_v, lam, P.lower, P.upper)
+        dual = dual_value(float(self.state.z_ell[1]), v, w_v, lam, P.lower, P.upper, norm2_of(P, w_v))
         w = self.state.w if w is None else w
         if w is w_v:
             return dual, 0.0
-        excess = squared_norm(w - v) - (squared_norm(w_v - v) if P.lower.size else 0.0)
+        excess = norm2_of(P, w - v) - (norm2_of(P, w_v - v) if P.lower.size else 0.0)
         return dual, 0.5 * lam * excess
 
     def dual_value(self) -> float:
@@ -197,7 +204,7 @@ class BlockMethod(ABC):
     def certificate(self, gap: float, hinge: float | None = None) -> Certificate:
         """The certificate of `point`; without `hinge` it is computed from the gap, which is valid for cone bounds only."""
         lam = self.at.lam
-        ell, norm2 = float(self.state.z_ell[1]), squared_norm(self.point)
+        ell, norm2 = float(self.state.z_ell[1]), norm2_of(self.problem, self.point)
         if hinge is None:
             hinge = gap + ell - lam * norm2
         dual, excess = self.dual_and_excess(self.point)
@@ -358,7 +365,7 @@ class BlockMethod(ABC):
         found = corners_at(P, w, range(P.n), self.spread)
         hinge = float(np.sum(found.upper_hinge)) / P.n
         self.at.gap_passes += 1
-        norm2 = squared_norm(w)
+        norm2 = norm2_of(P, w)
         gap = 0.5 * point.lam * norm2 + hinge - point.dual
         if gap >= point.gap:
             return point
@@ -380,7 +387,7 @@ class BlockMethod(ABC):
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
-        driver, counters = steps_driver(self.problem), self.state.counters
+        driver, counters = self.loop, self.state.counters
         while True:
             self.check_stop()
             called = int(counters[ORACLE_CALLS])
@@ -409,7 +416,7 @@ class BlockMethod(ABC):
             self.rebase()
         P, S = self.problem, self.state
         load_exact(P)
-        steps_driver(P)(P, S, self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0)
+        self.loop(P, S, self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0)
         if self.caching:
             corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
             keep_corners(P.label_ptr, S.pool, corners, np.empty(0), self.steps, self.capacity)

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from stages.parallel import Spread
+    from stages.problems.marginals import Scores
     from stages.problems.protocol import Problem
     from stages.solver.objective import Certificate
     from stages.solver.options import Status
@@ -32,6 +33,9 @@ class Method(Protocol):
     certifies : bool
         Whether it holds a feasible dual point. If not, `solve` returns no certificate, path rules refuse the method, and
         verify, summary and figures say that nothing is certified.
+    any_metric : bool
+        Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need. Methods
+        without the attribute do not, and are refused there.
     at : Counts
         The scalars of the solve: lambda, breakpoint, seconds, oracle calls.
     trace : list of rows as `counts.TRACE`
@@ -89,8 +93,11 @@ class Method(Protocol):
     def primal(self) -> np.ndarray:
         """float64, (d,): the solution at the current lambda."""
 
-    def supports(self) -> Supports | None:
-        """The dual point of the solution as labellings with weights; None if the method has none."""
+    def supports(self) -> Supports | Scores | None:
+        """The dual point of the solution: labellings with weights, or the scores that give all labellings a weight.
+
+        None if the method has no dual point. Paths need labellings: options refuse them otherwise (`check_path`).
+        """
 
     def block_gaps(self) -> np.ndarray:
         """float64, (n,): the last known block gaps; nan where the method has none."""

@@ -35,9 +35,20 @@ def squared_norm(w: np.ndarray) -> float:
     return float(np.sum(w * w))
 
 
-def dual_value(ell: float, v: np.ndarray, w: np.ndarray, lam: float, lower: np.ndarray, upper: np.ndarray) -> float:
-    """D = ell - lambda/2 ||w||^2 - lambda (<[v - u]_+, u> - <[l - v]_+, l>) with w = clip(v, l, u)."""
-    value = ell - 0.5 * lam * squared_norm(w)
+def dual_value(
+    ell: float,
+    v: np.ndarray,
+    w: np.ndarray,
+    lam: float,
+    lower: np.ndarray,
+    upper: np.ndarray,
+    norm2: float | None = None,
+) -> float:
+    """D = ell - lambda/2 ||w||^2 - lambda (<[v - u]_+, u> - <[l - v]_+, l>) with w = clip(v, l, u).
+
+    `norm2`: ||w||^2 where it is not the sum of squares (`stages.problems.metric`).
+    """
+    value = ell - 0.5 * lam * (squared_norm(w) if norm2 is None else norm2)
     if lower.size:
         over, under = np.isfinite(upper) & (v > upper), np.isfinite(lower) & (v < lower)
         excess = np.sum((v[over] - upper[over]) * upper[over]) - np.sum((lower[under] - v[under]) * lower[under])

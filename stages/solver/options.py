@@ -9,10 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stages.solver.path.rules import path_rule, rules
 from stages.solver.steps import steps
+
+if TYPE_CHECKING:  # it imports numba
+    from stages.problems.protocol import Problem
 
 
 class Status(StrEnum):
@@ -26,7 +29,8 @@ class Status(StrEnum):
     LAMBDA_NEGLIGIBLE = "LAMBDA_NEGLIGIBLE"
     """A path ended where (lambda / 2) ||w||^2 is below 1 % of eps and the hinge is above it."""
     ROUNDING_LIMIT = "ROUNDING_LIMIT"
-    """A path ended where rounding could make up a visible share of eps."""
+    """A path ended where rounding could make up a visible share of eps; or, at a given lambda, the method has nothing left
+    to gain but rounding."""
     BOUND_LIMIT = "BOUND_LIMIT"
     """The bounds of an approximate oracle are too loose for the tolerance; its own gap is far below."""
 
@@ -68,6 +72,11 @@ class MethodOptions:
     """Seconds of solving in the whole stage, over all attempts."""
 
     @property
+    def certifies(self) -> bool:
+        """Whether the method holds a dual point: `Method.certifies`, for those who only read the configuration."""
+        return True
+
+    @property
     def certifies_unseen(self) -> bool:
         """Whether the solve may certify another w than `Method.point`, so that snapshots would miss it."""
         return False
@@ -76,6 +85,12 @@ class MethodOptions:
         """Raises ValueError naming the key."""
         for name in ("max_passes", "max_oracle_calls", "max_seconds"):
             check(f"solver.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0 (or .inf)")
+
+    def check_path(self, path: PathOptions) -> None:
+        """Raises ValueError if the method cannot solve along this path or grid, whatever the problem."""
+
+    def check_problem(self, problem: Problem) -> None:
+        """Raises ValueError if the method cannot solve this problem."""
 
 
 @dataclass

@@ -34,10 +34,12 @@ class Snapshots:
     store : Parts
     every_passes : float
         Least number of effective passes between two snapshots; 0: none are taken.
+    every_share : float
+        The same as a share of the passes so far at the current lambda.
     """
 
-    def __init__(self, store: Parts, every_passes: float) -> None:
-        self.store, self.every_passes = store, every_passes
+    def __init__(self, store: Parts, every_passes: float, every_share: float = 0.0) -> None:
+        self.store, self.every_passes, self.every_share = store, every_passes, every_share
         self.rows: list[dict[str, Any]] = []
         self._last: tuple[int, int] | None = None
 
@@ -63,7 +65,7 @@ class Snapshots:
         calls, at = solver.oracle_calls, solver.at
         if not self.every_passes:
             return
-        apart = self.every_passes * solver.problem.n
+        apart = max(self.every_passes * solver.problem.n, self.every_share * (calls - at.calls_before))
         if self._last is not None and self._last[0] == at.breakpoint and calls - self._last[1] < apart:
             return
         self._last = (at.breakpoint, calls)

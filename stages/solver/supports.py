@@ -178,13 +178,17 @@ def _flatten(pool, order):
             s = pool.next[s]
 
 
-def repack(pool: Pool) -> None:
-    """Store the atoms in list order, with the free slots after them, so that a block's atoms share cache lines."""
+def repack(pool: Pool) -> np.ndarray:
+    """Store the atoms in list order, with the free slots after them, so that a block's atoms share cache lines.
+
+    Returns the slots that they had before, int64, (atoms,).
+    """
     order = np.empty(int(pool.counts.sum()), np.int64)
     _flatten(pool, order)
     for column in (pool.labels, pool.alpha, pool.losses, pool.used, pool.place):
         column[: order.size] = column[order]
     _relink(pool)
+    return order
 
 
 @njit(cache=True, **JIT)
@@ -278,3 +282,12 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
 def grown(pool: Pool, label_ptr: np.ndarray) -> Pool:
     """The same pool with twice the slots."""
     return unpack(pack(pool, label_ptr), pool.labels.shape[1], 2 * pool.alpha.size)
+
+
+def blocks_of(pool: Pool) -> np.ndarray:
+    """int64, (slots,): the block of each atom; -1 for free slots."""
+    order = np.empty(int(pool.counts.sum()), np.int64)
+    _flatten(pool, order)
+    found = np.full(pool.alpha.size, -1)
+    found[order] = np.repeat(np.arange(pool.head.size), pool.counts)
+    return found

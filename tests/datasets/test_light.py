@@ -19,6 +19,10 @@ def files(folder: Path) -> dict[str, dict[str, str]]:
     (folder / "data").mkdir()
     for name in ("horse-features.bin", "horse-features-test.bin"):
         (folder / "data" / name).touch()
+    for name in ("dev.e", "dev.f", "test.e", "test.f", "dev.wa.nonullalign", "test.wa.nonullalign"):
+        (folder / name).touch()
+    for name in ("en", "fr"):
+        (folder / f"parallel_100k.{name}.gz").touch()
     root = {"root": str(folder)}
     (folder / "train.csv").touch()
     for number, name in enumerate(("train.txt", "test.txt")):  # lists of pictures to one of the readers
@@ -29,15 +33,18 @@ def files(folder: Path) -> dict[str, dict[str, str]]:
             (folder / name / f"{number}.png").touch()
     (folder / "classes.yaml").write_text("classes: [a, b]")
     text = {name: str(folder / "train.txt") for name in ("file", "test_file")}
-    named = dict.fromkeys(("conll", "ocr", "usps", "weizmann", "hdseg", "images"), root)
+    named = dict.fromkeys(("conll", "hansards", "ocr", "usps", "weizmann", "hdseg", "images"), root)
     arrays = {"file": str(folder / "train.csv")}
     return {**named, "horses_sample": {}, "sequences_csv": text, "multiclass_arrays": arrays}
 
 
 @pytest.mark.parametrize(
     "name",
-    ["conll", "hdseg", "horses_sample", "images", "multiclass_arrays", "ocr", "sequences_csv", "usps", "weizmann"],
-)
+    [
+        "conll", "hansards", "hdseg", "horses_sample", "images", "multiclass_arrays", "ocr", "sequences_csv", "usps",
+        "weizmann",
+    ],
+)  # fmt: skip
 def test_source__of_a_reader_loads_no_heavy_library(tmp_path: Path, name: str) -> None:
     code = f"""
 import sys

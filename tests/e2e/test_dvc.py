@@ -164,6 +164,7 @@ def direct(root: Path, home: Path, seed: int, *words: str) -> Path:
     return found
 
 
+@pytest.mark.long
 def test_repro__stopped_in_solve_goes_on_to_the_same_bits(clone: Clone, repro: list[tuple[int, str]]) -> None:
     interrupted, *more, whole = repro
     assert interrupted[0] == 255

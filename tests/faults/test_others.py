@@ -135,6 +135,7 @@ def test_worker__that_dies_is_replaced(folder: Path, work: tuple[str, Work, Plac
     assert_same_work(place, undisturbed)
 
 
+@pytest.mark.long
 @pytest.mark.fault("all workers")
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="workers are found through /proc")
 def test_workers__that_all_die_are_an_error(folder: Path, work: tuple[str, Work, Place]) -> None:

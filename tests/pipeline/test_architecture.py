@@ -13,8 +13,10 @@ ROOMS = ("pipeline", "stages", "storage")
 KERNELS = (
     "stages.problems.protocol",
     "stages.problems.certainty",
+    "stages.problems.marginals",
     "stages.problems.moves",
     "stages.problems.compiled",
+    "stages.problems.metric",
     "stages.problems.stored",
     "stages.problems.weightless",
 )

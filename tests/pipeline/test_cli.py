@@ -74,7 +74,7 @@ def test_commands__end_quietly_when_nobody_reads_on(said, tmp_path: Path):
 def test_words__that_are_no_command_are_refused_with_those_there_are(said):
     found = said("lss")
     assert found.returncode == 2
-    assert found.stderr.startswith("error: lss: no such command; there are completion, diff, export, gc, ls, predict, ")
+    assert found.stderr.startswith("error: lss: no such command; there are check, completion, diff, export, gc, ls, ")
     assert said("--version").stdout.startswith("gapwise ")
 
 

@@ -330,6 +330,7 @@ def test_words__are_short() -> None:
     assert [ago(None), ago(10.0, 52.0)] == ["–", "42 s ago"]
     assert [size(b) for b in (12, 12_345, 12_345_678, 3 * 10**9)] == ["12 B", "12.3 kB", "12.3 MB", "3.0 GB"]
     assert [number(v) for v in (None, "inf", 0.12345, True, 3)] == ["–", "inf", "0.123", "True", "3"]
+    assert [number(v) for v in ("nan", float("nan"))] == ["–", "–"], "of a method without a dual point"
     assert json.loads(as_json({"a": float("inf"), "b": (1,)})) == {"a": "inf", "b": [1]}
     assert {*RESUMABLE} < {*STATES}
 

@@ -23,7 +23,8 @@ ROOT = CONF.parent
 def with_data(*overrides: str) -> Settings:
     """Read, giving the data set a root or a file where it asks for one."""
     cfg = composed(*overrides)
-    missing = [key for key in ("root", "file", "test_file", "oracle") if OmegaConf.is_missing(cfg.dataset, key)]
+    keys = ("root", "file", "test_file", "oracle", "module", "command")
+    missing = [key for key in keys if OmegaConf.is_missing(cfg.dataset, key)]
     for key in missing:
         with pytest.raises(ConfigError, match=rf"dataset\.{key}: must be given"):
             read(cfg)
@@ -49,6 +50,7 @@ def test_experiment__composes_and_validates(experiment: str) -> None:
 def test_group__every_file_validates(choice: str) -> None:
     group, name = choice.split("=")
     more = {"single": "path.lambda=0.1", "cluster": "compute.address=tcp://host:8786"}
+    more |= dict.fromkeys(("eg", "ssg", "ssg_wavg"), "path=single")  # no dual point of labellings, as a path needs
     settings = with_data(choice, *([more[name]] if name in more else []))
     chosen = {
         "dataset": settings.dataset["name"], "solver": settings.solver.name, "path": settings.path.kind,
@@ -107,6 +109,14 @@ def test_key__knows_of_batches() -> None:
         ("figures.formats=[png,eps]", "figures.formats", "png, pdf, svg"),
         ("path=grid path.lambdas=[]", "path.lambdas", "a list"),
         ("path=single path.lambdas=[1,2]", "path.lambdas", "is not read with path=single; give path=grid"),
+        (
+            "solver=ssg",
+            "solver.method",
+            "one with a dual point, for path=regpath (path=grid|single need none), got 'ssg'",
+        ),
+        ("solver=ssg_wavg path=heuristic", "solver.method", "one with a dual point, for path=heuristic"),
+        ("solver=eg path=regpath", "solver.method", "the dual point of eg has no list of labellings"),
+        ("solver=bcfw_nols solver.step=away", "solver.step", "expected fw, for method=bcfw_nols"),
         ("path.lambda=3", "path.lambda", "is not read with path=regpath; give path=single"),
         ("path.tolerance=0.01", "path.tolerance", "is not read with path=regpath"),
         ("dataset=sequences_csv", "dataset.file", "must be given"),

@@ -12,7 +12,7 @@ from hydra import compose, initialize_config_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "stages/README.md", "storage/README.md", "pipeline/README.md")]
-PAGES.append(ROOT / "tests" / "benchmarks" / "README.md")
+PAGES += [ROOT / "tests" / folder / "README.md" for folder in ("benchmarks", "examples")]
 DOCUMENTS = [*PAGES, ROOT / "CHANGELOG.md"]
 COMMAND = re.compile(r"^(?:[A-Z_]+=\S+ )*python -m pipeline (.*)$", re.MULTILINE)
 CITED = re.compile(r"`([\w/]+\.py): ([\w, ]+)`")

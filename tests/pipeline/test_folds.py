@@ -73,6 +73,7 @@ def start(folder: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_path: Path) -> None:
     process = start(tmp_path)

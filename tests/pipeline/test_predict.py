@@ -1,4 +1,4 @@
-"""Commands predict and export: the labels that evaluate found, for four kinds of data, also without the run."""
+"""Commands predict and export: the labels that evaluate found, for six kinds of data, also without the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from storage.paths import open_path
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("chain", "multiclass", "pictures", "oracle")
+KINDS = ("chain", "multiclass", "pictures", "oracle", "kernel", "ranking")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,25 @@ def test_predict__tags_text_as_the_run_does_with_labels_or_without_in_one_file_o
     lines = [line.split(" ") for line in tagged.splitlines()]
     bare = [" ".join([*line[:2], line[3]]) if line != [""] else "" for line in lines]
     assert (made / "bare-shown").read_text(encoding="utf-8").splitlines() == bare
+
+
+def test_predict__ranks_the_documents_of_each_query_as_evaluate_does(made):
+    rows = [line.split(",") for line in (made / "ranking-shown").read_text().splitlines()]
+    assert rows[0] == ["document", "query", "relevance", "rank"]
+    assert [int(row[0]) for row in rows[1:]] == list(range(len(rows) - 1))
+    ranks, swapped = {}, []
+    for _, query, relevance, rank in rows[1:]:
+        ranks.setdefault(query, []).append((int(rank), float(relevance)))
+    for found in ranks.values():
+        assert sorted(rank for rank, _ in found) == list(range(1, len(found) + 1))
+        pairs = [(a, b) for a in found for b in found if a[1] > b[1]]
+        swapped.append(np.mean([a[0] > b[0] for a, b in pairs]))
+    metrics = json.loads((run_of(made, "ranking") / "metrics.json").read_text())
+    assert metrics["test_loss"] == metrics["test_swapped_pairs"] == pytest.approx(np.mean(swapped))
+    assert 0.5 < metrics["test_ndcg_at_10"] <= 1.0
+    assert (run_of(made, "ranking") / "predictions" / "predicted.csv").read_text() == (
+        made / "ranking-shown"
+    ).read_text()
 
 
 def test_predict__masks_have_labels_as_values_and_the_size_of_the_picture(made):

@@ -50,6 +50,9 @@ def test_solver_line__is_the_one_of_the_design() -> None:
     at = {"lambda": 2.1e-3, "breakpoint": 11, "passes": 14.2, "gap": 1.2e-3, "tolerance": 0.09, "oracle_calls": 48_123}
     assert solver_line(at, 40) == "λ 12/40 2.1e-03 · pass 14 · gap 1.2e-03 (tol 9e-02) · 48k oracle calls"
     assert "gap – (tol 9e-02)" in solver_line({**at, "gap": float("inf")})
+    nothing = solver_line({**at, "gap": float("nan"), "tolerance": float("nan")})
+    assert "gap – (tol –) ·" in nothing, "a method without a dual point"
+    assert read_solver_line(nothing)["tolerance"] == "–"
 
 
 def test_solver_line__is_read_back_from_a_log() -> None:

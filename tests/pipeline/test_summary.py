@@ -24,6 +24,16 @@ def found(status: str, low: float, certified: bool = True) -> dict:
     }  # fmt: skip
 
 
+def test_summary__says_what_a_method_without_a_dual_point_has_found() -> None:
+    cut = found("PASS_LIMIT", 0.0, certified=False)
+    cut["verify"] |= {"dual_point": False, "max_gap": "nan"}
+    cut["path"][0] |= {"primal": 0.24321, "gap": "nan"}
+    words = "the method has no dual point, so nothing is certified; a limit ends it and no tolerance"
+    assert f"  verify  {words} · primal objective 0.243\n" in summary(cut, Path("run"))
+    cut["path"] *= 2
+    assert "primal objective" not in summary(cut, Path("run")), "several lambdas have several"
+
+
 SAYS = {
     "CONVERGED": (0.0, "for every λ > 0:"),
     "LAMBDA_NEGLIGIBLE": (2e-5, "for λ ≥ 2e-05; below, λ‖w‖²/2 is under 1 % of ε (path.lambda_min=… goes on)"),

@@ -23,7 +23,7 @@ from pipeline.overview.words import duration
 from pipeline.rundir import write_json
 from pipeline.stage_graph import flow
 from pipeline.sweep import table
-from pipeline.sweep.outlook import Ahead, ahead_of, earlier_in, outlook, seconds_like
+from pipeline.sweep.outlook import Ahead, ahead_of, earlier_in, most_seconds, outlook, seconds_like
 from pipeline.sweep.plan import SweepOptions, plan, sweep_options
 from stages.reports.comparison import costs, first_at, lines
 from stages.reports.curves import band
@@ -138,6 +138,7 @@ def test_sweep__refuses_what_it_does_not_know(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("experiment", SWEEPS)
 def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
     given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1", "sweep.seeds=[0,1]"]
@@ -149,7 +150,7 @@ def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
     assert {job.settings.path.lam for job in jobs if job.lam == "1/n"} <= {1 / 626}
     for job in jobs:
         assert job.settings.tracking.kind == "none"
-        if options.rebase_passes:
+        if options.rebase_passes and hasattr(job.settings.solver, "rebase_steps"):  # or a method without blocks
             assert job.settings.solver.rebase_steps == round(626 * options.rebase_passes)
 
 
@@ -180,16 +181,67 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
     [
         (
             {"figure": "bars"},
-            "sweep.figure: expected one of frontier, methods, multiplane, regimes, staleness, work, got 'bars'",
+            "sweep.figure: expected one of frontier, linear_svc, methods, multiplane, regimes, solvers, staleness, work, "
+            "got 'bars'",
         ),
         ({"tolerances": [0.1, 0.0]}, "sweep.tolerances: expected numbers > 0, got 0.0"),
         ({"paths": {"a": []}}, "sweep.paths: there is a variant named 'a' too"),
         ({"only": ["q"], "paths": {"p": []}}, "sweep.only: no variant 'q'; there are: a, p"),
+        ({"datasets": {"a": []}}, "sweep.datasets: there is a variant or path named 'a' too"),
+        ({"seconds": 0.0}, "sweep.seconds: expected a number > 0, or null, got 0.0"),
     ],
 )
 def test_sweep_options__name_the_key(wrong: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SweepOptions(variants={"a": []}, **wrong).check()
+
+
+def test_plan__data_sets_come_between_the_command_line_and_the_variant() -> None:
+    options = SweepOptions(
+        variants={"a": ["path=single", "solver=fw_like"], "b": ["path=single", "solver.step=pairwise"]},
+        datasets={"small": ["dataset.size=small", "solver.step=away"], "large": ["dataset.size=large"]},
+        only=["b", "large"], seconds=3.0,
+    )  # fmt: skip
+    options.check()
+    assert (options.wanted, options.wanted_datasets) == (["b"], ["large"])
+    everything = dataclasses.replace(options, only=["b"])
+    assert everything.wanted_datasets == ["small", "large"]
+    given = ["dataset=ocr", "dataset.root=x", "solver=bcfw", *everything.datasets["small"]]
+    (job,) = plan(everything, given, lambda words: composed(*words), 5, {}, "x", "small")
+    assert (job.name, job.dataset) == ("small b seed=0", "small")
+    assert (job.settings.dataset["size"], job.settings.solver.step) == ("small", "pairwise")
+    assert (job.settings.solver.max_seconds, table.row(job, None)["dataset"]) == (3.0, "small")
+    assert dataclasses.replace(options, only=[]).wanted == ["a", "b"]
+
+
+def test_most_seconds__are_those_of_all_workers_together() -> None:
+    assert most_seconds([30.0] * 8, 2) == "; at most 2.0 min of solving, by solver.max_seconds"
+    assert most_seconds([90.0, 1.0], 2) == "; at most 90 s of solving, by solver.max_seconds"
+    assert most_seconds([30.0, np.inf], 2) == most_seconds([], 2) == ""
+
+
+def test_solve__out_of_time_is_done_only_for_snapshots_and_goes_on_with_more_seconds() -> None:
+    facts = {"status": "TIME_LIMIT", "max_seconds": 2.0, "solved": False}
+
+    def more(*words: str, **found) -> bool:
+        settings = read(composed("dataset=ocr", "dataset.root=x", *words))
+        return flow()["solve"].has_more({"solve": {**facts, **found}}, settings)
+
+    assert not more("solver.max_seconds=2", "run.until=solve")
+    assert more("solver.max_seconds=3", "run.until=solve")
+    assert more("solver.max_seconds=2"), "verify needs a solved path"
+    assert not more("solver.max_seconds=2", solved=True)
+    assert not more("solver.max_seconds=3", status="CONVERGED")
+
+
+def test_science__has_of_snapshots_what_their_numbers_depend_on() -> None:
+    def science(*words: str) -> dict:
+        return read(composed("dataset=ocr", "dataset.root=x", *words)).science
+
+    assert "snapshots" not in science("snapshots.test=true")
+    assert science("snapshots.every_passes=1", "snapshots.keep=false")["snapshots"] == {"every_passes": 1.0}
+    more = science("snapshots.every_passes=1", "snapshots.every_share=0.1", "snapshots.test=true")
+    assert more["snapshots"] == {"every_passes": 1.0, "every_share": 0.1, "test": True}
 
 
 def test_plan__refuses_the_same_run_twice() -> None:
@@ -261,6 +313,21 @@ def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budget
     text = table.lines([cut, row("b", "CONVERGED", "")], 1.0)
     assert text[4] == "budgets differ (60 passes; no limit): compare runs of the same budget only"
     assert len(table.lines([good, row("b", "CONVERGED", "")], 1.0)) == 4, "nothing was cut off"
+    text = table.lines([good, {**cut, "gap": None}], 1.0)
+    assert text[2].split()[4] == "–"
+    assert text[3] == "without a dual point, so nothing is certified: a; losses are those after 60 passes"
+
+
+def test_plan__sets_rebase_steps_where_the_method_has_them_and_passes_for_all() -> None:
+    options = SweepOptions(
+        variants={name: [f"solver={name}"] for name in ("bcfw", "fw", "ssg")},
+        passes=7,
+        cached_passes=3,
+        rebase_passes=2,
+    )
+    jobs = plan(options, ["dataset=ocr", "dataset.root=x", "path=single"], lambda words: composed(*words), 5, {}, "x")
+    assert [job.settings.solver.max_passes for job in jobs] == [7, 7, 7]
+    assert [getattr(job.settings.solver, "rebase_steps", None) for job in jobs] == [10, None, 10]
 
 
 def test_plan__rows_say_what_each_run_may_spend() -> None:

@@ -81,8 +81,8 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
     client = client_of(uri)
     assert client.get_experiment(run.info.experiment_id).name == "horses_sample-path"
     assert {file.path for file in client.list_artifacts(run_id)} == {"figures", "model", "run"}
-    weights = np.load(client.download_artifacts(run_id, "model/weights.npz", str(tmp_path)))
-    assert weights["weights"].tolist() == [1.0, 2.0, 4.0]  # those of the third breakpoint
+    with np.load(client.download_artifacts(run_id, "model/weights.npz", str(tmp_path))) as found:
+        assert found["weights"].tolist() == [1.0, 2.0, 4.0]  # those of the third breakpoint
     assert "test loss 0.2" in Path(client.download_artifacts(run_id, "model/README.md", str(tmp_path))).read_text()
 
 

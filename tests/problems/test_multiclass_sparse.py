@@ -10,6 +10,7 @@ from tiny import csr, multiclass_sparse
 
 from stages.problems import build
 from stages.problems.multiclass_sparse import class_weights
+from stages.reports.sweep_figures.linear_svc import linear_svc, objective
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions
 from stages.solver.path.walk import begin, walk
@@ -79,6 +80,18 @@ def test_two_classes__are_the_svm_of_liblinear_to_six_digits(structure, C):
     assert found.point.primal * n * C == pytest.approx(best, rel=1e-7)
     np.testing.assert_allclose(w_1, 0.5 * u, rtol=1e-6, atol=1e-6 * np.abs(u).max())
     np.testing.assert_allclose(w_0, -w_1, rtol=1e-9, atol=1e-12)
+
+
+def test_more_classes__are_the_crammer_singer_svm_of_liblinear_to_six_digits():
+    rng = np.random.default_rng(3)
+    truth = rng.integers(3, size=60)
+    x = rng.normal(size=(60, 4)) + np.eye(3, 4)[truth]
+    lam = 0.02
+    _, theirs = linear_svc(x, truth, lam, 1e-9)
+    found, w = solved(build("multiclass", {"x": x, "labels": truth}, {"classes": 3}), lam, 1e-12)
+    assert objective(x, truth, w.reshape(3, 4), lam) == pytest.approx(found.point.primal, rel=1e-12)
+    assert found.point.primal == pytest.approx(objective(x, truth, theirs, lam), rel=1e-7)
+    np.testing.assert_allclose(w.reshape(3, 4), theirs, atol=1e-5 * np.abs(theirs).max())
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def all_numbers() -> dict[str, list[float]]:
     return {case: [float(value) for value in values] for case, values in found.items()}
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="compares with the compiled code, which is switched off")
 def test_no_jit__gives_the_same_numbers() -> None:

@@ -9,11 +9,12 @@ import math
 import numpy as np
 import pytest
 from dense import optimum, primal_value, psi_and_loss
+from solved import options_of, path_methods
 from tiny import TINY, multiclass
 
 from stages.init_path import init_path
 from stages.problems import build
-from stages.solver.methods import method_options, methods
+from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, lowest, quadratic, solved_point, zero
 from stages.solver.path.rule import rule_of
@@ -171,10 +172,10 @@ def test_path__solves_to_kappa_eps(name):
         assert b.point.gap <= 0.7 * EPS * b.point.primal
 
 
-@pytest.mark.parametrize("method", methods())
+@pytest.mark.parametrize("method", path_methods())
 def test_path__holds_with_every_method(method):
     problem = TINY["multiclass_cone"]()
-    options = method_options(method=method, cache=CacheOptions(kind="gap"))
+    options = options_of(method=method, max_passes=math.inf)
     _, records, _, sides = walked(problem, solver=options, lambda_min=LOWEST)
     for lam in np.geomspace(LOWEST, 3.0 * records[0].point.lam, 7):
         cell = next(c for c in sides.cells if c.low <= lam)

@@ -16,7 +16,7 @@ from stages.problems.void import VOID
 from stages.reports.bounds import between
 from stages.reports.formats import saved_as
 from stages.reports.paint import figure_in
-from stages.reports.run_figures import draw, losses, segmentations
+from stages.reports.run_figures import convergence, draw, losses, segmentations
 from stages.reports.run_figures import path as path_figure
 from stages.reports.stored import StoredRun
 from stages.solver.path.descend import stepwise_model
@@ -116,6 +116,25 @@ def test_draw__leaves_out_segmentations_without_pictures(tmp_path: Path) -> None
     write_features(tmp_path / "features", pictures=0)
     made = draw(tmp_path, open_features(tmp_path / "features"))
     assert sorted(path.name for path in made) == ["convergence.png", "losses.png", "path.png", "work.png"]
+
+
+def test_convergence__of_a_method_without_gaps_is_that_of_the_primal_objective(tmp_path: Path) -> None:
+    write_run(tmp_path, 1, "single")
+    trace = {"lambda": np.full(3, 0.5), "passes": np.arange(3.0), "seconds": np.arange(3.0), "gap": np.full(3, np.nan)}
+    figure, values = Figure(), np.array([0.5, 0.3, 0.2])
+    columns = {**trace, "primal": values}
+    write_trace(tmp_path / "trace.zarr", np.stack([*columns.values()], axis=1), [*columns])
+    run = StoredRun(tmp_path, None)
+    assert convergence.applies(run)
+    convergence.paint(figure, run)
+    passes, seconds = figure.axes
+    assert passes.get_ylabel() == "primal objective"
+    assert passes.get_title() == "λ = 0.5"
+    for axes in (passes, seconds):
+        (line,) = axes.get_lines()
+        np.testing.assert_array_equal(line.get_ydata(), values)
+    nothing = {**trace, "gap": np.zeros(3), "primal": values}
+    assert convergence.quantity(nothing) == ""
 
 
 def test_draw__leaves_out_losses_before_evaluation(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from solved import solved
 from tiny import TINY
 
+from stages.predict import predict
 from stages.problems.protocol import Problem
 from stages.reports.gap_trace import gap_trace, read_gap_trace
 from stages.solver.methods import method_options
@@ -160,6 +161,22 @@ def test_snapshots__are_as_far_apart_as_asked_for(tmp_path: Path) -> None:
         passes = found["passes"][found["breakpoint"] == b]
         assert passes.size > 2
         assert (np.diff(passes) >= 2.5).all()
+
+
+def test_snapshots__can_be_a_share_of_the_passes_apart_and_have_test_losses(tmp_path: Path) -> None:
+    problem = TINY["chain"]()
+    with_snapshots(problem, tmp_path, 0.5, snapshot_share=0.5)
+    gap_trace(problem, tmp_path, test=problem)
+    found = read_gap_trace(tmp_path)
+    for b in (0, 1):
+        passes = found["passes"][found["breakpoint"] == b]
+        passes = passes - (0.0 if b == 0 else passes[0])
+        assert passes.size > 3
+        assert (np.diff(passes) >= np.maximum(0.5, 0.5 * passes[1:]) - 1e-12).all()
+    weights = read_group(tmp_path / "snapshots.zarr")[0]["weights"]
+    losses = [np.mean(predict(problem, np.ascontiguousarray(w))[1]) for w in weights]
+    np.testing.assert_array_equal(found["test_loss"], losses)
+    assert len(set(losses)) > 1
 
 
 def test_snapshots__refuse_averaging(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from tiny import TINY
 
 from stages.reports.curves import read_curves
 from stages.reports.gap_trace import gap_trace
+from stages.reports.suboptimality import with_suboptimality
 from stages.reports.sweep_figures import compare
-from stages.reports.sweep_figures.multiplane import read_outer_iterations, with_suboptimality
+from stages.reports.sweep_figures.multiplane import read_outer_iterations
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, MultiplaneGroup
 

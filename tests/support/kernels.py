@@ -42,11 +42,16 @@ def compile_of(names: list[str]) -> None:
         (options_of(batch_size=2), path_of(kind="single", lam=0.3, tolerance=0.05)),
         (options_of(batch_step=True), path_of(kind="single", lam=0.3, tolerance=0.05)),
         (options_of(method="mpbcfw", step="pairwise"), path_of(kind="single", lam=0.3, tolerance=0.05)),
+        (options_of(method="cutting_plane_nslack"), path_of(kind="single", lam=0.3, tolerance=0.05)),
         (options_of(method="accelerated"), path_of(rule="two_sided", kappa=0.7, eps=0.2, lambda_min=0.3)),
         (options_of(), path_of(kind="grid", lambdas=[1.0, 0.3], warm_start="keep_primal", tolerance=0.05)),
     )
+    single = path_of(kind="single", lam=0.3, tolerance=0.05)
+    once = {
+        "multiclass": ((options_of(method="bcfw_nols"), single), (options_of(method="ssg", max_passes=3.0), single))
+    }
     for name in names:
-        for options, path in ways:
+        for options, path in (*ways, *once.get(name, ())):
             with tempfile.TemporaryDirectory() as folder:
                 problem = TINY[name]()
                 solve(problem, options, path, Path(folder), key="k", seed=0)

@@ -1,4 +1,4 @@
-"""Finished runs on four kinds of data, and predictions for the raw input of their test splits by the command.
+"""Finished runs on six kinds of data, and predictions for the raw input of their test splits by the command.
 
 ``NUMBA_DISABLE_JIT=1 python predict_runs.py FOLDER``: one process that compiles nothing makes all of them, because the data
 sets' types of array are not among those that the tests compile.
@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = {"B": ("the", "a"), "I": ("cat", "dog", "cats"), "O": ("sat", "ran", "and")}
@@ -42,6 +43,17 @@ def text(seed: int, count: int) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def documents(rng: Any, queries: int) -> str:
+    """Documents of queries, every other one with two levels of relevance, in SVMlight's format."""
+    lines = []
+    for query in range(queries):
+        for k in range(int(rng.integers(3, 7))):
+            relevance = (k == 0) + (query % 2) * (k < 2)
+            x = rng.normal(size=3) + relevance
+            lines.append(f"{relevance} qid:{10 + query} 1:{x[0]:.6f} 3:{x[1]:.6f} 4:{x[2]:.6f} # doc {k}")
+    return "\n".join(lines) + "\n"
+
+
 def _make(folder: Path) -> None:
     import numpy as np
     from in_process import Here
@@ -60,6 +72,8 @@ def _make(folder: Path) -> None:
     }
     np.savez(folder / "usps.npz", **digits, **images)
     np.savez(folder / "new.npz", X=images["X_test"])
+    for name, queries in (("train", 8), ("test", 5)):
+        (folder / f"{name}.svmlight").write_text(documents(rng, queries), encoding="utf-8")
     (folder / "pictures").mkdir()
     for number in range(PICTURES["n_test"]):
         Image.fromarray(compose(0, 1, number).rgb).save(folder / "pictures" / f"{number:03d}.png")
@@ -76,9 +90,15 @@ def _make(folder: Path) -> None:
             *("dataset=horses_sample", *(f"dataset.{name}={value}" for name, value in PICTURES.items())),
             *("path=single", "path.lambda=10", "path.tolerance=0.5", *FEW),
         ),
+        "kernel": ("dataset=usps", f"dataset.root={folder}/usps.npz", "dataset.kernel=rbf", *SINGLE, *FEW),
+        "ranking": (
+            *("dataset=ranking", f"dataset.file={folder}/train.svmlight", f"dataset.test_file={folder}/test.svmlight"),
+            *(*SINGLE, *FEW),
+        ),
         "oracle": ("dataset=python_oracle", "dataset.oracle=python_task:Pairs", *SINGLE, *FEW),
     }
     inputs = {"chain": folder / "test.txt", "multiclass": folder / "new.npz", "pictures": folder / "pictures"}
+    inputs |= {"kernel": folder / "new.npz", "ranking": folder / "test.svmlight"}
     for name, command in runs.items():
         place = Here(folder / "runs" / name, [*command, "tracking=none", "compute=serial"])
         place.finish()

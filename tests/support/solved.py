@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
 from stages.solve import solve
-from stages.solver.methods import method_options
+from stages.solver.methods import method, method_options, methods, options_type
 from stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
 
 LOWEST = 0.1
@@ -28,13 +29,30 @@ PATHS = {
 
 
 def options_of(**choices) -> MethodOptions:
+    """Options for many rebase points; what a method does not have is left out."""
     cache = CacheOptions(kind=choices.pop("cache", "gap"), capacity=choices.pop("capacity", 50))
     often = {"refresh_every": 2} if choices.get("method", "bcfw") == "bcfw" else {}
+    if choices.get("method") == "bcfw_nols":
+        cache, often = CacheOptions(), {"refresh_every": 2}
     if choices.get("method") == "mpbcfw":  # a run that measures its unit costs has the bits of no other
         often = {"multiplane": MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6), "step": "pairwise"}
-    options = method_options(cache=cache, **{"rebase_steps": 5, "max_passes": 500.0, **often, **choices})
+    known = {field.name for field in dataclasses.fields(options_type(choices.get("method", "bcfw")))}
+    usual = {"cache": cache, "rebase_steps": 5, "max_passes": 500.0, **often}
+    options = method_options(**{**{name: value for name, value in usual.items() if name in known}, **choices})
     options.check()
     return options
+
+
+def path_methods() -> list[str]:
+    """Names of the methods that solve along every path: those with a dual point that their options let paths use."""
+    path, found = PathOptions(), []
+    for name in methods():
+        try:
+            method_options(method=name).check_path(path)
+        except ValueError:
+            continue
+        found += [name] if method(name).certifies else []
+    return found
 
 
 def path_of(**choices) -> PathOptions:

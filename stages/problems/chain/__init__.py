@@ -4,4 +4,6 @@ from stages.problems.chain.chain import Chain, build
 from stages.problems.chain.features import derived, stand_ins
 from stages.problems.chain.metrics import confusion, metrics
 
-__all__ = ["Chain", "build", "confusion", "derived", "metrics", "stand_ins"]
+MARGINALS = True
+
+__all__ = ["MARGINALS", "Chain", "build", "confusion", "derived", "metrics", "stand_ins"]

@@ -21,6 +21,7 @@ import numpy as np
 
 from stages.problems.chain.features import derived
 from stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
+from stages.problems.chain.marginals import forward_backward
 from stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, push_pair
 from stages.problems.protocol import frozen
 
@@ -66,6 +67,11 @@ class Chain(NamedTuple):
     def decode(self, i, theta, y, scratch):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         viterbi(theta, T, self.labels, 0.0, self.truth, first, y, scratch[0])
+
+    def marginals(self, i, theta, c, mu, scratch):
+        first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
+        log_sum, wrong = forward_backward(theta, T, self.labels, c / T, self.truth, first, mu, scratch[0])
+        return log_sum, wrong / T
 
     def value(self, i, theta, y):
         K, T = self.labels, self.label_ptr[i + 1] - self.label_ptr[i]

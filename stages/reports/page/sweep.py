@@ -17,6 +17,7 @@ from stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
 from stages.reports.page.html import chart, joined, number, paragraph, records, table
 from stages.reports.page.terms import term
 from stages.reports.stored import read_numbers
+from stages.reports.sweep_figures import figure_file
 from storage.backend import Location, location
 from storage.files import read_json
 from storage.results import read_trace
@@ -37,7 +38,7 @@ def write_sweep_report(folder: Location, target: Location | None = None) -> Loca
         If there is no summary.json.
     """
     found = read_json(folder / "summary.json")
-    rows = [row for row in found["jobs"] if row["status"] in ("complete", "done")]
+    rows = [row for row in found["jobs"] if row["status"] in ("complete", "done") and row.get("breakpoints", 1)]
     parts = [("The runs", comparison(found, folder))]
     for title, make in (("Losses", losses), ("Work", work)):
         try:
@@ -190,7 +191,7 @@ def drawn(found: Row, folder: Location) -> list[Part]:
     parts: list[Part] = []
     pictures = []
     for name in found.get("figures", ()):
-        file = folder / "figures" / name
+        file = figure_file(folder, name)
         if name.endswith(".png") and file.is_file():
             uri = base64.b64encode(file.read_bytes()).decode()
             pictures.append(

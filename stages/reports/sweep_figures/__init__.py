@@ -6,7 +6,7 @@ Importing this package loads neither numpy nor matplotlib, so that checking a co
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -30,6 +30,33 @@ class SweepFigure(Protocol):
 def names() -> list[str]:
     """The possible values of `sweep.figure`."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
+
+
+def compare_parts(
+    name: str, parts: Mapping[str, Runs], folder: Location, formats: Sequence[str] = ("png",)
+) -> dict[str, Any]:
+    """The same for a sweep over several data sets: the runs of each are drawn into a folder of their own.
+
+    The folder is ``folder/<data set>``. Figures are then named ``<data set>/<file>``, see `figure_file`, and rows of the
+    table have a column `dataset`. A sweep over one data set names it "" and has everything in `folder`.
+    """
+    if [*parts] in ([], [""]):
+        return compare(name, parts[""], folder, formats) if parts else {}
+    found: dict[str, Any] = {"figures": [], "table": [], "text": []}
+    for dataset, runs in parts.items():
+        one = compare(name, runs, folder / dataset, formats)
+        found["figures"] += [f"{dataset}/{file}" for file in one.pop("figures", ())]
+        found["table"] += [{"dataset": dataset, **row} for row in one.pop("table", ())]
+        found["text"] += [f"{dataset}:", *one.pop("text", ())]
+        for key, value in one.items():
+            found.setdefault(key, {})[dataset] = value
+    return found
+
+
+def figure_file(folder: Location, name: str) -> Location:
+    """Where a figure lies that `compare` or `compare_parts` returned."""
+    dataset, _, file = name.rpartition("/")
+    return (folder / dataset if dataset else folder) / "figures" / file
 
 
 def compare(name: str, runs: Runs, folder: Location, formats: Sequence[str] = ("png",)) -> dict[str, Any]:

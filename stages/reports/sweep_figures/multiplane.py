@@ -3,8 +3,7 @@
 `calls.png` and `seconds.png`: primal and dual suboptimality and the gap, over exact oracle calls and over seconds.
 `planes.png`: how large the working sets are, and how many approximate passes an outer iteration has.
 
-Nobody knows the optimum. Primal suboptimality is P minus the largest D of any run at that lambda, dual suboptimality the
-least P of any run minus D: bounds from above, which level off at the smallest gap that was reached.
+Suboptimalities are bounds from above: see `stages.reports.suboptimality`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 from stages.reports.comparison import summary
 from stages.reports.curves import Curves, Runs, Trace, by_lambda, draw_bands, lambda_title, read_curves
 from stages.reports.paint import SPARE, figure_in
+from stages.reports.suboptimality import with_suboptimality
 from storage.backend import Location
 from storage.results import read_iterations
 
@@ -38,18 +38,6 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
         figures.append("planes.png")
         _paint(iterations, names, "passes", PLANES, folder / "figures" / figures[-1])
     return {"figures": figures, **summary(curves)}
-
-
-def with_suboptimality(curves: Curves) -> Curves:
-    """The traces with two more columns, named in `ROWS`."""
-    found: Curves = {}
-    for (variant, lam), traces in curves.items():
-        there = [trace for (_, other), others in curves.items() if other == lam for trace in others]
-        least, largest = min(np.min(t["primal"]) for t in there), max(np.max(t["dual"]) for t in there)
-        found[variant, lam] = [
-            {**t, "primal_excess": t["primal"] - largest, "dual_lack": least - t["dual"]} for t in traces
-        ]
-    return found
 
 
 def read_outer_iterations(runs: Runs, curves: Curves) -> Curves:

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stages.problems.stored import check_array
-from stages.solver.batch_step import batch_driver
+from stages.solver.batch_step import batch_step
 from stages.solver.block_method import SPECS, BlockMethod
 from stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
 from stages.solver.counts import NEVER, BlockCounts
-from stages.solver.gaps import ExactGaps
 from stages.solver.loop import Flags
 from stages.solver.minibatch import Answers, answers_driver, collect_driver
 from stages.solver.objective import Certificate
@@ -87,7 +86,7 @@ class Bcfw(BlockMethod):
             if status:
                 return status, point
             if found and self.options.batch_step:
-                self.batch_step(found)
+                batch_step(self, found)
         self.take_steps((EARLY if exact else 1.0) * self.left_for_oracle(bound) if bound == bound else -1.0)
         if relative and not self.options.refresh_every and not bound > 0.0:
             at.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
@@ -144,13 +143,6 @@ class Bcfw(BlockMethod):
             collect_driver(P)(P, S, flags, self.rng, none, 0, none)
             labels = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
             answers_driver(P)(P, S, flags, Answers(none, np.empty(0), labels))
-
-    def batch_step(self, found: ExactGaps) -> None:
-        """One batch Frank-Wolfe step towards the corners of an exact pass at the current point (LJ13 Alg. 2)."""
-        P = self.problem
-        self.make_room(P.n)
-        corners = found.corner, found.loss, found.gap
-        batch_driver(P)(P, self.state, self.scale, *corners, np.zeros(P.d), self.capacity)
 
     def better_certificate(self, point: Certificate) -> Certificate:
         """The certificate with the averaged iterate as primal point, if it is better (LJ13 3.4)."""

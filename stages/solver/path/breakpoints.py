@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
+from stages.problems.marginals import Scores
+from stages.problems.metric import norm2_of
 from stages.problems.protocol import Problem
 from stages.solver.method import Method
-from stages.solver.objective import Certificate, squared_norm
+from stages.solver.objective import Certificate
 from stages.solver.options import Status
 from stages.solver.supports import Supports
 
@@ -34,6 +36,9 @@ class Breakpoint:
     block_gap: np.ndarray
     """float64, (n,)"""
     supports: Supports
+    """of no atoms if the method has no dual point, or one of another form"""
+    scores: Scores | None = None
+    """The dual point, if it gives all labellings a weight."""
     certainty: str = EXACT
     """What its gap is: EXACT, UPPER_BOUNDED or ESTIMATE."""
     slack: float = 0.0
@@ -41,12 +46,21 @@ class Breakpoint:
     proven: float = 1.0
     """Share of the blocks whose maximum is proven to be found."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays that grow with features and labels."""
+        scores = 0 if self.scores is None else self.scores.theta.nbytes
+        return int(self.weights.nbytes + self.supports.label.nbytes + scores)
+
     def record(self) -> dict[str, Any]:
         """Its numbers and arrays under the names of `storage.layout.PATH`."""
         point = self.point
         bounds = {"bound_slack": self.slack, "proven": self.proven} if self.certainty == UPPER_BOUNDED else {}
+        dual = self.scores
+        scores = {} if dual is None else {"dual_scores": dual.theta, "dual_loss_weight": dual.loss_weight}
         return {
             **bounds,
+            **scores,
             "lambda": point.lam,
             "lambda_low": self.lambda_low,
             "gap": point.gap,
@@ -71,12 +85,14 @@ class Breakpoint:
 
 def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low: float) -> Breakpoint:
     """The current lambda of `solver` as a breakpoint."""
-    at, weights = solver.at, np.array(solver.primal())
+    at, weights, dual = solver.at, np.array(solver.primal()), solver.supports()
     # the first breakpoint is also charged for the path's start and for first lambdas that were too small
     calls_before, seconds_before = (at.calls_before, at.seconds_before) if at.breakpoint else (0, 0.0)
     calls = solver.oracle_calls - calls_before
     if point is None:
-        point = Certificate(at.lam, math.nan, solver.mean_hinge(), math.nan, squared_norm(weights), math.nan)
+        point = Certificate(
+            at.lam, math.nan, solver.mean_hinge(), math.nan, norm2_of(solver.problem, weights), math.nan
+        )
     return Breakpoint(
         index=at.breakpoint,
         point=point,
@@ -87,7 +103,8 @@ def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low
         seconds=at.seconds - seconds_before,
         weights=weights,
         block_gap=solver.block_gaps(),
-        supports=solver.supports() or no_supports(solver.problem),
+        supports=dual if isinstance(dual, Supports) else no_supports(solver.problem),
+        scores=dual if isinstance(dual, Scores) else None,
         certainty=certainty_of(solver.problem),
         slack=at.slack,
         proven=at.proven,
@@ -95,7 +112,7 @@ def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low
 
 
 def no_supports(problem: Problem) -> Supports:
-    """The supports of a method without a dual point: none."""
+    """No labellings: the supports of a method whose dual point, if it has one, is no list of them."""
     nothing = np.empty(0)
     offset = np.zeros(problem.n + 1, np.int64)
     return Supports(offset, nothing, nothing, np.empty(0, np.int64), np.empty(0, problem.truth.dtype), offset[:1])

@@ -10,9 +10,10 @@ from numba import njit
 
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
+from stages.problems.metric import norm2_of
 from stages.problems.protocol import JIT, Problem, frozen
 from stages.problems.weightless import is_weightless
-from stages.solver.objective import require_cone, squared_norm
+from stages.solver.objective import require_cone
 from stages.solver.options import PathOptions
 from stages.solver.oracles import corners_at
 from stages.solver.path.rule import PathStart, closing
@@ -83,7 +84,7 @@ def start_below_zero(problem: Problem, path: PathOptions, spread: Spread = HERE)
         If a bound is neither 0 nor infinite.
     """
     labels, losses, psi, scale = at_zero(problem, spread)
-    hinge, psi_norm2 = float(np.sum(losses)) / problem.n, squared_norm(psi)
+    hinge, psi_norm2 = float(np.sum(losses)) / problem.n, norm2_of(problem, psi)
     eps = path.eps * (hinge if path.relative else 1.0)
     top, lam = (psi_norm2 / (2.0 * closing(eps)), psi_norm2 / (16.0 * eps)) if eps > 0.0 else (0.0, 0.0)
     return path_start(lam, top, hinge, psi_norm2, labels, losses, psi, problem.n, scale)
@@ -103,7 +104,7 @@ def paper_start(problem: Problem, path: PathOptions, spread: Spread = HERE) -> P
             "weights; use path.rule=one_sided or two_sided"
         )
     labels, losses, psi, scale = at_zero(problem, spread)
-    hinge, psi_norm2 = float(np.sum(losses)) / problem.n, squared_norm(psi)
+    hinge, psi_norm2 = float(np.sum(losses)) / problem.n, norm2_of(problem, psi)
     over = np.concatenate(spread.blocks(excess, problem, psi, range(problem.n)))
     lam = (psi_norm2 + float(np.sum(over)) / problem.n) / (path.kappa * path.eps)
     return path_start(lam, lam, hinge, psi_norm2, labels, losses, psi, 2 * problem.n, scale)

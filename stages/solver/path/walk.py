@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from stages.parallel import HERE, Spread
+from stages.problems.metric import own_metric
 from stages.problems.protocol import Problem
 from stages.solver.method import Boundary, Method
 from stages.solver.methods import method
@@ -90,20 +91,38 @@ def worst_hinge(solver: Method) -> float:
 
 
 def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
-    """Raise ValueError for combinations that cannot be certified."""
+    """Raise ValueError for combinations that cannot be solved or certified."""
+    options.check_path(path)
+    options.check_problem(problem)
+    if own_metric(problem):
+        _check_kernel_choices(options, path)
     if not path.is_path:
         return
-    if getattr(options, "averaging", "none") != "none":
-        raise ValueError(
-            "solver.averaging: a path cannot use an averaged w, because its certificates need the w of the supports; "
-            "use path=grid or path=single, or averaging=none"
-        )
     if not method(options.method).certifies:
         raise ValueError(
             f"solver.method: {options.method} has no dual point, which a path needs to certify its lambdas; use "
             "path=grid or path=single"
         )
+    if getattr(options, "averaging", "none") != "none":
+        raise ValueError(
+            "solver.averaging: a path cannot use an averaged w, because its certificates need the w of the supports; "
+            "use path=grid or path=single, or averaging=none"
+        )
     require_cone(problem)
+
+
+def _check_kernel_choices(options: MethodOptions, path: PathOptions) -> None:
+    """Raise ValueError for what needs weights themselves, where a kernel has none."""
+    if not getattr(method(options.method), "any_metric", False):
+        raise ValueError(
+            f"solver.method: {options.method} computes with the weights themselves, which a kernel has none of; use bcfw, "
+            "accelerated or a multi-plane method"
+        )
+    if path.is_path and rule_of(path).between:
+        raise ValueError(
+            "path.rule: two_sided mixes solved points and needs inner products of their weights, which it takes from the "
+            "numbers themselves; with a kernel use path.rule=one_sided or paper, path=grid or path=single"
+        )
 
 
 def warm_up(problem: Problem, options: MethodOptions, path: PathOptions, start: PathStart | None) -> None:

@@ -5,7 +5,8 @@ array (`COMPILED_AGAIN`). The instances of a structure are a file ``<structure>_
 here, or in a folder ``tiny`` on PYTHONPATH, with
 
 * ``INSTANCES``: functions that make a problem, by name;
-* ``LABELS``: for the name of the problem's class, a function from a problem to the number of values of a label.
+* ``LABELS``: for the name of the problem's class, a function from a problem to the number of values of a label;
+* ``LABELLINGS``, if not every row of labels is a labelling: for that name, a function (problem, i, y) that says so.
 """
 
 from __future__ import annotations
@@ -19,21 +20,25 @@ from pkgutil import extend_path, iter_modules
 import numba
 import numpy as np
 
+from stages.problems.contract import local
 from stages.problems.protocol import Problem
 
 __path__ = extend_path(__path__, __name__)
 
 from tiny.blocks import ragged
 from tiny.chain_instances import chain, chain_sparse
+from tiny.matching_instances import matching, matching_two
 from tiny.multiclass_instances import csr, multiclass, multiclass_cone, multiclass_sparse
 from tiny.potts import potts, potts_blocks, potts_tree
 from tiny.python_oracle_instances import python_oracle, python_oracle_sparse
+from tiny.ranking import ranking
 from tiny.segmentation_instances import segmentation, segmentation_u8
 
 __all__ = [
-    "ALL_TINY", "TINY", "all_labels", "chain", "chain_sparse", "csr", "feature_matrix", "instance", "local", "multiclass",
+    "ALL_TINY", "TINY", "all_labels", "chain", "chain_sparse", "csr", "feature_matrix", "instance", "local", "matching",
+    "matching_two", "multiclass",
     "multiclass_cone", "multiclass_sparse", "potts", "potts_blocks", "potts_tree", "python_oracle", "python_oracle_sparse",
-    "ragged", "segmentation", "segmentation_u8",
+    "ragged", "ranking", "segmentation", "segmentation_u8",
 ]  # fmt: skip
 
 END = "_instances"
@@ -45,14 +50,20 @@ MODULES = {
 ALL_TINY: dict[str, Callable[[], Problem]] = {
     name: make for _, module in sorted(MODULES.items()) for name, make in module.INSTANCES.items()
 }
-COMPILED_AGAIN = {"multiclass_sparse", "segmentation_u8"}
-"""Instances that differ from another one only in arrays that few methods of the structure read. The solver is compiled for
-half a minute for each such type; it solves them where it is not compiled."""
+COMPILED_AGAIN = {"matching", "matching_two", "multiclass_sparse", "segmentation_u8"}
+"""Instances that the solver solves where it is not compiled, because compiling it takes half a minute for each type: they
+differ from another one only in arrays that few methods read, or share the moves of chains. The contract compiles them."""
 
-TINY = {name: make for name, make in ALL_TINY.items() if numba.config.DISABLE_JIT or name not in COMPILED_AGAIN}
+SOLVED_ELSEWHERE = {"tree"}
+"""Instances that tests of their structure solve: an oracle call takes milliseconds where it is not compiled, and compiling
+the solver for them half a minute."""
+
+LEFT_OUT = SOLVED_ELSEWHERE if numba.config.DISABLE_JIT else SOLVED_ELSEWHERE | COMPILED_AGAIN
+TINY = {name: make for name, make in ALL_TINY.items() if name not in LEFT_OUT}
 
 LABELS = {name: count for module in MODULES.values() for name, count in module.LABELS.items()}
-LABELS["Potts"] = lambda problem: problem.labels
+LABELLINGS = {name: check for module in MODULES.values() for name, check in getattr(module, "LABELLINGS", {}).items()}
+LABELS["Potts"] = LABELS["Ranking"] = lambda problem: problem.labels
 
 
 @functools.cache
@@ -64,15 +75,10 @@ def instance(name: str) -> Problem:
 def all_labels(problem: Problem, i: int) -> list[np.ndarray]:
     """All labellings of block i, by enumeration."""
     length = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
-    values = LABELS[type(problem).__name__](problem)
-    return [np.array(y, dtype=problem.truth.dtype) for y in itertools.product(range(values), repeat=length)]
-
-
-def local(problem: Problem, i: int, y: np.ndarray) -> np.ndarray:
-    """m_i(y)."""
-    m = np.zeros(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
-    problem.add(i, y, 1.0, m)
-    return m
+    name = type(problem).__name__
+    values, is_labelling = LABELS[name](problem), LABELLINGS.get(name, lambda problem, i, y: True)
+    rows = (np.array(y, dtype=problem.truth.dtype) for y in itertools.product(range(values), repeat=length))
+    return [y for y in rows if is_labelling(problem, i, y)]
 
 
 def feature_matrix(problem: Problem, i: int) -> np.ndarray:

@@ -14,6 +14,7 @@ ORDER = 10
 TITLE = "In short"
 LEARNS = {
     "chain": "label sequences",
+    "matching": "align the words of sentences",
     "segmentation": "segment images into object and background",
     "potts": "label the regions of images",
     "multiclass": "tell classes apart",

@@ -1,0 +1,134 @@
+"""``gapwise check my_module:Poses``: tries a structure of one's own before a run rests on it.
+
+The words after the name are the class's arguments, ``root=data n=5``. A name without a colon is a data set's, and the
+words its options: ``gapwise check oracle_server command="./my_oracle --data x"``. Exit codes: 0 nothing wrong, 1 something
+is, 2 there is nothing to try.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pipeline.cli import Command
+from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, refuse
+
+if TYPE_CHECKING:
+    from stages.check import Report
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "name", metavar="MODULE:CLASS", help="an oracle in Python or a structure; or the name of a data set"
+    )
+    parser.add_argument(
+        "options", nargs="*", metavar="KEY=VALUE", help="arguments of the class, or options of the data set"
+    )
+    parser.add_argument("--seconds", type=float, default=10.0, help="about the longest time of each trial (10)")
+    parser.add_argument("--workers", type=int, help="workers to advise on (the cores of this machine)")
+    parser.add_argument("--json", action="store_true", help="one object")
+
+
+def run(asked: argparse.Namespace) -> int:
+    from pipeline.config.run_options import default_workers
+    from pipeline.overview.words import as_json
+    from stages.check import check
+
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())  # as `python -m pipeline` has it
+    workers = asked.workers or default_workers()
+    try:
+        name, options = dataset_of(asked.name, asked.options)
+        found = check(name, options, asked.seconds)
+    except (ValueError, OSError) as error:
+        return refuse(error, BAD_CONFIGURATION, "check: ")
+    print(as_json(found.facts(workers)) if asked.json else "\n".join(lines(found, workers, asked.name, asked.options)))
+    return DONE if found.ok else FAILED
+
+
+def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
+    """The reader and its options for MODULE:CLASS or a data set's name and KEY=VALUE words; ValueError names a bad one."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    from pipeline.config import CONF
+    from pipeline.config.settings import dataset_options
+
+    strange = [word for word in words if "=" not in word]
+    if strange:
+        raise ValueError(f"{strange[0]}: expected KEY=VALUE")
+    try:
+        given = OmegaConf.from_dotlist(words)
+        if ":" in name:
+            reader, key = _reader_of(name)
+            return reader, {"name": reader, key: name, "arguments": OmegaConf.to_container(given, resolve=True)}
+        file = CONF / "dataset" / f"{name}.yaml"
+        defaults: Any = OmegaConf.load(file) if file.is_file() else OmegaConf.create({"name": name})
+        merged: Any = OmegaConf.merge(defaults, given)
+        return name, dataset_options(merged)
+    except OmegaConfBaseException as error:
+        raise ValueError(str(error).splitlines()[0]) from error
+
+
+def _reader_of(name: str) -> tuple[str, str]:
+    """The reader for a user's class, and its option that names the class."""
+    from stages.problems.user_code import user_module
+
+    made = getattr(user_module(name), name.partition(":")[2], None)
+    if isinstance(made, type) and issubclass(made, tuple):
+        return "python_structure", "module"
+    return "python_oracle", "oracle"
+
+
+def lines(found: Report, workers: int, name: str, words: list[str]) -> list[str]:
+    """What was found, for people."""
+    kind = "oracle in Python" if found.calls_python else "compiled structure"
+    out = [f"{found.name}: {kind}, {found.blocks:,} blocks, d = {found.d:,}"]
+    out += [f"{'ok' if one.ok else 'wrong':>6}  {one.check}: {one.says}" for one in found.findings]
+    once = found.pass_seconds
+    if once is not None:
+        each = " · ".join(f"{method} {_time(seconds)}" for method, seconds in found.seconds.items())
+        out.append(f"{'cost':>6}  a call: {each}")
+        slow = found.seconds["max_oracle"] >= 1e-3 and workers > 1
+        shared = f", {_time(once / workers)} on {workers} workers" if slow else ""
+        out.append(
+            f"{'':>6}  an effective pass ({found.blocks:,} calls): {_time(once)}{shared}; a path takes some tens of them"
+        )
+    out += [f"{'note':>6}  {note}" for note in found.notes]
+    if found.ok:
+        out.append(f"{'take':>6}  python -m pipeline {_dataset(name, words)} {' '.join(found.advice(workers))}")
+    else:
+        wrong = sum(not one.ok for one in found.findings)
+        out.append(f"{wrong} wrong; what follows from it was not tried")
+    return out
+
+
+def _dataset(name: str, words: list[str]) -> str:
+    """The data set as words of a run's command."""
+    if ":" not in name:
+        return " ".join([f"dataset={name}", *(_quoted(f"dataset.{word}") for word in words)])
+    reader, key = _reader_of(name)
+    return " ".join(
+        [f"dataset={reader}", f"dataset.{key}={name}", *(_quoted(f"+dataset.arguments.{w}") for w in words)]
+    )
+
+
+def _quoted(word: str) -> str:
+    """A word of Hydra's command line, for a shell."""
+    key, _, value = word.partition("=")
+    return f"{key}={shlex.quote(value)}" if value == shlex.quote(value) else f'{key}="{shlex.quote(value)}"'
+
+
+def _time(seconds: float) -> str:
+    for scale, unit in ((1.0, "s"), (1e-3, "ms")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+COMMAND = Command(
+    "Tries your own oracle or structure, says what is wrong, what it costs and what to run it with.", arguments, run
+)

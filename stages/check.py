@@ -1,0 +1,324 @@
+"""Whether a structure of one's own keeps its promises, what a call of its oracle costs, and what to run it with.
+
+Of an oracle in Python (`python_oracle`, or a program behind `oracle_server`): truths, features and losses of many blocks,
+the trial that also begins a run (`oracle_check`), more labellings drawn at random, and a second object of the class. Of a
+compiled structure: the contract (`problems.contract`) on a few blocks, with its methods compiled one by one.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.datasets import Blocks, DataError, open_dataset
+from stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
+from stages.problems import build
+from stages.problems.answers import ask, bounds, labels_of
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
+from stages.problems.compiled import driver
+from stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
+from stages.problems.oracle_check import try_oracle, try_samples
+from stages.problems.protocol import JIT, Problem, frozen
+
+BLOCKS = 5
+"""Blocks of a compiled structure that the contract is tried on."""
+READ = 1000
+"""Most blocks of a split whose truth, features and loss are read."""
+TIMED = 40
+"""Most calls of an oracle that are timed."""
+PASSES = 40
+"""Effective passes that a path to a usual accuracy takes, about."""
+STEP = 3e-5
+"""Seconds of a step besides the oracle, if it calls Python."""
+NAMED = ("command", "oracle", "module")
+"""Options of a data set that name a user's own program or class."""
+SLOW, VERY_SLOW = 1e-3, 1e-2
+"""Seconds of a call from which on workers, and mini-batches, pay."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was tried."""
+
+    check: str
+    ok: bool
+    says: str
+
+
+@dataclass
+class Report:
+    """What was found of one structure; ``seconds``: medians of one call, by method."""
+
+    name: str
+    calls_python: bool
+    blocks: int = 0
+    d: int = 0
+    certainty: str = EXACT
+    findings: list[Finding] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is wrong."""
+        return all(finding.ok for finding in self.findings)
+
+    @property
+    def pass_seconds(self) -> float | None:
+        """Seconds of one effective pass on one worker, as far as they are known."""
+        if "max_oracle" not in self.seconds:
+            return None
+        return self.blocks * (self.seconds["max_oracle"] + (STEP if self.calls_python else 0.0))
+
+    def advice(self, workers: int) -> list[str]:
+        """Settings to run it with on so many workers."""
+        return advice(self.seconds.get("max_oracle", 0.0), self.blocks, self.calls_python, workers)
+
+    def facts(self, workers: int) -> dict[str, Any]:
+        """All of it, for JSON."""
+        facts = {**asdict(self), "ok": self.ok, "workers": workers, "pass_seconds": self.pass_seconds}
+        return {**facts, "advice": self.advice(workers) if self.ok else []}
+
+    def note(self, check: str, says: str, tried: Callable[[], Any]) -> bool:
+        """Note whether tried() raises no ValueError, and what it says; `says` may name what it returns."""
+        try:
+            found = tried()
+        except ValueError as error:
+            self.findings.append(Finding(check, False, str(error)))
+            return False
+        self.findings.append(Finding(check, True, says.format(found)))
+        return True
+
+
+def advice(seconds: float, blocks: int, python: bool, workers: int) -> list[str]:
+    """Settings for an oracle whose call takes `seconds`; what they cost is measured in tests/benchmarks/README.md."""
+    found = ["solver=bcpfw_gap_cache"]
+    if seconds >= SLOW:
+        found.append("path.rule=two_sided")
+    batch = min(16, 2 * workers, blocks // 4)
+    if workers > 1 and seconds >= SLOW:
+        found.append("compute=processes" if python else "compute=threads")
+        if seconds >= VERY_SLOW and batch > 1:
+            found.append(f"solver.batch_size={batch}")
+    else:
+        found.append("compute=serial" if python else "compute=threads")
+    return found
+
+
+def check(name: str, options: Mapping[str, Any], seconds: float = 10.0) -> Report:
+    """Try the data set `name` with these options.
+
+    Parameters
+    ----------
+    seconds : float
+        About the longest time of each of the trials; each does something at least.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to try: no such reader, module or class, or data that cannot be read.
+    """
+    reader, called = open_dataset(name, options), [str(options[key]) for key in NAMED if key in options]
+    label = (called or [name])[0]
+    if isinstance(reader, PythonOracleReader):
+        return _check_oracle(label, reader, seconds)
+    sink = Blocks(reader.structure)
+    facts = reader.featurize(sink, map, lambda done, total, what: None)
+    problem = build(reader.structure, sink.arrays("train"), facts)
+    return check_problem(label, problem, seconds)
+
+
+def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Report:
+    """An oracle that is asked block by block."""
+    from stages.problems.python_oracle import load_oracle
+
+    oracle = load_oracle(reader.oracle, "train", reader.arguments)
+    reader.files()
+    n = ask(f"{reader.oracle}.__len__: train", len, oracle)
+    if n < 1:
+        raise DataError(f"{reader.oracle}: the train split has no blocks")
+    found = Report(label, True, n, weights_of(oracle))
+    labels_of(oracle)
+    truths: list[np.ndarray] = []
+
+    def read(split: str, of: Any) -> str:
+        end, size = time.monotonic() + seconds, len(of)
+        for i in range(min(size, READ)):
+            block = block_of(of, split, i)
+            if split == "train":
+                truths.append(block["labels"])
+            if time.monotonic() > end:
+                break
+        return f"{size} truths" if i + 1 == size else f"the first {i + 1} of {size} truths"
+
+    says = "{} are labellings with finite features and loss 0"
+    ok = found.note("train", says, lambda: read("train", oracle))
+    for split in reader.splits[1:]:
+        found.note(split, says, lambda split=split: read(split, load_oracle(reader.oracle, split, reader.arguments)))  # type: ignore[misc]
+    if not ok:
+        return found
+    approximate = bool(oracle.approximate)
+    what = "its bound exceeds" if approximate else "its answers are worth at least as much as"
+    says = f"at w = 0 and random w {what} the truth, other blocks' truths and the decoded labelling"
+    ok = found.note("max_oracle", says, lambda: try_oracle(oracle, truths, "train"))
+    if ok:
+        says = "{} more labellings, drawn at random, are worth no more; nor than the decoded one"
+        found.note("samples", says, lambda: try_samples(oracle, truths, "train", seconds))
+        another = lambda: _same_again(oracle, load_oracle(reader.oracle, "train", reader.arguments), truths)  # noqa: E731
+        found.note("again", "a second object of the class, as other processes make it, gives the same answers", another)
+        found.seconds = _times(oracle, truths, seconds)
+    if approximate:
+        found.certainty = UPPER_BOUNDED if bounds(oracle) else ESTIMATE
+    _note_oracle(found, oracle, truths)
+    return found
+
+
+def _same_again(oracle: Any, other: Any, truths: list[np.ndarray]) -> None:
+    """Raise ValueError unless two objects give the same truth, features, loss and answers."""
+    name, rng = type(oracle).__name__, np.random.default_rng(2)
+    for i in range(min(len(truths), BLOCKS)):
+        ids = oracle.coordinates(i)
+        theta = rng.normal(size=oracle.d if ids is None else len(ids))
+        for method, arguments in (
+            ("truth", ()),
+            ("coordinates", ()),
+            ("max_oracle", (theta,)),
+            ("decode", (theta,)),
+            ("features", (truths[i],)),
+            ("loss", (truths[i],)),
+        ):
+            where = f"{name}.{method}: train block {i}"
+            first, second = (
+                np.asarray(ask(where, getattr(one, method), i, *(a.copy() for a in arguments)))
+                for one in (oracle, other)
+            )
+            if not np.array_equal(first, second):
+                raise ValueError(
+                    f"{where}: the first object of the class answers {first.tolist()}, another {second.tolist()}; each "
+                    "process makes its own, so seed what is random"
+                )
+
+
+def _times(oracle: Any, truths: list[np.ndarray], seconds: float) -> dict[str, float]:
+    """Median seconds of one call of each method."""
+    rng, found = np.random.default_rng(3), {}
+    w = rng.normal(size=oracle.d)
+    for method in ("max_oracle", "decode", "features", "loss"):
+        end, took = time.monotonic() + seconds / 4, []
+        for k in range(TIMED):
+            i = k % len(truths)
+            ids = oracle.coordinates(i)
+            given = w.copy() if ids is None else w[np.asarray(ids)]
+            argument = given if method in ("max_oracle", "decode") else truths[i]
+            began = time.perf_counter()
+            getattr(oracle, method)(i, argument)
+            took.append(time.perf_counter() - began)
+            if time.monotonic() > end:
+                break
+        found[method] = float(np.median(took))
+    return found
+
+
+def _note_oracle(found: Report, oracle: Any, truths: list[np.ndarray]) -> None:
+    """Notes on what costs memory, or keeps the path from lambda = 0."""
+    touched = [
+        np.mean(np.asarray(oracle.features(i, truths[i].copy())) != 0.0) for i in range(min(len(truths), BLOCKS))
+    ]
+    if oracle.coordinates(0) is None and found.d >= 1000 and max(touched) < 0.1:
+        share = f"{100 * max(touched):.2g} %"
+        found.notes.append(
+            f"features are mostly 0 (at most {share} are not): coordinates(i) would save memory and time"
+        )
+    elif oracle.coordinates(0) is None and 8 * found.blocks * found.d > 1e9:
+        found.notes.append(f"the state takes {8e-9 * found.blocks * found.d:.1f} GB; coordinates(i) would save some")
+    if not any(oracle.least_loss(i) for i in range(min(len(truths), BLOCKS))):
+        found.notes.append("least_loss is not given: path.relative=true will end above λ = 0")
+    if found.certainty == ESTIMATE:
+        found.notes.append("the oracle is approximate and has no max_bound: gaps are estimates and certify nothing")
+
+
+@driver
+def _oracle_driver(fingerprint: str) -> Any:
+    """`call(P, w, blocks)`: one max-oracle call for each of `blocks`; returns the sum of the losses of the answers."""
+
+    @njit(cache=True, **JIT)
+    def call(P, w, blocks):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        total = 0.0
+        for k in range(blocks.size):
+            i = blocks[k]
+            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            y = np.empty(P.label_ptr[i + 1] - P.label_ptr[i], P.truth.dtype)
+            P.scores(i, w, theta)
+            total += P.max_oracle(i, theta, y, scratch)
+        return total
+
+    return call
+
+
+def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
+    """The contract on a few blocks of a problem, and what an oracle call costs."""
+    from stages.problems.compiled_methods import compiled
+
+    found = Report(name, False, int(problem.n), int(problem.d), certainty_of(problem))
+    if not found.note("shapes", "sizes, offsets, truths and bounds fit", lambda: checked_shapes(problem)):
+        return found
+    called = compiled(problem)
+    some = list(dict.fromkeys(np.linspace(0, problem.n - 1, BLOCKS).round().astype(int).tolist()))
+    rng, rivals = np.random.default_rng(0), {}
+
+    def sample() -> int:
+        for i in _while(some, seconds):
+            rivals[i] = sampled(called, i, rng)
+        return sum(map(len, rivals.values()))
+
+    if not found.note("compiles", "{} labellings at hand to compare with", sample):
+        return found
+    for what, of in CHECKS.items():
+
+        def tried(of: Any = of) -> int:
+            done = 0
+            for i in _while(list(rivals), seconds):
+                of(called, i, rivals[i], rng)
+                done += 1
+            return done
+
+        says = " ".join((of.__doc__ or "").split()).removesuffix(".")
+        found.note(what, f"{says[0].lower()}{says[1:]} (blocks tried: {{}})", tried)
+    if found.ok:
+        found.seconds["max_oracle"] = _compiled_seconds(problem, draw_w(problem, rng), seconds)
+        if not any(problem.least_loss(i) for i in some):
+            found.notes.append("least_loss is 0: path.relative=true will end above λ = 0")
+    return found
+
+
+def _while(blocks: list[int], seconds: float) -> Iterator[int]:
+    """The blocks, until `seconds` are over, which begin after the first one: that one may compile."""
+    end = math.inf
+    for i in blocks:
+        if time.monotonic() > end:
+            return
+        yield i
+        end = min(end, time.monotonic() + seconds)
+
+
+def _compiled_seconds(problem: Problem, w: np.ndarray, seconds: float) -> float:
+    """Mean seconds of scores and max-oracle of a block, in a compiled loop."""
+    call, w = _oracle_driver(problem), frozen(w)
+    call(problem, w, np.arange(1))
+    count = 1
+    while True:
+        blocks = np.arange(count) % problem.n
+        began = time.perf_counter()
+        call(problem, w, blocks)
+        took = time.perf_counter() - began
+        if took > min(0.05, seconds) or count >= max(problem.n, 1 << 16):
+            return took / count
+        count *= 4

@@ -1,0 +1,51 @@
+"""Words of parallel text in one form: lower case, no accents, contractions undone as in the hand-aligned sentences.
+
+French is tokenised there with `du` as "de le", `l'` as "le" and so on; hyphens are words. The parallel text is plain, has no
+accents, and is brought to that form.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+
+ABBREVIATIONS = ("mr", "mrs", "ms", "dr", "hon", "m", "st", "no", "messrs", "p.m", "a.m")
+"""Written with a full stop that is part of the word."""
+_SHORT = "|".join(re.escape(word) for word in sorted(ABBREVIATIONS, key=len, reverse=True))
+_BEFORE, _AFTER = rf"(?:{_SHORT})\.(?![a-z])|\d+(?:[.,]\d+)*", r"[a-z0-9]+|\.\.\.|\S"
+_ENGLISH = re.compile(rf"{_BEFORE}|'s\b|{_AFTER}")
+_FRENCH = re.compile(rf"{_BEFORE}|[a-z0-9]+'(?=[a-z])|{_AFTER}")
+ELISIONS = {
+    f"{word[:-1]}'": word
+    for word in ("le", "de", "que", "je", "ne", "se", "me", "te", "ce", "lorsque", "puisque", "jusque", "quoique")
+}
+CONTRACTIONS = {"du": ("de", "le"), "des": ("de", "les"), "au": ("a", "le"), "aux": ("a", "les")}
+NEGATIONS = re.compile(r"\b(?:(can)'t|(wo)n't|([a-z]+)n't)\b")
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def normal(word: str) -> str:
+    """A word in lower case and without accents; itself if nothing else is left of it."""
+    plain = unicodedata.normalize("NFKD", word.lower().replace("œ", "oe").replace("æ", "ae"))
+    return "".join(letter for letter in plain if not unicodedata.combining(letter)) or word
+
+
+def english(line: str) -> list[str]:
+    """Words of a line of plain English text, normalised."""
+    return _ENGLISH.findall(NEGATIONS.sub(lambda m: (m[1] or (m[2] and "will") or m[3]) + " not", _plain(line)))
+
+
+def french(line: str) -> list[str]:
+    """Words of a line of plain French text, normalised, elisions and contractions undone."""
+    words: list[str] = []
+    for token in _FRENCH.findall(_plain(line)):
+        if token in CONTRACTIONS:
+            words += CONTRACTIONS[token]
+        else:
+            words.append(ELISIONS.get(token, token))
+    return words
+
+
+def _plain(line: str) -> str:
+    return normal(line.replace("’", "'").replace("`", "'"))

@@ -1,0 +1,107 @@
+"""Options that turn rows of features with labels into a problem over kernels (`stages.problems.multiclass_kernel`).
+
+``kernel``: linear, poly or rbf; null: weights, without a kernel. ``gamma`` (poly, rbf; null: 1 / columns), ``coef0`` and
+``degree`` (poly; 0 and 3). `stages.problems.kernel_rows` has the formulas. Any reader of dense rows with the structure
+`multiclass` can offer them: its `open` returns ``with_kernel(reader, options)``, and it lists `OPTIONS` in its ``LATER``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import MapBlocks, OptionError, Reader, Report, Sink
+
+OPTIONS = ("kernel", "gamma", "coef0", "degree")
+OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
+NAMES = tuple(OF_KERNEL)
+STRUCTURE = "multiclass_kernel"
+
+
+@dataclass(frozen=True)
+class Kernelized:
+    """A reader whose training rows are also the points of a kernel."""
+
+    reader: Reader
+    kernel: Mapping[str, Any]
+    """kernel, and those of gamma, coef0 and degree that it has; gamma may be None"""
+    structure: str = STRUCTURE
+
+    def files(self) -> Mapping[str, Path]:
+        return self.reader.files()
+
+    def source(self) -> dict[str, Any]:
+        return self.reader.source()
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """What the reader writes, with the points; facts of the kernel."""
+        into = WithPoints(sink)
+        facts = self.reader.featurize(into, map_blocks, report)
+        return {**facts, **self.facts(into.shape, int(facts["classes"]))}
+
+    def facts(self, shape: tuple[int, ...], classes: int) -> dict[str, Any]:
+        """What the structure needs to know, given the shape of the points (m, D)."""
+        m, width = shape
+        known = {**self.kernel, **({"gamma": 1.0 / width} if self.kernel.get("gamma", 1.0) is None else {})}
+        return {**known, "d": 2 * classes * m}
+
+
+class WithPoints:
+    """A sink that also stores the training rows as points, and which point each of them is."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink, self.shape = sink, (0, 0)
+        self.append: Callable[..., None] = sink.append
+
+    def put(self, split: str, name: str, array: np.ndarray) -> None:
+        """A whole array."""
+        self.sink.put(split, name, array)
+        if (split, name) == ("train", "x"):
+            self.shape = array.shape
+            self.sink.put("", "points", array)
+            self.sink.put("train", "row", np.arange(len(array), dtype=np.int64))
+
+
+def with_kernel(reader: Any, options: Mapping[str, Any]) -> Any:
+    """`reader`, over a kernel if the options of the configuration ask for one; OptionError names a wrong option."""
+    name, given = options.get("kernel"), {key: options.get(key) for key in OPTIONS[1:]}
+    if name is not None and name not in NAMES:
+        raise OptionError(f"dataset.kernel: expected one of {', '.join(NAMES)}, or null, got {name!r}")
+    used = OF_KERNEL[name] if name else ()
+    for key, value in given.items():
+        if value is not None and key not in used:
+            having = [kernel for kernel in NAMES if key in OF_KERNEL[kernel]]
+            raise OptionError(f"dataset.{key}: only with dataset.kernel={' or '.join(having)}, got kernel {name}")
+    if name is None:
+        return reader
+    if reader.structure != "multiclass":
+        raise OptionError(
+            f"dataset.kernel: needs dense rows; these are for the structure {reader.structure}, so leave it null"
+        )
+    for key, ok, expected in (
+        ("gamma", lambda x: x is None or (_is_number(x) and x > 0), "a number > 0, or null for 1 / columns"),
+        ("coef0", lambda x: x is None or (_is_number(x) and x >= 0), "a number >= 0"),
+        ("degree", lambda x: x is None or (type(x) is int and x >= 1), "a whole number >= 1"),
+    ):
+        if not ok(given[key]):
+            raise OptionError(f"dataset.{key}: expected {expected}, got {given[key]!r}")
+    defaults = {"gamma": None, "coef0": 0.0, "degree": 3}
+    chosen = {key: defaults[key] if given[key] is None else given[key] for key in used}
+    return Kernelized(reader, {"kernel": name, **chosen})
+
+
+def specimen(reader: Any, write: Callable[[Any, Sink], dict[str, Any]], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for: those that `write` writes for the reader without its kernel, with their points."""
+    if not isinstance(reader, Kernelized):
+        return write(reader, sink)
+    into = WithPoints(sink)
+    facts = write(reader.reader, into)
+    return {**facts, **reader.facts(into.shape, int(facts["classes"]))}
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and bool(np.isfinite(value))

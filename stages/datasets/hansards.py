@@ -1,0 +1,290 @@
+"""Word alignment of the English-French Canadian Hansards (LJ13 section 6; Taskar, Lacoste-Julien and Klein 2005).
+
+Options: ``root``, a folder with the hand-aligned sentences of the HLT-NAACL 2003 task, ``dev.e``, ``dev.f`` and
+``dev.wa.nonullalign`` (37) and ``test.*`` (447), and with parallel text, ``parallel_100k.en.gz`` and
+``parallel_100k.fr.gz`` (a sentence a line, plain); ``size``, the training data: ``hand``, the 37 and the first 100 of the
+447, as in these papers; ``automatic``, ``sentences`` (5,000, as in LJ13) of the parallel text, at equal steps; or
+``both``. The other 347 of the 447 are tested. ``fertility`` (1); 2: words may have two links. ``nonnegative`` (false):
+whether the weights of association features must be >= 0. ``missed``, ``extra``, ``possible``: what links cost in the loss
+(`stages.problems.matching`).
+
+Automatic alignments are the intersection of IBM Model 2 in both directions; their links are sure. Of the hand-aligned
+ones the sure links train: as many of them as words may have, chosen to agree most with the lexicon; the others and the
+possible links cost `possible` where they are predicted. The lexicon comes from the parallel text alone, not from the
+hand-aligned sentences. All pairs of words are candidates. Weights: 82 features (`alignment.features`), and with
+fertility 2 eight prices of second links, for either language and four classes of frequency.
+
+New input for `encoder`: pairs (English words, French words), tokenised as the hand-aligned sentences are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
+from stages.datasets.inputs import NewInput, Predicted, Shown
+
+SIZES = ("hand", "automatic", "both")
+HAND = 100
+"""Sentences of the test file that train."""
+WHERE = ("root",)
+FILES = ("dev.e", "dev.f", "dev.wa.nonullalign", "test.e", "test.f", "test.wa.nonullalign")
+PARALLEL = ("parallel_100k.en", "parallel_100k.fr")
+Pair = tuple[list[str], list[str]]
+COSTS = {"missed": 3.0, "extra": 1.0, "possible": 0.0}
+
+
+@dataclass(frozen=True)
+class Hansards:
+    """Reader of the hand-aligned sentences and the parallel text."""
+
+    paths: dict[str, Path]
+    size: str
+    sentences: int
+    fertility: int
+    nonnegative: bool
+    costs: dict[str, float]
+    structure: str = "matching"
+
+    def files(self) -> dict[str, Path]:
+        return self.paths
+
+    def source(self) -> dict[str, Any]:
+        return {}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        from stages.datasets.alignment.lexicon import learn
+
+        hand = {name: self._hand(name) for name in ("dev", "test")}
+        report(0, 3, "parts")
+        plain, words = self._parallel()
+        report(1, 3, "parts")
+        lexicon = learn(*words)
+        for name, array in lexicon.arrays().items():
+            sink.put("", name, array)
+        report(2, 3, "parts")
+        sentences = len(plain)
+        del words
+        counts = dict.fromkeys(("train", "test"), 0)
+        parts: list[tuple[str, Sequence[tuple[Pair, Links | None]], int]] = [("test", hand["test"][HAND:], HAND + 1)]
+        if self.size != "automatic":
+            parts += [("train", hand["dev"], 1), ("train", hand["test"][:HAND], 1)]
+        if self.size != "hand":
+            every = np.linspace(0, sentences - 1, min(self.sentences, sentences)).astype(int)
+            parts.append(("train", [(plain[k], None) for k in np.unique(every)], 1))
+        for split, part, first in parts:
+            for k, (pair, links) in enumerate(part):
+                sink.append(split, **block(lexicon, pair, links, first + k, self.fertility))
+            counts[split] += len(part)
+        report(3, 3, "parts")
+        return {
+            **facts(self.fertility),
+            "costs": self.costs,
+            "nonnegative": _association() if self.nonnegative else [],
+            "sentences": sentences,
+            **{f"n_{split}": count for split, count in counts.items()},
+        }
+
+    def _hand(self, name: str) -> list[tuple[Pair, Links]]:
+        pairs = read_pairs(self.paths[f"{name}.e"], self.paths[f"{name}.f"])
+        if name == "test" and len(pairs) <= HAND:
+            raise DataError(
+                f"{self.paths['test.e']}: {len(pairs)} sentences, but the first {HAND} train; expected more to test on"
+            )
+        return list(zip(pairs, read_links(self.paths[f"{name}.wa.nonullalign"], pairs), strict=True))
+
+    def _parallel(self) -> tuple[list[Pair], tuple[list[list[str]], list[list[str]]]]:
+        """Pairs of the parallel text as words, and the words by language."""
+        from stages.datasets.alignment import tokens
+
+        texts = read_pairs(*(self.paths[name] for name in PARALLEL))
+        english = [tokens.english(" ".join(e)) for e, _ in texts]
+        french = [tokens.french(" ".join(f)) for _, f in texts]
+        return list(zip(english, french, strict=True)), (english, french)
+
+
+def facts(fertility: int) -> dict[str, Any]:
+    """What the structure needs to know."""
+    from stages.datasets.alignment.features import CLASSES, NAMES
+
+    prices = [f"two links: {side} {kind}" for side in ("e", "f") for kind in ("unknown", "rare", "common", "frequent")]
+    names = [*NAMES, *(prices if fertility == 2 else [])]
+    return {"fertility": fertility, "kinds": 2 * CLASSES, "d": len(names), "feature_names": names}
+
+
+def _association() -> list[int]:
+    from stages.datasets.alignment.features import ASSOCIATION
+
+    return list(ASSOCIATION)
+
+
+def block(lexicon: Any, pair: Pair, links: Links | None, number: int, fertility: int) -> dict[str, np.ndarray]:
+    """Arrays of one sentence pair: those of the structure, the annotators' links, the number and the text."""
+    from stages.datasets.alignment.features import ASSOCIATION_NAMES, CLASSES, link_features, word_classes
+    from stages.datasets.alignment.lexicon import both_best
+    from stages.problems.matching.matching import POSSIBLE, TRUE
+
+    e, f = pair
+    J, K = len(e), len(f)
+    x = link_features(e, f, lexicon)
+    forward, back, agreement = (
+        x[:, :, ASSOCIATION_NAMES.index(name)] for name in ("posterior from e", "posterior from f", "agreement")
+    )
+    if links is None:
+        links = {(int(j), int(k)): "S" for j, k in np.argwhere(both_best(forward, back))}
+    sure = np.array(sorted(link for link, letter in links.items() if letter == "S"), np.int16).reshape(-1, 2)
+    possible = np.array(sorted(links), np.int16).reshape(-1, 2)
+    role = np.zeros((J, K), np.uint8)
+    role[tuple(possible.T)] = POSSIBLE
+    true = _allowed(sure, agreement, fertility)
+    role[tuple(true.T)] = TRUE
+    labels = np.zeros((J, fertility), np.uint8)
+    for j, k in true.tolist():
+        labels[j, np.argmin(labels[j])] = k + 1
+    e_id, f_id = _ids(lexicon, e, "english"), _ids(lexicon, f, "french")
+    return {
+        "x": x.reshape(J * K, -1),
+        "counts": np.full(J, K, np.int16),
+        "column": np.tile(np.arange(K, dtype=np.int16), J),
+        "role": role.ravel(),
+        "labels": labels.ravel(),
+        "kind": np.concatenate(
+            [word_classes(e_id, lexicon.english_counts), CLASSES + word_classes(f_id, lexicon.french_counts)]
+        ).astype(np.uint8),
+        "sure": sure,
+        "possible": possible,
+        "number": np.array([number], np.int32),
+        "text": encoded([" ".join(e), " ".join(f)]),
+    }
+
+
+def _ids(lexicon: Any, words: list[str], side: str) -> np.ndarray:
+    from stages.datasets.alignment.tokens import normal
+
+    found: np.ndarray = lexicon.ids([normal(word) for word in words], side)
+    return found
+
+
+def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndarray:
+    """As many of the sure links as words may have, and of those sets the one that agrees most; sorted (links, 2)."""
+    from stages.problems.matching.assignment import best_matching, workspace
+
+    J, K = agreement.shape
+    if not len(sure):
+        return sure
+    work, y = workspace(J, K, J * K), np.zeros(J * fertility, np.int16)
+    gain = np.zeros((J, K))
+    gain[tuple(sure.T)] = 1.0 + agreement[tuple(sure.T)] / (1.0 + len(sure))  # no agreement outweighs one link more
+    work[0][:], work[3][:] = gain.ravel(), 0.0
+    best_matching(np.arange(0, J * K + 1, K), 0, J, K, np.tile(np.arange(K, dtype=np.int32), J), fertility, y, work)
+    rows = np.repeat(np.arange(J), fertility)[y > 0]
+    return np.stack([rows, y[y > 0] - 1], axis=1)
+
+
+@dataclass(frozen=True)
+class PairsEncoder:
+    """Blocks of new sentence pairs."""
+
+    lexicon: Any
+    fertility: int
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Pairs (English words, French words), as lists or as blank-separated text."""
+        pairs = []
+        for number, pair in enumerate(raw):
+            if isinstance(pair, str) or len(pair) != 2:
+                raise DataError(f"input: pair {number}: expected English words and French words, got {pair!r}")
+            e, f = (side.split() if isinstance(side, str) else list(side) for side in pair)
+            if not e or not f or not all(isinstance(word, str) and word for word in [*e, *f]):
+                raise DataError(f"input: pair {number}: expected at least one word on either side, got {pair!r}")
+            pairs.append((e, f))
+        if not pairs:
+            raise DataError("input: holds no sentences")
+        for number, pair in enumerate(pairs, 1):
+            sink.append(NEW, **block(self.lexicon, pair, {}, number, self.fertility))
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PairsEncoder:
+    """The encoder of a feature store of this reader."""
+    from stages.datasets.alignment.lexicon import Lexicon
+
+    return PairsEncoder(Lexicon.restored(shared, int(meta["sentences"])), int(meta["fertility"]))
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Two files, English and French, of blank-separated words, a sentence a line, tokenised as the hand-aligned ones."""
+    if len(inputs) != 2:
+        raise DataError(f"input: expected two files, English and French sentences line by line, got {len(inputs)}")
+    pairs = read_pairs(Path(inputs[0]), Path(inputs[1]))
+    return NewInput(pairs, range(1, len(pairs) + 1))
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """The sentences of a test split and their numbers."""
+    ptr = np.asarray(arrays["text_ptr"]).tolist()
+    pairs = [word_pair(arrays, i) for i in range(len(ptr) - 1)]
+    example = [" ".join(side) for side in pairs[0]]
+    return NewInput(pairs, np.asarray(arrays["number"]).tolist(), example=example)
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """Lines "sentence e f" of the links, numbered from 1, as the task's scorer reads them."""
+    found = []
+    for i, (e, _) in enumerate(new.raw):
+        entries = predicted[i].reshape(len(e), -1)
+        found.append([(j, int(k) - 1) for j, row in enumerate(entries) for k in row if k])
+    return Shown(write_links(new.source, found), ".wa")
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    from stages.datasets.alignment.features import NAMES
+
+    F = open(options).fertility
+    for _ in range(2):
+        empty = np.empty((0, 2), np.int16)
+        sink.append(
+            "train", x=np.eye(4, len(NAMES), dtype=np.float32), counts=np.full(2, 2, np.int16),
+            column=np.array([0, 1, 0, 1], np.int16), role=np.array([1, 0, 0, 0], np.uint8),
+            labels=np.eye(1, 2 * F, dtype=np.uint8)[0], kind=np.zeros(4, np.uint8), sure=empty, possible=empty,
+        )  # fmt: skip
+    return facts(F)
+
+
+def open(options: Mapping[str, Any]) -> Hansards:
+    """The reader; OptionError or DataError names the option that cannot be used."""
+    given: dict[str, Any] = {"size": "hand", "sentences": 5000, "fertility": 1, "nonnegative": False, **COSTS}
+    given |= {name: options[name] for name in given if options.get(name) is not None}
+    for name, ok, expected in (
+        ("size", given["size"] in SIZES, f"one of {', '.join(SIZES)}"),
+        ("sentences", type(given["sentences"]) is int and given["sentences"] > 0, "a whole number > 0"),
+        ("fertility", given["fertility"] in (1, 2) and type(given["fertility"]) is int, "1 or 2"),
+        ("nonnegative", type(given["nonnegative"]) is bool, "true or false"),
+        *((name, _is_cost(given[name]) and given[name] > 0, "a number > 0") for name in ("missed", "extra")),
+        ("possible", _is_cost(given["possible"]), "a number >= 0"),
+    ):
+        if not ok:
+            raise OptionError(f"dataset.{name}: expected {expected}, got {given[name]!r}")
+    if not options.get("root"):
+        raise DataError(
+            f"dataset.root: missing; give the folder that holds {', '.join(FILES)} and {' and '.join(PARALLEL)}"
+        )
+    root = Path(options["root"])
+    paths = {}
+    for name in (*FILES, *PARALLEL):
+        found = [file for file in (root / name, root / f"{name}.gz") if file.is_file()]
+        if not found:
+            raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
+        paths[name] = found[0]
+    costs = {name: float(given[name]) for name in COSTS}
+    return Hansards(paths, given["size"], given["sentences"], given["fertility"], given["nonnegative"], costs)
+
+
+def _is_cost(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < np.inf

@@ -1,0 +1,322 @@
+"""Leeds Sports Pose (Johnson and Everingham, BMVC 2010, CVPR 2011): human poses in photographs, as in O16 App. I.4.
+
+`dataset.root` holds ``lspet_1000_images.tar`` and ``lspet_1000_joints.npz``: 1,000 photographs of LSP Extended with all 14
+joints, which stand in for LSP. The split is fixed: the images in the order of the file are permuted by
+`numpy.random.default_rng(2010)`; the first 100 (`size=small`) or 800 (`full`), or `n_train`, train, the last `n_test` test
+(200 if null).
+
+A pose is a tree of 26 nodes (`poses.skeleton`) on a grid of one cell for 4 x 4 pixels, with 13 types of every relation
+(`poses.types`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
+learned on the training images (`poses.part_maps`), and are stored, not their products with weights: about 1.5 MB an image.
+
+Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
+distances are between centres of cells.
+
+New input for `encoder`: pictures in which a person is about 150 pixels long. Predictions are shown as a table of joints."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import csv_text
+from stages.datasets.poses import part_maps, types
+from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
+from stages.datasets.vision.masks import decoded
+from stages.datasets.vision.masks import read_new as read_pictures
+
+ARCHIVE, ANNOTATION = "lspet_1000_images.tar", "lspet_1000_joints.npz"
+SPLIT_SEED = 2010
+SIZES = {"small": 100, "full": 800}
+N_TEST = 200
+PER_CELL = 0.1
+"""What a displacement of one cell counts in the deformation features."""
+SHOWN = 12
+"""Test photographs that are stored, for figures."""
+WHERE = ("root",)
+NEEDS = ("skimage", "sklearn", "PIL")
+
+
+class Photograph(NamedTuple):
+    """One image with its pose."""
+
+    name: str
+    jpeg: bytes
+    joints: np.ndarray
+    """float (14, 2): x, y in pixels"""
+
+
+@dataclass(frozen=True)
+class Poses:
+    """Reader; the options of the configuration are its fields."""
+
+    root: Path
+    size: str = "small"
+    n_train: int | None = None
+    n_test: int | None = None
+    seed: int = 0
+    types: int = 13
+    components: int = 96
+    """Principal components of a patch."""
+    folds: int = 5
+    """Parts of the training images; the maps of each come from what the others teach."""
+    loss_scale: float = 0.5
+    structure: str = "tree"
+
+    def files(self) -> dict[str, Path]:
+        return {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
+
+    def source(self) -> dict[str, Any]:
+        return {"maps_version": part_maps.VERSION}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Learn types and classifiers on the training images, then write the maps of both splits."""
+        train, test = self._split(_photographs(self.root))
+        nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
+        anchors = types.cluster(nodes, PARENT, self.types, self.seed)
+        found = types.nearest(nodes, PARENT, anchors)
+        models = self._learn(train, found, map_blocks, report)
+        _write_shared(sink, anchors, models[-1])
+        tasks: list[Task] = [(photograph, k % self.folds, None) for k, photograph in enumerate(train)]
+        tasks += [(photograph, self.folds, k < SHOWN) for k, photograph in enumerate(test)]
+        block = partial(_block, models=models, anchors=anchors, loss_scale=self.loss_scale)
+        for done, arrays in enumerate(map_blocks(block, tasks), 1):
+            sink.append("train" if done <= len(train) else "test", **arrays)
+            report(done, len(tasks), "score maps")
+        return {
+            "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "per_cell": PER_CELL,
+            "maps_version": part_maps.VERSION, "n_train": len(train), "n_test": len(test),
+            "images": {"train": [p.name for p in train], "test": [p.name for p in test]},
+        }  # fmt: skip
+
+    def _split(self, photographs: list[Photograph]) -> tuple[list[Photograph], list[Photograph]]:
+        n_train = SIZES[self.size] if self.n_train is None else self.n_train
+        n_test = N_TEST if self.n_test is None else self.n_test
+        if n_train + n_test > len(photographs):
+            raise DataError(
+                f"dataset.n_test: {n_train} training and {n_test} test images are wanted; {self.root / ANNOTATION} has "
+                f"{len(photographs)}"
+            )
+        if n_train < max(self.types, self.folds):
+            name = "types" if n_train < self.types else "folds"
+            raise DataError(f"dataset.{name}={getattr(self, name)}: more than the {n_train} training images")
+        order = np.random.default_rng(SPLIT_SEED).permutation(len(photographs))
+        return [photographs[k] for k in order[:n_train]], [photographs[k] for k in order[len(order) - n_test :]]
+
+    def _learn(
+        self, train: list[Photograph], found: np.ndarray, map_blocks: MapBlocks, report: Report
+    ) -> list[part_maps.PartModel]:
+        """Classifiers from all images but those of each fold, and at the end from all; found (images, A): their types."""
+        samples = []
+        for done, drawn in enumerate(map_blocks(_samples, [(p, self.seed + k) for k, p in enumerate(train)]), 1):
+            samples.append(drawn)
+            report(done, len(train), "sampling patches")
+        fold, models = np.arange(len(train)) % self.folds, []
+        for k in range(self.folds + 1):
+            report(k, self.folds + 1, "learning part classifiers")
+            rows = np.flatnonzero(fold != k)
+            models.append(part_maps.learn([samples[i] for i in rows], found[rows], PARENT, self.types, self.components))
+        report(self.folds + 1, self.folds + 1, "learning part classifiers")
+        return models
+
+
+def _samples(task: tuple[Photograph, int]) -> part_maps.Samples:
+    photograph, seed = task
+    rgb = decoded(photograph.jpeg, photograph.name)
+    return part_maps.draw(rgb, _cells(nodes_of(photograph.joints), rgb), seed)
+
+
+def _cells(nodes: np.ndarray, rgb: np.ndarray) -> np.ndarray:
+    """int64 (V, 2): row and column of the cells of nodes, x and y in pixels."""
+    grid = part_maps.grid_of(rgb.shape)
+    return np.clip((nodes[:, ::-1] / part_maps.CELL).astype(np.int64), 0, (grid[0] - 1, grid[1] - 1))
+
+
+Task = tuple[Photograph, int, bool | None]
+"""A photograph, the number of the classifiers that see it, and whether it is stored; None in training."""
+NO_PHOTO: dict[str, np.ndarray] = {"photo": np.zeros((0, 3), np.uint8), "photo_hw": np.zeros((0, 2), np.int32)}
+
+
+def _block(
+    task: Task,
+    models: Sequence[part_maps.PartModel],
+    anchors: np.ndarray,
+    loss_scale: float,
+) -> dict[str, np.ndarray]:
+    """Arrays of one block."""
+    photograph, number, shown = task
+    rgb = decoded(photograph.jpeg, photograph.name)
+    nodes = nodes_of(photograph.joints)
+    cells, found = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
+    trunk = float(trunk_length(photograph.joints))
+    columns = part_maps.grid_of(rgb.shape)[1]
+    arrays: dict[str, np.ndarray] = {
+        **part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2]),
+        "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(found, 2)]).astype(np.int16),
+        "loss_scale": np.array([max(loss_scale * trunk / part_maps.CELL, 1.0)]),
+        "points": photograph.joints.astype(np.float32).reshape(-1),
+        "trunk": np.array([trunk], np.float32),
+    }
+    if shown:
+        return arrays | {"photo": rgb.reshape(-1, 3), "photo_hw": np.array([rgb.shape[:2]], np.int32)}
+    return arrays if shown is None else arrays | NO_PHOTO
+
+
+def _write_shared(sink: Sink, anchors: np.ndarray, model: part_maps.PartModel) -> None:
+    """The tree, its anchors, what measures need, and the classifiers, which new pictures are encoded with."""
+    share = np.zeros(len(NODES))
+    share[JOINT_NODES] = 1.0 / len(JOINTS)
+    ends = np.zeros((len(LIMBS) + 1, 2, len(JOINTS)), np.float32)
+    for k, limb in enumerate(LIMBS):
+        ends[k, 0, limb[0]] = ends[k, 1, limb[1]] = 1.0
+    ends[-1, 0, JOINTS.index("neck")] = 1.0
+    ends[-1, 1, [JOINTS.index("right hip"), JOINTS.index("left hip")]] = 0.5
+    shared = {
+        "parent": PARENT, "anchors": anchors, "node_loss": share, "limb_ends": ends, "point_nodes": JOINT_NODES,
+        "cell": np.array([float(part_maps.CELL)]), "relation_scale": np.array([part_maps.RELATION_SCALE]),
+        **part_maps.stored(model),
+    }  # fmt: skip
+    for name, array in shared.items():
+        sink.put("", name, array)
+
+
+def _photographs(root: Path) -> list[Photograph]:
+    """All images with their joints, in the order of the file of joints."""
+    try:
+        with np.load(root / ANNOTATION, allow_pickle=False) as file:
+            numbers, joints = file["image_no"], np.asarray(file["joints"], float)
+    except UNREADABLE as error:
+        raise DataError(f"{root / ANNOTATION}: expected an .npz with image_no and joints: {error}") from error
+    if joints.shape != (len(numbers), len(JOINTS), 2) or not np.isfinite(joints).all():
+        raise DataError(
+            f"{root / ANNOTATION}: joints is {joints.shape}; expected finite numbers ({len(numbers)}, {len(JOINTS)}, 2)"
+        )
+    try:
+        with tarfile.open(root / ARCHIVE) as tar:
+            jpegs = {Path(m.name).stem: tar.extractfile(m).read() for m in tar.getmembers() if m.isfile()}  # type: ignore[union-attr]
+    except UNREADABLE as error:
+        raise DataError(f"{root / ARCHIVE}: cannot be read as a tar archive: {error}") from error
+    names = [f"im{number:05d}" for number in numbers.tolist()]
+    missing = [name for name in names if name not in jpegs]
+    if missing:
+        raise DataError(f"{root / ARCHIVE}: has no {missing[0]}.jpg, which {ANNOTATION} lists")
+    return [Photograph(name, jpegs[name], pose) for name, pose in zip(names, joints, strict=True)]
+
+
+@dataclass(frozen=True)
+class PoseEncoder:
+    """Score maps of new pictures, from the classifiers of a feature store."""
+
+    model: part_maps.PartModel
+    types: int
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file; persons are about 150 pixels long."""
+        pictures = [
+            decoded(p, f"input: picture {k}") if isinstance(p, bytes) else np.asarray(p) for k, p in enumerate(raw)
+        ]
+        for k, rgb in enumerate(pictures):
+            if (
+                rgb.dtype != np.uint8
+                or rgb.ndim != 3
+                or rgb.shape[2] != 3
+                or np.prod(part_maps.grid_of(rgb.shape)) > MOST
+            ):
+                raise DataError(
+                    f"input: picture {k} is {rgb.dtype}{rgb.shape}; expected uint8 (H, W, 3), RGB, of at most {MOST} "
+                    f"cells of {part_maps.CELL} x {part_maps.CELL} pixels"
+                )
+        maps = partial(part_maps.maps_of, model=self.model, nodes=len(NODES), types=self.types)
+        for arrays in map_blocks(maps, pictures):
+            labels = np.zeros(len(NODES) + 2 * (len(NODES) - 1), np.int16)
+            sink.append(NEW, **arrays, labels=labels, loss_scale=np.ones(1))
+
+
+MOST = 32767
+"""Cells of a grid that can be numbered."""
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PoseEncoder:
+    """The encoder of a feature store; DataError if another version of this program made it."""
+    if meta["maps_version"] != part_maps.VERSION:
+        raise DataError(
+            f"these features are of version {meta['maps_version']}, and this program computes version {part_maps.VERSION}; "
+            "featurize and solve again, or encode with the program that made them"
+        )
+    return PoseEncoder(part_maps.restored(shared), int(meta["types"]))
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Pictures from files and folders."""
+    found = read_pictures(inputs, meta)
+    return NewInput(found.raw, list(found.source.names))
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """The names of the test images; their photographs are not kept."""
+    return NewInput(None, list(meta["images"]["test"]))
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """A row a joint: picture, joint, x and y in pixels."""
+    grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
+    rows = []
+    for i, name in enumerate(new.source):
+        places = predicted[i][JOINT_NODES].astype(np.int64)
+        points = np.stack([places % grids[i, 1], places // grids[i, 1]], axis=1) * part_maps.CELL
+        rows += [
+            (name, joint, *(point + (part_maps.CELL - 1) / 2).tolist())
+            for joint, point in zip(JOINTS, points, strict=True)
+        ]
+    return Shown(csv_text(("picture", "joint", "x", "y"), rows))
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for, on grids of 2 x 2 cells with two nodes and two types."""
+    for name, array in (
+        ("parent", np.array([-1, 0])), ("anchors", np.zeros((1, 2, 2, 2))), ("node_loss", np.array([0.5, 0.5])),
+        ("relation_scale", np.array([part_maps.RELATION_SCALE])),
+    ):  # fmt: skip
+        sink.put("", name, array)
+    for number in range(2):
+        sink.append(
+            "train",
+            grid=np.array([[2, 2]], np.int32),
+            unary=np.arange(8, dtype=np.float32),
+            relations=np.arange(16, dtype=np.uint8),
+            labels=np.array([0, 3, number, 1], np.int16),
+            loss_scale=np.ones(1),
+        )
+    return {"per_cell": PER_CELL}
+
+
+def open(options: Mapping[str, Any]) -> Poses:
+    """Reader for the options that are its fields."""
+    given = {name: value for name, value in options.items() if name != "name"}
+    known = {field.name for field in fields(Poses)} - {"structure"}
+    if unknown := sorted(set(given) - known):
+        raise OptionError(f"dataset.{unknown[0]}: not an option of lsp; known: {', '.join(sorted(known))}")
+    root = Path(given.get("root") or "").expanduser()
+    if not given.get("root") or not (root / ANNOTATION).is_file() or not (root / ARCHIVE).is_file():
+        raise DataError(f"dataset.root: {root} does not hold {ARCHIVE} and {ANNOTATION}")
+    reader = Poses(**{**given, "root": root})
+    whole = {"types": 1, "components": 1, "folds": 2, "seed": 0, "n_train": 2, "n_test": 1}
+    for name, least in whole.items():
+        if getattr(reader, name) is None and name in ("n_train", "n_test"):
+            continue
+        value = getattr(reader, name)
+        if type(value) is not int or value < least:
+            raise OptionError(f"dataset.{name}: expected a whole number >= {least}, got {value!r}")
+    if reader.size not in SIZES:
+        raise OptionError(f"dataset.size: expected one of {', '.join(SIZES)}, got {reader.size!r}")
+    if type(reader.loss_scale) not in (int, float) or not 0 < reader.loss_scale < np.inf:
+        raise OptionError(f"dataset.loss_scale: expected a positive number, got {reader.loss_scale!r}")
+    return reader

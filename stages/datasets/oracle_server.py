@@ -1,0 +1,51 @@
+"""A user's own oracle in any language as a data set: a program that answers lines of JSON (`stages.problems.oracle_server`).
+
+The program knows the data; the store gets truths and coordinates, as of an oracle in Python. New input is the name of a
+split that the program serves.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from stages.datasets import OptionError
+from stages.datasets.python_oracle import VALIDATION as VALIDATION
+from stages.datasets.python_oracle import PythonOracleReader
+from stages.datasets.python_oracle import encoder as encoder
+from stages.datasets.python_oracle import read_new as read_new
+from stages.datasets.python_oracle import show as show
+from stages.datasets.python_oracle import stored_input as stored_input
+
+log = logging.getLogger("gapwise")
+
+PLAIN, BOUNDED = (f"stages.problems.oracle_server:{name}" for name in ("ServerOracle", "BoundedServerOracle"))
+
+
+def open(options: Mapping[str, Any]) -> OracleServerReader:
+    """`options`: ``command``; ``files`` that the program reads; ``bounded``: whether it answers "max_bound"; ``validation``:
+    "split" if it serves a split "validation"."""
+    command = str(options["command"])
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise OptionError(f"dataset.command: {command!r}: {error}") from error
+    if not words:
+        raise OptionError("dataset.command: expected a program and its arguments, such as './my_oracle --data x'")
+    arguments = {"command": command, "files": [str(file) for file in options.get("files") or ()]}
+    splits = ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
+    return OracleServerReader(BOUNDED if options.get("bounded") else PLAIN, arguments, splits)
+
+
+class OracleServerReader(PythonOracleReader):
+    """Blocks of a `stages.problems.oracle_server.ServerOracle`."""
+
+    def _say_what_is_not_seen(self) -> None:
+        """Warn that edits of data files go unnoticed if none is declared."""
+        if not self.arguments["files"]:
+            log.warning(
+                "dataset.files names no files: this run is known by the command and the program only. If the program reads "
+                "data files, name them; otherwise edited data will give the old result"
+            )

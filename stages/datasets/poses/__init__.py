@@ -1,0 +1,1 @@
+"""What readers of human poses share: the skeleton, types of relations, and score maps from photographs."""

@@ -1,0 +1,143 @@
+"""A user's own compiled structure as a data set: its class reads the data, the store keeps the fields of its problems.
+
+`stages.problems.python_structure` says what the class offers. New input for `encoder` is the name of a split that its `read`
+serves, "new", say, or a mapping of its arguments, ``split`` among them; the truth of such a split may be all 0.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from stages.datasets.inputs import NewInput
+from stages.datasets.python_oracle import new_split, one_input
+from stages.datasets.python_oracle import show as show
+from stages.problems.user_code import oracle_source
+
+log = logging.getLogger("gapwise")
+
+VALIDATION: dict[str, tuple[str, ...]] = {"split": ()}
+TRIED = 20
+"""Most blocks of a split whose truth is tried for a loss of 0."""
+
+
+@dataclass(frozen=True)
+class StructureEncoder:
+    """New inputs of a user's class: the split that it is to read, and arguments."""
+
+    meta: Mapping[str, Any]
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """One input, alone or in a list: the split's name, or a mapping of the arguments of `read`, ``split`` among them;
+        other arguments are those of the training."""
+        from stages.problems.python_structure import fields_of, read_problem
+
+        name = self.meta["module"]
+        split, arguments = new_split(raw, name, self.meta["arguments"])
+        try:
+            problem = read_problem(name, split, arguments)
+        except ValueError as error:
+            raise DataError(f"input: {error}") from error
+        if problem.d != self.meta["d"]:
+            raise DataError(f"input: {name} has d = {problem.d} for {split!r}, but the model has {self.meta['d']}")
+        for field, array in fields_of(problem)[0].items():
+            sink.put(NEW, field, array)
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> StructureEncoder:
+    """The encoder of a feature store of this reader."""
+    return StructureEncoder(meta)
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """One input: a split's name, or the arguments of `read` as JSON: ``{"split": "new", "n": 7}``."""
+    return one_input(inputs, meta["module"])
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput | None:
+    """The test split, with its true labels."""
+    labels, start = np.asarray(arrays["truth"]), np.asarray(arrays["label_ptr"]).tolist()
+    return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
+
+
+def open(options: Mapping[str, Any]) -> PythonStructureReader:
+    """`options`: ``module`` = module:Class, ``arguments`` of its `read` besides the split, and ``validation``: "split" if it
+    serves a split "validation"."""
+    splits = ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
+    return PythonStructureReader(str(options["module"]), dict(options.get("arguments") or {}), splits)
+
+
+class PythonStructureReader:
+    """The problems that a user's class reads."""
+
+    structure = "python_structure"
+
+    def __init__(self, module: str, arguments: dict[str, Any], splits: tuple[str, ...] = ("train", "test")) -> None:
+        self.module, self.arguments, self.splits = module, arguments, splits
+
+    def files(self) -> dict[str, Path]:
+        """The data files that the class declares."""
+        from stages.problems.answers import ask
+        from stages.problems.python_structure import problem_class
+
+        try:
+            kind = problem_class(self.module)
+            if not hasattr(kind, "files"):
+                return {}
+            declared = ask(f"{self.module}.files", lambda: [Path(file) for file in kind.files(**self.arguments)])
+        except ValueError as error:
+            raise DataError(f"dataset.module: {error}") from error
+        for file in declared:
+            if not file.is_file():
+                raise DataError(f"dataset.module: {self.module}.files names {file}, which is no file")
+        return {f"{number} {file.name}": file for number, file in enumerate(declared)}
+
+    def source(self) -> dict[str, Any]:
+        """The code of the structure."""
+        try:
+            return {"structure": oracle_source(self.module)}
+        except ValueError as error:
+            raise DataError(f"dataset.module: {error}") from error
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Write the fields of all splits; DataError if they are not what the protocol says."""
+        try:
+            return self._featurize(sink, report)
+        except ValueError as error:
+            raise DataError(f"dataset.module: {error}") from error
+
+    def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
+        from stages.problems.contract import truth_of
+        from stages.problems.python_structure import fields_of, read_problem
+
+        d, numbers = 0, dict[str, str]()
+        for number, split in enumerate(self.splits):
+            problem = read_problem(self.module, split, self.arguments)
+            if number and problem.d != d:
+                raise ValueError(f"{self.module}: d is {problem.d} for {split!r}, but {d} for {self.splits[0]!r}")
+            d = int(problem.d)
+            for i in dict.fromkeys(np.linspace(0, problem.n - 1, TRIED).astype(int).tolist()):
+                loss = problem.loss(i, truth_of(problem, i))
+                if loss != 0.0:
+                    raise ValueError(
+                        f"{self.module}.loss: {split} block {i}: the loss of the truth must be 0, is {loss:g}"
+                    )
+            arrays, numbers = fields_of(problem)
+            for field, array in arrays.items():
+                sink.put(split, field, array)
+            report(number + 1, len(self.splits), "python_structure: splits")
+        if not hasattr(type(problem), "files"):
+            log.warning(
+                "%s does not define files(): this run is known by the code and arguments only. If `read` reads data files, "
+                "let files() return their paths; otherwise edited data will give the old result",
+                self.module,
+            )
+        facts = {"module": self.module, "arguments": self.arguments, "source": oracle_source(self.module)}
+        return {**facts, "numbers": numbers, "d": d}

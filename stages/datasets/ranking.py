@@ -1,0 +1,248 @@
+"""Ranking data: documents of queries in SVMlight's format with query numbers, as in LETOR.
+
+A line is a document: ``relevance qid:query index:value ... # comment``. Any numbers are levels of relevance; documents of a
+query should follow each other. The file is read by scikit-learn, as dense rows.
+
+Options: ``file``, the training queries; ``test_file``, without which a share ``test_fraction`` of the queries, drawn with
+``seed``, is tested on; with ``validation: file`` also ``validation_file`` (LETOR's vali.txt). Queries whose documents
+are all equally relevant say nothing about an order and are left out; the facts of the features have their number.
+
+New input for `encoder`: a mapping of ``x`` (documents, D) and ``query`` (documents,).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import csv_text
+
+WHERE = ("file", "test_file", "validation_file")
+VALIDATION = {"file": ("validation_file",)}
+NEEDS = ("sklearn",)
+LARGEST = 4 << 30
+"""Bytes of dense rows that are read at most."""
+FORM = "expected lines like '2 qid:10 1:0.03 5:0.7 # document'"
+
+
+class Documents(NamedTuple):
+    """The documents of one file, or some of them, in its order."""
+
+    x: np.ndarray
+    """float64, (documents, D)"""
+    relevance: np.ndarray
+    """float64, (documents,)"""
+    query: np.ndarray
+    """int64, (documents,)"""
+
+    def queries(self) -> list[np.ndarray]:
+        """Numbers of the documents of each query, queries in the order of their first document."""
+        _, first, of = np.unique(self.query, return_index=True, return_inverse=True)
+        rank = np.empty(first.size, np.int64)
+        rank[np.argsort(first)] = np.arange(first.size)
+        by_query = np.argsort(rank[of], kind="stable")
+        return np.split(by_query, np.cumsum(np.bincount(rank[of]))[:-1])
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Reader; its fields are the options of the configuration."""
+
+    file: Path
+    test_file: Path | None
+    validation_file: Path | None
+    test_fraction: float
+    seed: int
+    structure: str = "ranking"
+
+    def files(self) -> dict[str, Path]:
+        files = {"train": self.file, "test": self.test_file, "validation": self.validation_file}
+        return {name: file for name, file in files.items() if file is not None}
+
+    def source(self) -> dict[str, Any]:
+        return {}
+
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+        """Write all splits; DataError names the file."""
+        names = list(self.files())
+        documents, first = read_documents([self.files()[name] for name in names])
+        read = dict(zip(names, documents, strict=True))
+        chosen = {name: of.queries() for name, of in read.items()}
+        if self.test_file is None:
+            read["test"], share = read["train"], round(self.test_fraction * len(chosen["train"]))
+            drawn = set(np.random.default_rng(self.seed).permutation(len(chosen["train"]))[: max(share, 1)].tolist())
+            chosen["test"] = [rows for q, rows in enumerate(chosen["train"]) if q in drawn]
+            chosen["train"] = [rows for q, rows in enumerate(chosen["train"]) if q not in drawn]
+        facts: dict[str, Any] = {"d": int(read["train"].x.shape[1]), "first_index": first, "without_pairs": {}}
+        for done, split in enumerate(chosen):
+            report(done, len(chosen), "splits")
+            kept = [rows for rows in chosen[split] if np.ptp(read[split].relevance[rows]) > 0.0]
+            if not kept:
+                raise DataError(
+                    f"{self.files().get(split, self.file)}: no {split} query has documents of different relevance"
+                )
+            for rows in kept:
+                append(sink, split, read[split], rows)
+            facts["without_pairs"][split] = len(chosen[split]) - len(kept)
+            if split != "validation":
+                facts[f"n_{split}"] = len(kept)
+        return facts
+
+
+def append(sink: Sink, split: str, documents: Documents, rows: np.ndarray) -> None:
+    """The documents `rows` of a query as a block: by falling relevance, with their numbers in the file."""
+    rows = rows[np.argsort(-documents.relevance[rows], kind="stable")]
+    query = documents.query[rows[:1]]
+    sink.append(split, x=documents.x[rows], relevance=documents.relevance[rows], document=rows, query=query)
+
+
+def read_documents(
+    files: Sequence[Path], first: int | None = None, width: int | None = None
+) -> tuple[list[Documents], int]:
+    """The documents of files with the columns of the first one, and the index of the first column.
+
+    Parameters
+    ----------
+    first : int, optional
+        Index of the first column, 0 or 1; None: 0 if one of the files has an index 0, else 1.
+    width : int, optional
+        Number of columns; None: those of the first file. Later columns are left out.
+
+    Raises
+    ------
+    DataError
+        Names the file, and what was expected.
+    """
+    parts = [_read(file) for file in files]
+    has_zero = [bool((x.indices == 0).any()) for x, _, _ in parts]
+    begin = first if first is not None else int(not any(has_zero))
+    width = width or parts[0][0].shape[1] - begin
+    if begin and any(has_zero):
+        raise DataError(f"{files[has_zero.index(True)]}: has an index 0, but in the training file they count from 1")
+    found = []
+    for file, (x, relevance, query) in zip(files, parts, strict=True):
+        if 8 * x.shape[0] * width > LARGEST:
+            raise DataError(
+                f"{file}: {x.shape[0]:,} documents of {width:,} columns are more than the {LARGEST >> 30} GB that dense "
+                "rows may take; leave out columns"
+            )
+        x.resize(x.shape[0], max(begin + width, x.shape[1]))
+        rows = x[:, begin : begin + width].toarray()
+        bad = ~(np.isfinite(rows).all(axis=1) & np.isfinite(relevance))
+        if bad.any():
+            raise DataError(f"{file}: document {int(np.argmax(bad))} (from 0) has a number that is not finite")
+        found.append(Documents(rows, np.asarray(relevance, np.float64), np.asarray(query, np.int64)))
+    return found, begin
+
+
+def _read(file: Path) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Sparse rows whose column is the index in the file, relevance, queries."""
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        x, relevance, query = load_svmlight_file(str(file), query_id=True, dtype=np.float64, zero_based=True)
+    except (OSError, EOFError, ValueError, OverflowError) as error:
+        raise DataError(f"{file}: cannot be read as SVMlight's format with qid ({error}); {FORM}") from error
+    if not x.nnz:
+        raise DataError(f"{file}: holds no document with a feature; {FORM}")
+    if len(query) != x.shape[0]:
+        raise DataError(f"{file}: {x.shape[0]} documents, {len(query)} of them with a qid; {FORM}")
+    return x, relevance, query
+
+
+class QueriesEncoder:
+    """Blocks of new queries."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """A mapping of ``x`` (documents, D) and ``query`` (documents,)."""
+        x, query = np.asarray(raw["x"], np.float64), np.asarray(raw["query"])
+        if x.ndim != 2 or not x.size or x.shape[1] != self.width or query.shape != x.shape[:1]:
+            raise DataError(
+                f"input: x is {x.shape} and query {query.shape}; expected (documents, {self.width}) and (documents,)"
+            )
+        if not np.isfinite(x).all():
+            raise DataError(f"input: document {int(np.argmin(np.isfinite(x).all(axis=1)))} has a feature not finite")
+        documents = Documents(x, np.zeros(len(x)), query.astype(np.int64))
+        for rows in documents.queries():
+            append(sink, NEW, documents, rows)
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> QueriesEncoder:
+    """The encoder of a feature store of this reader."""
+    return QueriesEncoder(int(meta["d"]))
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """Documents of files in the form of the training file; their relevance, which must be there as a number, is not used."""
+    first, width = int(meta["first_index"]), int(meta["d"])
+    parts = read_documents([_existing(name) for name in inputs], first, width)[0]
+    x, relevance, query = (np.concatenate(column) for column in zip(*parts, strict=True))
+    if len(parts) > 1:  # a query number of one file is not that of another
+        query = query + np.repeat(np.arange(len(parts)) * (query.max() + 1), [len(part.query) for part in parts])
+    return NewInput({"x": x, "query": query}, relevance)
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """Documents of a test split, in the order of its file, without queries that were left out."""
+    counts = np.diff(arrays["x_ptr"])
+    order = np.argsort(arrays["document"], kind="stable")
+    x, query = np.asarray(arrays["x"])[order], np.repeat(arrays["query"], counts)[order]
+    example = {"x": x[query == query[0]].tolist(), "query": query[query == query[0]].tolist()}
+    return NewInput({"x": x, "query": query}, np.asarray(arrays["relevance"])[order], example=example)
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """CSV: the document's number from 0, its query, its relevance if the input has it, its rank within the query from 1."""
+    raw = new.raw
+    documents = Documents(np.asarray(raw["x"]), np.zeros(len(raw["x"])), np.asarray(raw["query"]))
+    rank = np.zeros(len(documents.query), np.int64)
+    relevance = rank if new.source is None else np.asarray(new.source)
+    for i, rows in enumerate(documents.queries()):
+        stored = np.asarray(predicted.arrays["document"])[slice(*predicted.arrays["document_ptr"][i : i + 2])]
+        found = {int(document): place for document, place in zip(stored, predicted[i][rows.size :], strict=True)}
+        in_file = sorted(found)
+        rank[rows] = [rows.size - found[document] for document in in_file]
+    columns = [np.arange(rank.size), documents.query, *([] if new.source is None else [relevance]), rank]
+    header = ("document", "query", *(() if new.source is None else ("relevance",)), "rank")
+    return Shown(csv_text(header, zip(*(column.tolist() for column in columns), strict=True)))
+
+
+def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+    """Blocks to compile for."""
+    documents = Documents(np.eye(3), np.array([1.0, 0.0, 0.0]), np.zeros(3, np.int64))
+    append(sink, "train", documents, np.arange(3))
+    return {"d": 3}
+
+
+def open(options: Mapping[str, Any]) -> Queries:
+    """The reader; OptionError or DataError names the option that cannot be used."""
+    files: dict[str, Path | None] = {}
+    for name in ("file", "test_file", *VALIDATION.get(str(options.get("validation")), ())):
+        given = options.get(name)
+        files[name] = _existing(given, f"dataset.{name}") if given else None
+        if not given and name != "test_file":
+            raise DataError(f"dataset.{name}: missing; give a file of documents with qid in SVMlight's format")
+    share, seed = options.get("test_fraction"), options.get("seed")
+    share, seed = 0.25 if share is None else share, 0 if seed is None else seed
+    if type(share) not in (int, float) or not 0 < share < 1:
+        raise OptionError(f"dataset.test_fraction: expected a number between 0 and 1, got {share!r}")
+    if type(seed) is not int or seed < 0:
+        raise OptionError(f"dataset.seed: expected a whole number >= 0, got {seed!r}")
+    assert files["file"] is not None
+    return Queries(files["file"], files["test_file"], files.get("validation_file"), float(share), seed)
+
+
+def _existing(name: str, key: str = "input") -> Path:
+    file = Path(name).expanduser()
+    if not file.is_file():
+        raise DataError(f"{key}: there is no file {file}")
+    return file

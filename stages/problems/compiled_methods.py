@@ -1,0 +1,172 @@
+"""A problem whose methods are called as compiled code, one by one, as the solver's loop compiles them.
+
+So the checks of `contract` see what the solver will see, and a method that numba cannot compile is named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numba.core.errors import NumbaError
+
+from stages.problems import moves, weightless
+from stages.problems.contract import ContractError, read_only
+from stages.problems.protocol import JIT, Problem
+
+OPTIONAL = ("pair_norm2", "pair_push", "pair_move", "pair_follow", "score_labels")
+"""Methods of `moves` that a structure may have."""
+
+
+@njit(**JIT)
+def _scores(P, i, w, theta):
+    P.scores(i, w, theta)
+
+
+@njit(**JIT)
+def _max_oracle(P, i, theta, y, scratch):
+    return P.max_oracle(i, theta, y, scratch)
+
+
+@njit(**JIT)
+def _max_bound(P, i, theta, y, scratch):
+    return P.max_bound(i, theta, y, scratch)
+
+
+@njit(**JIT)
+def _decode(P, i, theta, y, scratch):
+    P.decode(i, theta, y, scratch)
+
+
+@njit(**JIT)
+def _value(P, i, theta, y):
+    return P.value(i, theta, y)
+
+
+@njit(**JIT)
+def _add(P, i, y, c, out):
+    P.add(i, y, c, out)
+
+
+@njit(**JIT)
+def _norm2(P, i, delta):
+    return P.norm2(i, delta)
+
+
+@njit(**JIT)
+def _push(P, i, c, delta, w):
+    P.push(i, c, delta, w)
+
+
+@njit(**JIT)
+def _loss(P, i, y):
+    return P.loss(i, y)
+
+
+@njit(**JIT)
+def _scratch(P):
+    return P.scratch()
+
+
+@njit(**JIT)
+def _task_loss(P, i, y):
+    return weightless.task_loss(P, i, y)
+
+
+@njit(**JIT)
+def _pair_norm2(P, i, y, z, delta):
+    return moves.pair_norm2(P, i, y, z, delta)
+
+
+@njit(**JIT)
+def _pair_push(P, i, c, y, z, delta, w):
+    moves.pair_push(P, i, c, y, z, delta, w)
+
+
+@njit(**JIT)
+def _pair_move(P, i, c, y, z, delta, w):
+    moves.pair_move(P, i, c, y, z, delta, w)
+
+
+@njit(**JIT)
+def _pair_follow(P, i, c, y, z, w, theta, delta):
+    moves.pair_follow(P, i, c, y, z, w, theta, delta)
+
+
+@njit(**JIT)
+def _score_labels(P, i, w, labels, slots, theta, found):
+    moves.score_labels(P, i, w, labels, slots, theta, found)
+
+
+FUNCTIONS: dict[str, Any] = {
+    "scores": _scores, "max_oracle": _max_oracle, "max_bound": _max_bound, "decode": _decode, "value": _value, "add": _add,
+    "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "task_loss": _task_loss, "pair_norm2": _pair_norm2,
+    "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow, "score_labels": _score_labels,
+}  # fmt: skip
+
+
+class _Compiled:
+    """Attributes are the problem's own; its methods are those of `FUNCTIONS`."""
+
+    def __init__(self, problem: Any) -> None:
+        self.problem = problem
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "problem":  # before __init__, while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.problem, name)
+
+    def __reduce__(self) -> Any:
+        return _again, (self.problem,)
+
+
+def _again(problem: Problem) -> Any:
+    return compiled(read_only(problem))
+
+
+def _forwarded(name: str) -> Callable[..., Any]:
+    def call(self: _Compiled, *arguments: Any) -> Any:
+        given = [_plain(value) for value in arguments]
+        try:
+            return FUNCTIONS[name](self.problem, *given)
+        except NumbaError as error:
+            raise ContractError(f"{type(self).__name__}.{name}: does not compile: {_in_short(error)}") from error
+
+    return call
+
+
+def _plain(value: Any) -> Any:
+    """Arrays that methods only read as the type of those that they write, so that each is compiled once."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable:
+        return value.copy()
+    return int(value) if isinstance(value, np.integer) else value
+
+
+COLOUR, PLACE = re.compile(r"\x1b\[\d+m"), re.compile(r'File "([^"]+)", line (\d+)')
+REASON = re.compile(
+    r"Error: (?!Failed in)(.+)|((?:No implementation|Unknown|Cannot|Untyped|Invalid|Use of|Undecided) .+)"
+)
+
+
+def _in_short(error: NumbaError) -> str:
+    """Of numba's page of text the innermost reason, and the first line of code that is not of this file."""
+    text = COLOUR.sub("", str(error))
+    reasons = [first or second for first, second in REASON.findall(text)] or [text.strip().splitlines()[-1]]
+    places = [
+        f"{Path(file).name}, line {line}"
+        for file, line in PLACE.findall(text)
+        if Path(file).name != Path(__file__).name
+    ]
+    where = f" ({places[0]})" if places else ""
+    return f"{reasons[-1].strip()}{where}; NUMBA_DISABLE_JIT=1 runs it as plain Python"
+
+
+def compiled(problem: Problem) -> Any:
+    """The same problem, whose methods are compiled at their first call; without the JIT they are the plain ones."""
+    known = {name for name in FUNCTIONS if hasattr(type(problem), name)} | {"task_loss"}
+    methods = {name: _forwarded(name) for name in known}
+    return type(type(problem).__name__, (_Compiled,), methods)(problem)

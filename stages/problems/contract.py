@@ -1,0 +1,274 @@
+"""What every structure promises (`protocol.Problem`), as checks of one block against given labellings.
+
+Tests give all labellings of tiny instances; ``gapwise check`` gives samples of a user's own structure. Each check raises a
+`ContractError` that names method and block and says what came and what was expected. Methods are called as plain Python,
+with work arrays full of junk, because nothing may depend on what these held.
+
+B_i is never formed: `scores`, `push` and `norm2` belong together if for random w, c and delta
+
+    <B_i^T w, delta> = <w, B_i delta>   and   ||B_i delta||^2 = <B_i delta, B_i delta>.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
+from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
+from stages.problems.protocol import Problem, frozen
+from stages.problems.weightless import is_weightless, task_loss
+
+ROUNDING = 1e-6
+"""Share of the size of its terms by which a number may be off: features may be float32."""
+JUNK = 1e9
+"""What work arrays hold before a call."""
+
+
+class ContractError(ValueError):
+    """A structure that does not keep its promise; names method and block."""
+
+
+def checked_shapes(problem: Problem) -> None:
+    """Raise ContractError unless sizes, offsets, truths and bounds are what `protocol.Problem` says."""
+    P, name = problem, type(problem).__name__
+    for attribute in ("local_ptr", "label_ptr"):
+        ptr = getattr(P, attribute)
+        if ptr.dtype != np.int64 or ptr.shape != (P.n + 1,) or ptr[0] != 0 or (np.diff(ptr) < 0).any():
+            got = f"{ptr.dtype} of shape {ptr.shape}"
+            raise ContractError(f"{name}.{attribute}: expected int64 offsets from 0, shape ({P.n + 1},), got {got}")
+    if P.truth.dtype not in (np.uint8, np.int16) or P.truth.shape != (P.label_ptr[-1],):
+        got = f"{P.truth.dtype} of shape {P.truth.shape}"
+        raise ContractError(f"{name}.truth: expected uint8 or int16, shape ({P.label_ptr[-1]},), got {got}")
+    if P.truth.size and not 0 <= P.truth.min() <= P.truth.max() < P.labels:
+        raise ContractError(f"{name}.truth: expected entries 0, ..., {P.labels - 1}, got one of {P.truth.max()}")
+    if P.lower.shape != P.upper.shape or P.lower.shape not in ((0,), (P.d,)) or (P.lower > P.upper).any():
+        got = f"{P.lower.shape} and {P.upper.shape}"
+        raise ContractError(f"{name}.lower, upper: expected lower <= upper, shapes ({P.d},) or (0,), got {got}")
+
+
+def losses_are_sound(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """Task loss 0 at the truth, finite and >= 0 elsewhere, and nowhere else below `least_loss`."""
+    truth = truth_of(P, i)
+    least = P.least_loss(i)
+    if not least >= 0.0:
+        raise ContractError(f"{_where(P, 'least_loss', i)}: must be >= 0, is {least:g}")
+    for y in [truth, *labellings]:
+        solved, task, same = P.loss(i, y), task_loss(P, i, y), np.array_equal(y, truth)
+        if same and (solved != 0.0 or task != 0.0):
+            raise ContractError(f"{_where(P, 'loss', i)}: the loss of the truth must be 0, is {solved:g}")
+        if not 0.0 <= task < math.inf or not math.isfinite(solved):
+            raise ContractError(f"{_where(P, 'loss', i)}: must be finite and >= 0, is {task:g} for {y.tolist()}")
+        if task == 0.0:  # rows that say what the truth says are the truth
+            same = same or np.array_equal(local(P, i, y), local(P, i, truth))
+        if not same and not is_weightless(P) and task < least * (1.0 - ROUNDING):
+            raise ContractError(
+                f"{_where(P, 'least_loss', i)}: {least:g} is no lower bound, the loss of {y.tolist()} is {task:g}"
+            )
+
+
+def features_are_linear(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """`scores`, `push` and `norm2` are B_i^T, B_i and its norm; `value` and `add` know the same m_i(y)."""
+    p = size(P, i)
+    for _ in range(4):
+        w, delta, c = rng.normal(size=P.d), rng.normal(size=p), float(rng.normal())
+        theta, pushed, moved = _theta(P, i, w), np.zeros(P.d), w.copy()
+        P.push(i, 1.0, delta, pushed)
+        P.push(i, c, delta, moved)
+        _same(P, "scores, push", i, float(theta @ delta), float(w @ pushed), np.abs(theta) @ np.abs(delta))
+        _same(P, "norm2", i, P.norm2(i, delta), float(pushed @ pushed), 10.0 * (pushed @ pushed))
+        _close(P, "push", i, moved, w + c * pushed)
+        for y in labellings[:8]:
+            m, added = local(P, i, y), delta.copy()
+            _same(P, "value", i, P.value(i, theta, y), float(theta @ m), 1e-3 * (np.abs(theta) @ np.abs(m)))
+            P.add(i, y, c, added)
+            _close(P, "add", i, added, delta + c * m)
+
+
+def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """No labelling is worth more than the answer of `max_oracle` (or than `max_bound`), or of `decode`."""
+    certainty = certainty_of(P)
+    for w in [np.zeros(P.d), *(draw_w(P, rng) for _ in range(2))]:
+        theta, y, z = _theta(P, i, w), np.empty_like(truth_of(P, i)), np.empty_like(truth_of(P, i))
+        scratch = P.scratch()
+        loss = P.max_oracle(i, theta, y, scratch)
+        if not abs(loss - P.loss(i, y)) <= ROUNDING * (1.0 + abs(loss)):
+            raise ContractError(
+                f"{_where(P, 'max_oracle', i)}: returned {loss:g}, the loss of its answer is {P.loss(i, y):g}"
+            )
+        most, what = loss + P.value(i, theta, y), "max_oracle"
+        if certainty == UPPER_BOUNDED:
+            most, what = P.max_bound(i, theta, y, scratch), "max_bound"  # type: ignore[attr-defined]
+        P.decode(i, theta, z, P.scratch())
+        if y.min() < 0 or max(y.max(), z.max()) >= P.labels or z.min() < 0:
+            raise ContractError(f"{_where(P, 'max_oracle, decode', i)}: answers must be labels 0, ..., {P.labels - 1}")
+        if certainty not in (EXACT, UPPER_BOUNDED):
+            continue
+        decoded = _task_worth(P, i, theta, z)
+        for rival in [truth_of(P, i), y, z, *labellings]:
+            value, terms = P.value(i, theta, rival), np.abs(theta) @ np.abs(local(P, i, rival))
+            _not_more(P, what, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival)
+            if certainty == EXACT:
+                _not_more(P, "decode", i, _task_worth(P, i, theta, rival), decoded, 1.0 + 2.0 * terms, rival)
+
+
+def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """The same question gets the same answer, also from a pickled copy, and w and theta are only read."""
+    w = draw_w(P, rng)
+    before = w.copy()
+    theta = _theta(P, i, w)
+    kept, used = theta.copy(), P.scratch()
+    answers = [_answers(P, i, theta, scratch) for scratch in (used, used, P.scratch())]
+    if not (np.array_equal(w, before) and np.array_equal(theta, kept)):
+        raise ContractError(
+            f"{_where(P, 'scores, max_oracle, decode', i)}: changed w or theta, which they may only read"
+        )
+    if answers[1:] == answers[:-1]:
+        try:
+            copy = read_only(pickle.loads(pickle.dumps(P)))
+        except Exception as error:
+            raise ContractError(
+                f"{type(P).__name__}: cannot be pickled, as other processes need ({type(error).__name__}: {error}); define "
+                "the class at the top of a module"
+            ) from error
+        answers.append(_answers(copy, i, theta, copy.scratch()))
+    if len(set(answers)) > 1:
+        raise ContractError(
+            f"{_where(P, 'max_oracle, decode', i)}: gave different answers for the same theta; certificates and resuming "
+            "need the same answer to the same question"
+        )
+
+
+def read_only(problem: Any) -> Any:
+    """A problem whose arrays are read-only again, as `build` makes them: they are of the same compiled type then."""
+    if not isinstance(problem, tuple):
+        return problem
+    return type(problem)(*(frozen(field) if isinstance(field, np.ndarray) else field for field in problem))
+
+
+def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Any) -> tuple[float, bytes, bytes]:
+    y, z = np.empty_like(truth_of(P, i)), np.empty_like(truth_of(P, i))
+    loss = P.max_oracle(i, theta, y, scratch)
+    P.decode(i, theta, z, scratch)
+    return loss, y.tobytes(), z.tobytes()
+
+
+def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """The methods of `moves`, where the structure has its own, are what `add`, `norm2`, `push` and `scores` make."""
+    p = size(P, i)
+    for _ in range(6):
+        y, z = (labellings[int(rng.integers(len(labellings)))] for _ in range(2))
+        move = np.zeros(P.d)
+        P.push(i, 1.0, local(P, i, y) - local(P, i, z), move)
+        delta, w, c = np.full(p, JUNK), rng.normal(size=P.d), float(rng.normal())
+        _same(P, "pair_norm2", i, pair_norm2(P, i, y, z, delta), float(move @ move), 10.0 * (move @ move))
+        moved, theta, again = w.copy(), _theta(P, i, w), w.copy()
+        pair_push(P, i, c, y, z, delta, moved)
+        _close(P, "pair_push", i, moved, w + c * move)
+        pair_move(P, i, c, y, z, np.full(p, JUNK), again)
+        _close(P, "pair_move", i, again, w + c * move)
+        pair_follow(P, i, c, y, z, moved, theta, delta)
+        _close(P, "pair_follow", i, theta, _theta(P, i, moved))
+
+
+def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """`score_labels` gives the differences of `value`."""
+    rows, w = np.array(labellings), rng.normal(size=P.d)
+    slots, found = rng.integers(len(rows), size=3), np.empty(3)
+    score_labels(P, i, w, rows, slots, np.full(size(P, i), JUNK), found)
+    theta = _theta(P, i, w)
+    exact = np.array([theta @ local(P, i, rows[s]) for s in slots])
+    terms = max(np.abs(theta) @ np.abs(local(P, i, rows[s])) for s in slots)
+    for k in range(3):
+        _same(P, "score_labels", i, found[k] - found[0], exact[k] - exact[0], terms)
+
+
+Check = Callable[[Problem, int, Sequence[np.ndarray], np.random.Generator], None]
+CHECKS: dict[str, Check] = {
+    "losses": losses_are_sound,
+    "features": features_are_linear,
+    "oracles": oracles_are_best,
+    "repeatable": answers_repeat,
+    "moves": moves_agree,
+    "scores of few labellings": few_scores_agree,
+}
+"""By the name that ``gapwise check`` prints."""
+
+
+def truth_of(problem: Problem, i: int) -> np.ndarray:
+    """The true labelling of block i."""
+    return problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
+
+
+def size(problem: Problem, i: int) -> int:
+    """p_i."""
+    return int(problem.local_ptr[i + 1] - problem.local_ptr[i])
+
+
+def local(problem: Problem, i: int, y: np.ndarray) -> np.ndarray:
+    """m_i(y), (p_i,)."""
+    m = np.zeros(size(problem, i))
+    problem.add(i, y, 1.0, m)
+    return m
+
+
+def draw_w(problem: Problem, rng: np.random.Generator) -> np.ndarray:
+    """A random w in the box, (d,)."""
+    w = rng.normal(size=problem.d)
+    return np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
+
+
+def sampled(problem: Problem, i: int, rng: np.random.Generator, most: int = 12) -> list[np.ndarray]:
+    """Labellings of block i to compare with: the truth, answers for random w, and where any row is one random rows, too."""
+    truth = truth_of(problem, i)
+    found = [truth.copy()]
+    for w in (draw_w(problem, rng) for _ in range(3)):
+        theta, y, z = _theta(problem, i, w), np.empty_like(truth), np.empty_like(truth)
+        problem.max_oracle(i, theta, y, problem.scratch())
+        problem.decode(i, theta, z, problem.scratch())
+        found += [y, z]
+    while problem.unconstrained and truth.size and len(found) < most:
+        near = truth.copy()
+        near[rng.integers(truth.size)] = rng.integers(problem.labels)
+        found += [near, rng.integers(problem.labels, size=truth.size).astype(truth.dtype)]
+    return found
+
+
+def _theta(P: Problem, i: int, w: np.ndarray) -> np.ndarray:
+    theta = np.full(size(P, i), JUNK)
+    P.scores(i, w, theta)
+    return theta
+
+
+def _task_worth(P: Any, i: int, theta: np.ndarray, y: np.ndarray) -> float:
+    """What `decode` maximises: <theta, m_i(y)>, and the part of the score without weights."""
+    return float(P.value(i, theta, y) + P.loss(i, y) - task_loss(P, i, y))
+
+
+def _where(P: Problem, method: str, i: int) -> str:
+    return f"{type(P).__name__}.{method}: block {i}"
+
+
+def _same(P: Problem, method: str, i: int, got: float, expected: float, terms: Any) -> None:
+    if not abs(got - expected) <= ROUNDING * (1e-3 + float(terms)):
+        raise ContractError(f"{_where(P, method, i)}: got {got:.9g}, expected {expected:.9g}")
+
+
+def _close(P: Problem, method: str, i: int, got: np.ndarray, expected: np.ndarray) -> None:
+    scale = ROUNDING * (1e-3 + float(np.abs(expected).max(initial=0.0)))
+    wrong = ~(np.abs(got - expected) <= scale)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise ContractError(f"{_where(P, method, i)}: entry {j} is {got[j]:.9g}, expected {expected[j]:.9g}")
+
+
+def _not_more(P: Problem, method: str, i: int, value: float, most: float, terms: float, y: np.ndarray) -> None:
+    if value - most > ROUNDING * terms:
+        raise ContractError(
+            f"{_where(P, method, i)}: {y.tolist()} is worth {value:.9g}, but the method's own answer {most:.9g}; expected "
+            "the labelling that is worth most"
+        )

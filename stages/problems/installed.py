@@ -1,0 +1,35 @@
+"""Structures and data sets of other installed packages, which announce a module as an entry point:
+
+    [project.entry-points."gapwise.structures"]      # pyproject.toml of the package
+    poses = "my_package.poses"
+    [project.entry-points."gapwise.readers"]
+    my_poses = "my_package.my_poses"
+
+The module offers what one in `stages.problems` or `stages.datasets` does; a part of Gapwise of the same name goes before it.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from types import ModuleType
+
+STRUCTURES, READERS = "gapwise.structures", "gapwise.readers"
+"""The groups of entry points."""
+
+
+def announced(group: str) -> list[str]:
+    """Names of all modules of a group, sorted; imports none of them."""
+    return sorted(entry_points(group=group).names)
+
+
+def installed_module(group: str, name: str) -> ModuleType | None:
+    """The module that an installed package announces as `name`, or None; ValueError if it cannot be imported."""
+    for point in entry_points(group=group, name=name):
+        try:
+            found: ModuleType = point.load()
+        except (ImportError, AttributeError) as error:
+            raise ValueError(
+                f"entry point {group}: {name} = {point.value!r} cannot be imported: {error}; expected a module"
+            ) from error
+        return found
+    return None

@@ -1,0 +1,433 @@
+"""Matchings of the words of two sentences: word alignment (LJ13 section 6).
+
+The model is that of Taskar, Lacoste-Julien and Klein, *A Discriminative Matching Approach to Word Alignment*, 2005. Block i
+is a pair of sentences of J and K words with E candidate links (j, k), each with a row of features. A labelling is a set of
+candidates, at most one at every word; a word without one is aligned to null. Its score is the sum of <w, x_jk> over its
+links: local coordinates are the E link indicators, B_i has the feature rows as columns.
+
+With `fertility` 2 a word may have two links, at a price: every word with two adds the weight of its class (side and
+frequency) to the score, which is <= 0 (Lacoste-Julien, Taskar, Klein and Jordan, *Word Alignment via Quadratic Assignment*,
+2006, learn such prices). Then J + K more local coordinates say which words have two. As the second link of a word never
+earns more than the first, the oracle is a flow of least cost (`assignment`).
+
+The loss counts links: a missed true one costs `missed`, a link that is not true `extra`, and one that the annotators call
+possible costs `possible`, each / (J + K). True links that are no candidates cannot be chosen and are not counted. A
+labelling is stored as `fertility` entries for each of the J words: one more than the rank of the link among the word's
+candidates, rising, and 0 for none. So label 0 everywhere is the alignment to null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from stages.problems.matching.assignment import MOST, best_matching, workspace
+from stages.problems.protocol import FAST, JIT, PLAIN, dot, frozen
+from stages.problems.segmentation.kernels import rows_add, rows_dot, rows_norm2
+
+WRONG, TRUE, POSSIBLE = 0, 1, 2
+"""What a candidate is (`role`): not a link, a true one, one that is neither demanded nor quite wrong."""
+NEGATIVE = 1e-9
+"""A second link that earns more than this share of the largest price is an error; between that and 0 it is free."""
+COSTS = {"missed": 1.0, "extra": 1.0, "possible": 0.0}
+"""Costs of a link in the loss, unless `meta` says otherwise."""
+
+
+class Matching(NamedTuple):
+    """n pairs of sentences; d = features, and with fertility 2 one weight more for each class of words."""
+
+    n: int
+    d: int
+    local_ptr: np.ndarray
+    label_ptr: np.ndarray
+    truth: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    labels: int
+    """one more than the most candidates of a word"""
+    fertility: int
+    """1 or 2"""
+    x: np.ndarray
+    """float32, (edge_ptr[-1], features)"""
+    edge_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    word_ptr: np.ndarray
+    """int64, (n + 1,): the J words of block i are word_ptr[i]:word_ptr[i + 1]"""
+    begin: np.ndarray
+    """int64, (word_ptr[-1] + 1,): candidates of each of these words"""
+    column: np.ndarray
+    """int32, (edge_ptr[-1],): k of each candidate"""
+    columns: np.ndarray
+    """int64, (n,): K"""
+    role: np.ndarray
+    """uint8, (edge_ptr[-1],): WRONG, TRUE or POSSIBLE"""
+    cost: np.ndarray
+    """float64, (edge_ptr[-1],): the loss if a true candidate is missed, or another one chosen"""
+    kind: np.ndarray
+    """uint8, flat: classes of the J, then the K words of a block; block i begins at kind_ptr[i]"""
+    kind_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    most_words: int
+    most_columns: int
+    most_edges: int
+
+    @property
+    def unconstrained(self) -> bool:
+        """Links exclude each other."""
+        return False
+
+    def scores(self, i, w, theta):
+        width, first = self.x.shape[1], self.edge_ptr[i]
+        edges = self.edge_ptr[i + 1] - first
+        rows_dot(self.x, 1.0, first, w[:width], theta[:edges])
+        for q in range(theta.size - edges):
+            theta[edges + q] = w[width + self.kind[self.kind_ptr[i] + q]]
+
+    def max_oracle(self, i, theta, y, scratch):
+        first, gain = self.edge_ptr[i], scratch[0]
+        for e in range(self.edge_ptr[i + 1] - first):
+            cost = self.cost[first + e]
+            gain[e] = theta[e] - cost if self.role[first + e] == TRUE else theta[e] + cost
+        _match(self, i, theta, y, scratch)
+        return link_loss(self, i, y)
+
+    def decode(self, i, theta, y, scratch):
+        gain = scratch[0]
+        for e in range(self.edge_ptr[i + 1] - self.edge_ptr[i]):
+            gain[e] = theta[e]
+        _match(self, i, theta, y, scratch)
+
+    def value(self, i, theta, y):
+        total, first = 0.0, self.edge_ptr[i]
+        for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
+            for s in range(j * self.fertility, (j + 1) * self.fertility):
+                e = _edge(self, i, j, y[s])
+                if e >= 0:
+                    total += theta[e - first]
+        if self.fertility == MOST:
+            edges = self.edge_ptr[i + 1] - first
+            for q in range(theta.size - edges):
+                total += theta[edges + q] * _has_two(self, i, q, y)
+        return total
+
+    def add(self, i, y, c, out):
+        first = self.edge_ptr[i]
+        for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
+            for s in range(j * self.fertility, (j + 1) * self.fertility):
+                e = _edge(self, i, j, y[s])
+                if e >= 0:
+                    out[e - first] += c
+        if self.fertility == MOST:
+            edges = self.edge_ptr[i + 1] - first
+            for q in range(out.size - edges):
+                out[edges + q] += c * _has_two(self, i, q, y)
+
+    def norm2(self, i, delta):
+        edges = self.edge_ptr[i + 1] - self.edge_ptr[i]
+        total = rows_norm2(self.x, self.edge_ptr[i], delta[:edges])
+        if self.fertility == MOST:
+            first = self.kind_ptr[i]
+            for k in range(self.d - self.x.shape[1]):
+                count = 0.0
+                for q in range(delta.size - edges):
+                    if self.kind[first + q] == k:
+                        count += delta[edges + q]
+                total += count * count
+        return total
+
+    def push(self, i, c, delta, w):
+        width, edges = self.x.shape[1], self.edge_ptr[i + 1] - self.edge_ptr[i]
+        rows_add(self.x, self.edge_ptr[i], c, delta[:edges], w[:width])
+        for q in range(delta.size - edges):
+            if delta[edges + q] != 0.0:
+                w[width + self.kind[self.kind_ptr[i] + q]] += c * delta[edges + q]
+
+    def pair_norm2(self, i, y, z, delta):
+        return pair_norm(self, i, y, z)
+
+    def pair_push(self, i, c, y, z, delta, w):
+        pair_add(self, i, c, y, z, w)
+
+    def pair_move(self, i, c, y, z, delta, w):
+        pair_add(self, i, c, y, z, w)
+
+    def score_labels(self, i, w, labels, slots, theta, found):
+        few_scores(self, i, w, labels, slots, theta, found)
+
+    def loss(self, i, y):
+        return link_loss(self, i, y)
+
+    def least_loss(self, i):
+        """The least cost of a candidate; 0 where possible links cost nothing."""
+        return np.min(self.cost[self.edge_ptr[i] : self.edge_ptr[i + 1]], initial=np.inf)
+
+    def forbidden(self, block, label, label_offset):
+        """Whether stored labellings are none: links that are no candidates, out of order, or too many at a word."""
+        return not_matchings(self, block, np.asarray(label, np.int64), label_offset)
+
+    def scratch(self):
+        return workspace(self.most_words, self.most_columns, self.most_edges)
+
+
+@njit(**PLAIN)
+def _edge(self, i, j, entry):
+    """The candidate that an entry of word j stands for, or -1: null, or more than the word has."""
+    word = self.word_ptr[i] + j
+    e = self.begin[word] + np.int64(entry) - 1
+    return e if self.begin[word] <= e and e < self.begin[word + 1] else np.int64(-1)
+
+
+@njit(**PLAIN)
+def _has_two(self, i, q, y):
+    """Whether word q of a block, the words of the other sentence after those of the first, has two links."""
+    rows, count = self.word_ptr[i + 1] - self.word_ptr[i], 0
+    if q < rows:
+        for s in range(q * self.fertility, (q + 1) * self.fertility):
+            count += 1 if _edge(self, i, q, y[s]) >= 0 else 0
+    else:
+        for j in range(rows):
+            for s in range(j * self.fertility, (j + 1) * self.fertility):
+                e = _edge(self, i, j, y[s])
+                if e >= 0 and self.column[e] == q - rows:
+                    count += 1
+    return 1.0 if count > 1 else 0.0
+
+
+@njit(**PLAIN)
+def _match(self, i, theta, y, scratch):
+    """y <- the best matching by the gains in scratch[0]; ValueError if a second link would earn something."""
+    edges, rows = self.edge_ptr[i + 1] - self.edge_ptr[i], self.word_ptr[i + 1] - self.word_ptr[i]
+    second, largest, least = scratch[3], 0.0, 0.0
+    for q in range(theta.size - edges):
+        price = -theta[edges + q]
+        largest = max(largest, price)
+        least = min(least, price)
+        second[q] = max(price, 0.0)
+    if not least >= -NEGATIVE * largest:
+        raise ValueError(
+            "matching: a second link has a positive score, so this is not a flow problem; clip its weights to <= 0"
+        )
+    best_matching(self.begin, self.word_ptr[i], rows, self.columns[i], self.column, self.fertility, y, scratch)
+
+
+@njit(**PLAIN)
+def _has(y, first, fertility, entry):
+    """Whether a word, whose entries of y begin at `first`, has this one."""
+    for s in range(first, first + fertility):  # noqa: SIM110  # numba compiles no generators
+        if y[s] == entry:
+            return True
+    return False
+
+
+@njit(**PLAIN)
+def link_loss(self, i, y):
+    """The costs of missed true links and of links that are not true."""
+    total, F = 0.0, self.fertility
+    for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
+        begin = self.begin[self.word_ptr[i] + j]
+        for e in range(begin, self.begin[self.word_ptr[i] + j + 1]):
+            if self.cost[e] > 0.0 and _has(y, j * F, F, e - begin + 1) != (self.role[e] == TRUE):
+                total += self.cost[e]
+    return total
+
+
+@njit(**FAST)
+def _add_row(c, x, w):
+    for k in range(x.size):
+        w[k] += c * x[k]
+
+
+@njit(**PLAIN)
+def pair_add(self, i, c, y, z, w):
+    """w += c B (m(y) - m(z)), by the links that only one of them has."""
+    width, F = self.x.shape[1], self.fertility
+    features = w[:width]
+    for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
+        for s in range(j * F, (j + 1) * F):
+            e = _edge(self, i, j, y[s])
+            if e >= 0 and not _has(z, j * F, F, y[s]):
+                _add_row(c, self.x[e], features)
+            e = _edge(self, i, j, z[s])
+            if e >= 0 and not _has(y, j * F, F, z[s]):
+                _add_row(-c, self.x[e], features)
+    if F == MOST:
+        first = self.kind_ptr[i]
+        for q in range(self.kind_ptr[i + 1] - first):
+            change = _has_two(self, i, q, y) - _has_two(self, i, q, z)
+            if change != 0.0:
+                w[width + self.kind[first + q]] += c * change
+
+
+@njit(**JIT)
+def pair_norm(self, i, y, z):
+    """||B (m(y) - m(z))||^2."""
+    moved = np.zeros(self.d)
+    pair_add(self, i, 1.0, y, z, moved)
+    return dot(moved, moved)
+
+
+@njit(**PLAIN)
+def few_scores(self, i, w, labels, slots, theta, found):
+    """found[k] <- the score of labels[slots[k]], up to a common constant; theta (p_i,) is workspace.
+
+    Links that all of them have count as 0; each other one is scored once.
+    """
+    F, first, width = self.fertility, self.edge_ptr[i], self.x.shape[1]
+    rows, one = self.word_ptr[i + 1] - self.word_ptr[i], slots[0]
+    for j in range(rows):
+        differ = False
+        for s in range(j * F, (j + 1) * F):
+            for slot in slots:
+                differ |= labels[slot, s] != labels[one, s]
+        for slot in slots:
+            for s in range(j * F, (j + 1) * F):
+                e = _edge(self, i, j, labels[slot, s])
+                if e >= 0:
+                    theta[e - first] = np.nan if differ else 0.0
+    features = w[:width]
+    for k in range(slots.size):
+        y, total = labels[slots[k]], 0.0
+        for j in range(rows):
+            for s in range(j * F, (j + 1) * F):
+                e = _edge(self, i, j, y[s])
+                if e >= 0:
+                    if np.isnan(theta[e - first]):
+                        theta[e - first] = dot(self.x[e], features)
+                    total += theta[e - first]
+        if F == MOST:
+            for q in range(self.kind_ptr[i + 1] - self.kind_ptr[i]):
+                total += w[width + self.kind[self.kind_ptr[i] + q]] * _has_two(self, i, q, y)
+        found[k] = total
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Matching:
+    """Matching problem of one split, over ragged arrays (each with its ``<name>_ptr``).
+
+    Parameters
+    ----------
+    arrays
+        Per pair of J and K words with E candidates: ``x`` (E, features) float32, ``counts`` (J,) candidates of each word,
+        ``column`` (E,) the other word of each, from 0, rising within a word, ``role`` (E,) WRONG, TRUE or POSSIBLE,
+        ``labels`` (J * fertility,) the true labelling, ``kind`` (J + K,) classes of the words.
+    meta
+        ``fertility`` 1 or 2; ``kinds``, the number of classes of words; optional ``costs`` (`COSTS`) and
+        ``nonnegative``, features whose weights must be >= 0.
+
+    Raises
+    ------
+    ValueError
+        If an array does not fit the others, or a true labelling is none; the message names the block.
+    """
+    fertility, kinds = int(meta["fertility"]), int(meta["kinds"])
+    names = ("x", "counts", "column", "role", "labels", "kind")
+    ptr = {name: np.asarray(arrays[f"{name}_ptr"], np.int64) for name in names}
+    n, edges, words = ptr["x"].size - 1, np.diff(ptr["x"]), np.diff(ptr["counts"])
+    x, flat = arrays["x"], {name: np.asarray(arrays[name]) for name in names[1:]}
+    if fertility not in (1, MOST):
+        raise ValueError(f"matching: fertility is {fertility}, expected 1 or {MOST}")
+    for name, expected in (("column", edges), ("role", edges), ("labels", words * fertility)):
+        got = np.diff(ptr[name])
+        if got.size != n or (got != expected).any():
+            raise ValueError(f"matching: {name} does not have the lengths that x and counts ask for; featurize again")
+    if not meta.get("checked", False):
+        for i in range(n):
+            block = {name: flat[name][ptr[name][i] : ptr[name][i + 1]] for name in names[1:]}
+            try:
+                derived(x=x[ptr["x"][i] : ptr["x"][i + 1]], **block)
+            except ValueError as error:
+                raise ValueError(f"matching: block {i}: {error}") from error
+    costs = {**COSTS, **meta.get("costs", {})}
+    by_role = np.array([costs["extra"], costs["missed"], costs["possible"]], np.float64)
+    size = np.diff(ptr["kind"])
+    d = x.shape[1] + (kinds if fertility == MOST else 0)
+    lower, upper = np.full(d, -np.inf), np.full(d, np.inf)
+    lower[list(meta.get("nonnegative", ()))] = 0.0
+    upper[x.shape[1] :] = 0.0
+    box = bool(np.isfinite(lower).any() or np.isfinite(upper).any())
+    most = int(flat["counts"].max(initial=0))
+    return Matching(
+        n=n,
+        d=d,
+        local_ptr=frozen(ptr["x"] + (ptr["kind"] if fertility == MOST else 0)),
+        label_ptr=frozen(ptr["labels"]),
+        truth=frozen(flat["labels"], np.uint8 if most < 256 else np.int16),
+        lower=frozen(lower if box else lower[:0]),
+        upper=frozen(upper if box else upper[:0]),
+        labels=most + 1,
+        fertility=fertility,
+        x=frozen(x, np.float32),
+        edge_ptr=frozen(ptr["x"]),
+        word_ptr=frozen(ptr["counts"]),
+        begin=frozen(np.concatenate([[0], np.cumsum(flat["counts"], dtype=np.int64)])),
+        column=frozen(flat["column"], np.int32),
+        columns=frozen(size - words),
+        role=frozen(flat["role"], np.uint8),
+        cost=frozen(by_role[flat["role"]] / np.repeat(size, edges)),
+        kind=frozen(flat["kind"], np.uint8),
+        kind_ptr=frozen(ptr["kind"]),
+        most_words=int(words.max(initial=1)),
+        most_columns=int((size - words).max(initial=1)),
+        most_edges=int(edges.max(initial=1)),
+    )
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing; ValueError unless a block's arrays (`build`) describe candidates and a true matching of them."""
+    counts, column, role = (np.asarray(block[name]).astype(np.int64) for name in ("counts", "column", "role"))
+    labels, rows = np.asarray(block["labels"]).astype(np.int64), counts.size
+    K = block["kind"].size - rows
+    if rows < 1 or K < 1 or labels.size % rows or labels.size // rows not in (1, MOST):
+        raise ValueError(
+            f"{rows} and {K} words and {labels.size} labels; expected words, and one or {MOST} labels each"
+        )
+    if counts.min() < 0 or counts.sum() != column.size or role.size != column.size:
+        raise ValueError(f"counts name {counts.sum()} candidates, but column has {column.size} and role {role.size}")
+    if not np.isfinite(block["x"]).all():
+        edge, feature = (int(k) for k in np.argwhere(~np.isfinite(block["x"]))[0])
+        raise ValueError(f"feature {feature} of candidate {edge} is {block['x'][edge, feature]}")
+    cells = np.repeat(np.arange(rows), counts) * K + column
+    if column.size and (column.min() < 0 or column.max() >= K or (np.diff(cells) <= 0).any()):
+        raise ValueError(f"column must hold words 0..{K - 1}, rising within each word of the other sentence")
+    entries = labels.reshape(rows, -1)
+    if entries.min() < 0 or (entries > counts[:, None]).any():
+        raise ValueError("a label names a candidate that its word does not have")
+    row, slot = np.nonzero(entries)
+    chosen = np.concatenate([[0], np.cumsum(counts)])[row] + entries[row, slot] - 1
+    tidy = (np.diff(np.where(entries, entries, entries.max() + 1), axis=1) >= 0).all()
+    if not tidy or not np.array_equal(np.sort(chosen), np.flatnonzero(role == TRUE)):
+        raise ValueError("labels must name the candidates whose role is true, rising, each once")
+    if np.bincount(column[chosen], minlength=1).max(initial=0) > entries.shape[1]:
+        raise ValueError(f"a word has more than {entries.shape[1]} true links")
+    return {}
+
+
+def not_matchings(problem: Matching, block: np.ndarray, label: np.ndarray, label_offset: np.ndarray) -> np.ndarray:
+    """bool, (labellings,): see `Matching.forbidden`; each label has the right number of entries."""
+    F, sizes = problem.fertility, np.diff(label_offset)
+    which = np.repeat(np.arange(block.size), sizes)
+    place = np.arange(label.size) - np.repeat(label_offset[:-1], sizes)
+    word = problem.word_ptr[block[which]] + place // F
+    many = np.diff(problem.begin)[word]
+    wrong = (label < 0) | (label > many)
+    if F == MOST:
+        entries = label.reshape(-1, MOST)
+        wrong[1::MOST] |= (entries[:, 1] > 0) & ((entries[:, 0] == 0) | (entries[:, 1] <= entries[:, 0]))
+    used = (label > 0) & ~wrong
+    column = problem.column[problem.begin[word[used]] + label[used] - 1]
+    pair, links_there = np.unique(which[used] * problem.most_columns + column, return_counts=True)
+    result = np.bincount(which, wrong, minlength=block.size) > 0
+    result[pair[links_there > F] // problem.most_columns] = True
+    return result
+
+
+def links(problem: Matching, i: int, y: np.ndarray) -> list[tuple[int, int]]:
+    """The links (j, k) of a labelling of block i, from 0, in order."""
+    found = []
+    for j, word in enumerate(range(int(problem.word_ptr[i]), int(problem.word_ptr[i + 1]))):
+        begin, end = problem.begin[word : word + 2].tolist()
+        entries = y[j * problem.fertility : (j + 1) * problem.fertility].tolist()
+        found += [(j, int(problem.column[begin + e - 1])) for e in entries if 0 < e <= end - begin]
+    return sorted(found)

@@ -1,0 +1,41 @@
+"""Inner products of weight vectors: those of the numbers that represent them, unless the structure says otherwise.
+
+A structure over kernels has weights in a space of any dimension and represents them by other numbers
+(`stages.problems.multiclass_kernel`). It has a method ``inner(a, b)``, which whatever needs ||w||^2 goes through.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stages.problems.moves import _optional
+from stages.problems.protocol import dot
+
+if TYPE_CHECKING:
+    from stages.problems.protocol import Problem
+
+
+@_optional
+def inner(P, a, b):
+    """<a, b> of two weight vectors (d,) in compiled code."""
+    return dot(a, b)
+
+
+def own_metric(problem: Any) -> bool:
+    """Whether numbers represent weights otherwise than one by one."""
+    return hasattr(type(problem), "inner")
+
+
+def norm2_of(problem: Problem, w: np.ndarray) -> float:
+    """||w||^2; summed pairwise where numbers are weights: the same bits wherever the array is in memory, which BLAS does not
+    promise."""
+    if own_metric(problem):
+        return max(float(inner(problem, w, w)), 0.0)
+    return float(np.sum(w * w))
+
+
+def product_of(problem: Problem, a: np.ndarray, b: np.ndarray) -> float:
+    """<a, b> of two weight vectors."""
+    return float(inner(problem, a, b)) if own_metric(problem) else float(np.sum(a * b))

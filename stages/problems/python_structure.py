@@ -1,0 +1,112 @@
+"""A user's own compiled structure: a `NamedTuple` of arrays with the methods of `protocol.Problem`, in any module.
+
+The class is named as "module:Class". Besides the methods of the protocol it has a class method ``read(split, **arguments)``
+that reads raw data and returns the problem of a split, "train" or "test". The feature store keeps the fields of that
+problem, and `build` puts them together again over memory-mapped arrays, so nothing else need be said about storing.
+numba compiles the methods into the solver's loop; `compiled.sources_fingerprint` and the keys of runs see the module, its
+package, and what they import from the same folder.
+
+Optional methods: ``files(**arguments)`` (class method), the paths of the data files that `read` reads, which the key of a
+run then covers; ``measures(predictions)``, the usual measures of the task by name for the flat predicted labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stages.problems.answers import ask
+from stages.problems.contract import checked_shapes
+from stages.problems.protocol import Problem, frozen
+from stages.problems.user_code import oracle_source, user_module
+
+ATTRIBUTES = ("n", "d", "local_ptr", "label_ptr", "truth", "lower", "upper", "labels", "unconstrained")
+METHODS = ("scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "least_loss", "scratch")
+"""What `protocol.Problem` asks for."""
+
+
+def problem_class(name: str) -> Any:
+    """The class that ``module:Class`` names; ValueError says what it lacks."""
+    made = getattr(user_module(name), name.partition(":")[2], None)
+    if not (isinstance(made, type) and issubclass(made, tuple) and hasattr(made, "_fields")):
+        raise ValueError(
+            f"python_structure: {name} is no subclass of typing.NamedTuple; stages/problems/protocol.py says more"
+        )
+    missing = [method for method in (*ATTRIBUTES, *METHODS, "read") if not hasattr(made, method)]
+    if missing:
+        raise ValueError(
+            f"python_structure: {name} does not define {', '.join(missing)}; expected what stages/problems/protocol.py "
+            "lists, and a class method read(split, **arguments) that returns the problem of a split"
+        )
+    return made
+
+
+def read_problem(name: str, split: str, arguments: Mapping[str, Any]) -> Problem:
+    """What ``Class.read(split, **arguments)`` returns; ValueError if it cannot be read, or is not what the protocol says."""
+    kind = problem_class(name)
+    where = f"{name}.read({split!r})"
+    problem: Problem = ask(where, lambda: kind.read(split, **arguments))
+    if type(problem) is not kind:
+        raise ValueError(f"{where}: expected a {kind.__name__}, got {type(problem).__name__}")
+    fields_of(problem, where)
+    ask(where, checked_shapes, problem)
+    if problem.n < 1:
+        raise ValueError(f"{where}: the {split} split has no blocks")
+    return problem
+
+
+def fields_of(problem: Any, where: str = "") -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    """The fields of a problem as arrays by name, and the type of those that are single numbers: "int", "float" or "bool"."""
+    arrays, numbers = {}, {}
+    for name, value in zip(type(problem)._fields, problem, strict=True):
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub" or name.endswith("_ptr_ptr"):
+            raise ValueError(
+                f"{where}: field {name}: expected an array of numbers or a number, got {type(value).__name__}"
+            )
+        if not isinstance(value, np.ndarray):
+            if array.ndim:
+                raise ValueError(f"{where}: field {name}: expected an array or a number, got {type(value).__name__}")
+            numbers[name] = {"f": "float", "b": "bool"}.get(array.dtype.kind, "int")
+        arrays[name] = array.reshape(1) if array.ndim == 0 else array
+    return arrays, numbers
+
+
+def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Problem:
+    """The problem over the stored fields of one split.
+
+    `meta` gives ``module`` (module:Class), ``source`` (of `oracle_source`) and ``numbers`` (of `fields_of`).
+
+    Raises
+    ------
+    ValueError
+        If the class cannot be imported here, or its code has changed since the features were made.
+    """
+    name = meta["module"]
+    if oracle_source(name) != meta["source"]:
+        raise ValueError(
+            f"python_structure: the code of {name} is not what the features were made with; restart processes that imported "
+            "it before it was edited, and update other copies of it"
+        )
+    kind, types = problem_class(name), {"int": int, "float": float, "bool": bool}
+    numbers = {field: types[type_name] for field, type_name in meta["numbers"].items()}
+    fields = {}
+    for field in kind._fields:
+        stored = np.asarray(arrays[field])
+        fields[field] = numbers[field](stored[0]) if field in numbers else frozen(arrays[field])
+    problem: Problem = kind(**fields)
+    return problem
+
+
+def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
+    """Nothing besides what the reader writes is stored."""
+    return {}
+
+
+def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+    """What the class's own `measures` returns; without it the share of the entries that differ from the truth."""
+    if hasattr(problem, "measures"):
+        return {name: float(value) for name, value in problem.measures(predictions).items()}
+    return {"label_error": float(np.mean(predictions != problem.truth))}

@@ -1,0 +1,392 @@
+"""Max-sum on a tree whose nodes have places on a grid: generalised distance transforms, exact for any weights.
+
+The message of an arc from its child c (at row a, column b) to its parent p (at row r, column s) is, over 13 x 13 types, say,
+
+    M(r, s) = max_t [ phi_t(r, s) + max_u max_(a, b) ( G_u(a, b) + rows_tu(a - r) + columns_tu(b - s) ) ]
+
+with G_u the best score of the child's subtree plus the child's relation map of type u, phi_t the parent's relation map, and
+rows_tu, columns_tu the deformation scores of the two types together, which depend on the displacement alone. The maximum
+over a and b is taken one axis after the other (Felzenszwalb and Huttenlocher, *Distance Transforms of Sampled Functions*,
+2012), by trying every displacement for eight columns at a time. That needs no sign of a weight, and is faster than lower
+envelopes at these sizes.
+
+Most of it need not be done. Pairs of types are taken in the order of their upper bounds, and a row of the parent is left out
+where a bound shows that the pair cannot raise any of its maxima: max_b G_u(a, b) in place of G_u before the first axis, the
+largest result of the first axis before the second. What is left out can change no maximum, so the answer stays exact.
+
+Grids are stored row by row, with rows padded to a multiple of eight by -inf.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from stages.problems.protocol import JIT, PLAIN
+from stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
+
+U = np.uint64
+LOWEST = -1e200
+"""Below every score, and finite, so that differences are numbers."""
+
+
+@njit(**PLAIN)
+def padded(columns):
+    """Length of a stored row of the grid."""
+    return (columns + WIDTH - 1) // WIDTH * WIDTH
+
+
+@njit(**JIT)
+def workspace(nodes, types, most_rows, most_columns):
+    """Arrays for `maximise`, for grids of at most this size."""
+    stride = padded(most_columns)
+    size, high = most_rows * stride, padded(most_rows)
+    tables = 2 * max(high, stride) + 8
+    return (
+        np.empty(nodes * size),  # best score of each node's subtree at each place
+        np.empty(size),  # the message
+        np.empty(types * size),  # G_u
+        np.empty(types * size),  # phi_t, parent's relation maps
+        np.empty(4 * types * tables),  # deformation scores: rows and columns, of either end
+        np.zeros(5 * tables + 2 * stride),  # of one pair of types: rows, columns, bounds by column, zeros; two rows
+        np.empty(types * high + 2 * types),  # largest G_u by row, and of all rows; largest phi_t
+        np.empty(types * types),  # bounds of pairs of types
+        np.empty(types * types, np.int64),  # their order
+    )
+
+
+@njit(**PLAIN)
+def _four(x, start, stride, count, table, first, out, to):
+    """out[to:to + 32] <- max_k x[start + k stride:] + table[first + k], for k < count."""
+    a0 = a1 = a2 = a3 = broadcast(-np.inf)
+    o = start
+    for k in range(count):
+        b = broadcast(table[U(first + k)])
+        a0, a1 = larger(add(load(x, o), b), a0), larger(add(load(x, o + 8), b), a1)
+        a2, a3 = larger(add(load(x, o + 16), b), a2), larger(add(load(x, o + 24), b), a3)
+        o += stride
+    store(out, U(to), a0)
+    store(out, U(to + 8), a1)
+    store(out, U(to + 16), a2)
+    store(out, U(to + 24), a3)
+
+
+@njit(**PLAIN)
+def _two(x, start, stride, count, table, first, out, to):
+    """As `_four`, for 16 columns."""
+    a0 = a1 = broadcast(-np.inf)
+    o = start
+    for k in range(count):
+        b = broadcast(table[U(first + k)])
+        a0, a1 = larger(add(load(x, o), b), a0), larger(add(load(x, o + 8), b), a1)
+        o += stride
+    store(out, U(to), a0)
+    store(out, U(to + 8), a1)
+
+
+@njit(**PLAIN)
+def _one(x, start, stride, count, table, first, out, to):
+    """As `_four`, for 8 columns."""
+    a0 = broadcast(-np.inf)
+    o = start
+    for k in range(count):
+        a0 = larger(add(load(x, o), broadcast(table[U(first + k)])), a0)
+        o += stride
+    store(out, U(to), a0)
+
+
+@njit(**PLAIN)
+def _best_sums(x, start, stride, count, table, first, out, to, columns):
+    """out[to + j] <- max over k < count of x[start + k stride + j] + table[first + k], for j < columns, a multiple of 8."""
+    done = 0
+    while columns - done >= 32:
+        _four(x, start + done, stride, count, table, first, out, to + done)
+        done += 32
+    if columns - done >= 16:
+        _two(x, start + done, stride, count, table, first, out, to + done)
+        done += 16
+    if columns - done >= 8:
+        _one(x, start + done, stride, count, table, first, out, to + done)
+
+
+@njit(**PLAIN)
+def _deformations(weights, anchor, sign, unit, rows, columns, table, at, length):
+    """Scores of one type by displacement of the child from the parent.
+
+    table[at + k] is that of k - (rows - 1) rows, and table[at + length + k] that of (columns - 1) - k columns: in this order
+    the columns of the parent ascend. weights: of dx, -dx^2, dy, -dy^2. sign: 1 for the parent's types, -1 for the child's,
+    which see the displacement of the parent.
+    """
+    for k in range(length):
+        dy = (sign * (k - (rows - 1)) - anchor[1]) * unit
+        table[at + k] = weights[2] * dy - weights[3] * (dy * dy) if k < 2 * rows - 1 else LOWEST
+    for k in range(length):
+        dx = (sign * ((columns - 1) - k) - anchor[0]) * unit
+        table[at + length + k] = weights[0] * dx - weights[1] * (dx * dx) if k < 2 * columns - 1 else LOWEST
+
+
+@njit(**PLAIN)
+def _maps(relations, start, scale, types, rows, columns, stride, base, out):
+    """out[t] <- base + scale times the relation map of type t; base is a grid of `rows` padded rows or of length 0."""
+    for t in range(types):
+        for r in range(rows):
+            o, p = (t * rows + r) * stride, start + (t * rows + r) * columns
+            for c in range(columns):
+                x = scale * relations[U(p + c)]
+                out[U(o + c)] = x if base.size == 0 else base[U(r * stride + c)] + x
+            for c in range(columns, stride):
+                out[o + c] = LOWEST
+
+
+@njit(**PLAIN)
+def _greatest(x, start, count):
+    """The largest of x[start:start + count]; count is a multiple of 8."""
+    best = load(x, start)
+    for k in range(8, count, 8):
+        best = larger(load(x, start + k), best)
+    return largest(best)
+
+
+@njit(**PLAIN)
+def _greatest_sum(x, start, y, first, count):
+    """The largest of x[start + k] + y[first + k] for k < count, a multiple of 8."""
+    best = add(load(x, start), load(y, first))
+    for k in range(8, count, 8):
+        best = larger(add(load(x, start + k), load(y, first + k)), best)
+    return largest(best)
+
+
+@njit(**PLAIN)
+def _most_gain(bounds, at, phi, message, start, count):
+    """The largest of bounds[at + c] + phi[c] - message[start + c] for c < count, a multiple of 8."""
+    best, minus = broadcast(LOWEST), broadcast(-1.0)
+    for c in range(0, count, 8):
+        gain = add(add(load(bounds, at + c), load(phi, c)), multiply(minus, load(message, start + c)))
+        best = larger(gain, best)
+    return largest(best)
+
+
+@njit(**PLAIN)
+def _within(x, start, y, first, count, more):
+    """First and one past the last k < count with x[start + k] + y[first + k] + more > 0."""
+    begin, end = 0, count
+    while begin < end and x[start + begin] + y[first + begin] + more <= 0.0:
+        begin += 1
+    while end > begin and x[start + end - 1] + y[first + end - 1] + more <= 0.0:
+        end -= 1
+    return begin, end
+
+
+@njit(**PLAIN)
+def _order_pairs(types, bounds, order):
+    """order <- pairs of types by falling bounds."""
+    for k in range(types * types):
+        j = k
+        while j > 0 and bounds[order[j - 1]] < bounds[k]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = k
+
+
+@njit(**PLAIN)
+def _message(rows, columns, types, message, child, parent, tables, pair, tops, bounds, order):
+    """message <- M, from G_u in `child` and phi_t in `parent`."""
+    stride, high = padded(columns), padded(rows)
+    size, length = rows * stride, tables.size // (4 * types)
+    of_child, of_parent = types * high, types * high + types
+    for r in range(rows):
+        for c in range(stride):
+            message[r * stride + c] = LOWEST if c < columns else 0.0
+    for u in range(types):
+        for r in range(high):
+            tops[u * high + r] = _greatest(child, u * size + r * stride, stride) if r < rows else -np.inf
+        tops[of_child + u] = _greatest(tops, u * high, high)
+        tops[of_parent + u] = _greatest(parent, u * size, size)
+    for t in range(types):
+        for u in range(types):
+            own, theirs = 2 * t * length, 2 * (types + u) * length
+            springs = _greatest_sum(tables, own, tables, theirs, padded(2 * rows - 1))
+            springs += _greatest_sum(tables, own + length, tables, theirs + length, padded(2 * columns - 1))
+            bounds[t * types + u] = tops[of_child + u] + tops[of_parent + t] + springs
+    _order_pairs(types, bounds, order)
+    least = LOWEST
+    for number in range(types * types):
+        t, u = order[number] // types, order[number] % types
+        if bounds[order[number]] <= least:
+            break
+        _pair(t, u, rows, columns, types, message, child, parent, tables, pair, tops, length)
+        if number % 8 == 0:
+            least = np.inf
+            for r in range(rows):
+                for c in range(columns):
+                    least = min(least, message[r * stride + c])
+
+
+@njit(**PLAIN)
+def _pair(t, u, rows, columns, types, message, child, parent, tables, pair, tops, length):
+    """Raise `message` by what types t and u allow."""
+    stride, high = padded(columns), padded(rows)
+    size, own, theirs = rows * stride, 2 * t * length, 2 * (types + u) * length
+    wide, bound, zeros, here = length, 2 * length, 3 * length, 4 * length
+    there = here + stride
+    for k in range(0, 2 * length, 8):
+        store(pair, k, add(load(tables, own + k), load(tables, theirs + k)))
+    _best_sums(pair, wide, 1, columns, pair, zeros, pair, bound, stride)
+    widest = _greatest(pair, wide, padded(2 * columns - 1))
+    for r in range(rows):
+        first, start = rows - 1 - r, r * stride
+        phi = parent[t * size + start : t * size + start + stride]
+        gain = _most_gain(pair, bound, phi, message, start, stride)
+        if _greatest_sum(tops, u * high, pair, first, high) + gain <= 0.0:
+            continue
+        begin, end = _within(tops, u * high, pair, first, rows, gain)
+        at = u * size + begin * stride
+        _best_sums(child, at, stride, end - begin, pair, first + begin, pair, here, stride)
+        if _greatest(pair, here, stride) + gain <= 0.0:
+            continue
+        gain = _most_gain(pair, zeros, phi, message, start, stride) + widest
+        begin, end = _within(pair, here, pair, zeros, columns, gain)
+        # the springs of the columns, by place of the parent: those of the child's next column begin one entry earlier
+        _best_sums(pair, wide + columns - 1 - begin, -1, end - begin, pair, here + begin, pair, there, stride)
+        for c in range(0, stride, 8):
+            store(message, start + c, larger(add(load(pair, there + c), load(phi, c)), load(message, start + c)))
+
+
+@njit(**PLAIN)
+def maximise(P, i, theta, augmented, y, scratch):
+    """y <- argmax of <theta, m_i(y)>, plus the loss if `augmented`; returns the loss of y, 0 without it."""
+    best, message, child, parent, tables, pair, tops, bounds, order = scratch
+    rows, columns, V, T = P.hw[i, 0], P.hw[i, 1], P.parent.size, P.anchors.shape[2]
+    stride = padded(columns)
+    size, length = rows * stride, tables.size // (4 * T)
+    for v in range(V):
+        _subtree_alone(P, i, v, theta[v], augmented, best[v * size : (v + 1) * size])
+    for v in range(V - 1, 0, -1):  # children come after their parents
+        p = P.parent[v]
+        _tables(P, v - 1, theta, rows, columns, tables, length)
+        _relations(P, i, v - 1, theta, best[v * size : (v + 1) * size], child, parent, stride)
+        _message(rows, columns, T, message, child, parent, tables, pair, tops, bounds, order)
+        for k in range(size):
+            best[p * size + k] += message[k]
+    place, top = 0, -np.inf
+    for r in range(rows):
+        for c in range(columns):
+            if best[r * stride + c] > top:
+                place, top = r * columns + c, best[r * stride + c]
+    y[0] = place
+    for v in range(1, V):
+        _tables(P, v - 1, theta, rows, columns, tables, length)
+        _best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, tops)
+    loss = 0.0
+    if augmented:
+        for v in range(V):
+            loss += misplaced(P, i, v, np.int64(y[v]))
+    return loss
+
+
+@njit(**PLAIN)
+def misplaced(P, i, v, place):
+    """The loss of node v at this place: its weight times min(1, squared distance from the truth / s^2)."""
+    columns = P.hw[i, 1]
+    true = np.int64(P.truth[P.label_ptr[i] + v])
+    dy, dx = place // columns - true // columns, place % columns - true % columns
+    return P.node_loss[v] * min(1.0, (dy * dy + dx * dx) / P.scale2[i])
+
+
+@njit(**PLAIN)
+def _subtree_alone(P, i, v, weight, augmented, out):
+    """out <- unary scores of node v, with its loss if `augmented`."""
+    rows, columns = P.hw[i, 0], P.hw[i, 1]
+    stride, start = padded(columns), P.unary_ptr[i] + v * rows * columns
+    true = np.int64(P.truth[P.label_ptr[i] + v])
+    share = P.node_loss[v] if augmented else 0.0
+    for r in range(rows):
+        dy2 = (r - true // columns) ** 2
+        for c in range(columns):
+            x = weight * P.unary[U(start + r * columns + c)]
+            if share > 0.0:
+                x += share * min(1.0, (dy2 + (c - true % columns) ** 2) / P.scale2[i])
+            out[r * stride + c] = x
+        for c in range(columns, stride):
+            out[r * stride + c] = -np.inf
+
+
+@njit(**PLAIN)
+def _tables(P, arc, theta, rows, columns, tables, length):
+    """Deformation scores of an arc's types, of both of its ends, by displacement."""
+    T = P.anchors.shape[2]
+    for side in range(2):
+        for t in range(T):
+            o = P.parent.size + ((arc * 2 + side) * T + t) * 4
+            at = 2 * (side * T + t) * length
+            _deformations(
+                theta[o : o + 4],
+                P.anchors[arc, side, t],
+                1.0 - 2.0 * side,
+                P.per_cell,
+                rows,
+                columns,
+                tables,
+                at,
+                length,
+            )
+
+
+@njit(**PLAIN)
+def _relations(P, i, arc, theta, below, child, parent, stride):
+    """child <- G_u, with the scores `below` of the child's subtree; parent <- phi_t."""
+    rows, columns, T = P.hw[i, 0], P.hw[i, 1], P.anchors.shape[2]
+    weights = P.d - 2 * (P.parent.size - 1) + 2 * arc
+    for side in range(2):
+        start = P.relations_ptr[i] + (2 * arc + side) * T * rows * columns
+        scale, out = theta[weights + side] * P.relation_scale, child if side == 1 else parent
+        base = below if side == 1 else below[:0]
+        _maps(P.relations, start, scale, T, rows, columns, stride, base, out)
+
+
+@njit(**PLAIN)
+def _best_child(P, i, v, theta, below, tables, length, stride, y, work):
+    """y <- the place of node v and the types of its arc that are best at the place of its parent, in y."""
+    rows, columns, T, V, arc = P.hw[i, 0], P.hw[i, 1], P.anchors.shape[2], P.parent.size, v - 1
+    here = np.int64(y[P.parent[v]])
+    r, s = here // columns, here % columns
+    weights = P.d - 2 * (V - 1) + 2 * arc
+    own, theirs = (
+        P.relations_ptr[i] + 2 * arc * T * rows * columns,
+        P.relations_ptr[i] + (2 * arc + 1) * T * rows * columns,
+    )
+    scale, scale_theirs = theta[weights] * P.relation_scale, theta[weights + 1] * P.relation_scale
+    most = -np.inf  # of the deformation scores and relation maps of the two types
+    for t in range(T):
+        work[t] = scale * P.relations[U(own + t * rows * columns + here)]
+        top = -np.inf
+        for a in range(rows):
+            top = max(top, tables[2 * t * length + rows - 1 - r + a])
+        wide = -np.inf
+        for b in range(columns):
+            wide = max(wide, tables[2 * t * length + length + columns - 1 + s - b])
+        most = max(most, work[t] + top + wide)
+    top, place, first, second = -np.inf, 0, 0, 0
+    for a in range(rows):
+        for b in range(columns):
+            base, at = below[a * stride + b], a * columns + b
+            t_best, t_found = -np.inf, 0
+            kr, kc = a - r + rows - 1, length + columns - 1 + s - b
+            u_best, u_found = -np.inf, 0
+            for u in range(T):
+                o = 2 * (T + u) * length
+                x = tables[o + kr] + tables[o + kc] + scale_theirs * P.relations[U(theirs + u * rows * columns + at)]
+                if x > u_best:
+                    u_best, u_found = x, u
+            if base + u_best + most < top:
+                continue
+            for t in range(T):
+                o = 2 * t * length
+                x = tables[o + kr] + tables[o + kc] + work[t]
+                if x > t_best:
+                    t_best, t_found = x, t
+            if base + t_best + u_best > top:
+                top, place, first, second = base + t_best + u_best, at, t_found, u_found
+    y[v] = place
+    y[V + 2 * arc] = first
+    y[V + 2 * arc + 1] = second

@@ -1,0 +1,107 @@
+"""Block-coordinate Frank-Wolfe without line search: the step gamma = 2n / (k + 2n) of LJ13 Alg. 4.
+
+Step k = 0, 1, ... at one lambda draws a block i, calls its max-oracle and moves along delta = m(y*) - mu_i by gamma:
+
+    mu_i <- mu_i + gamma delta,    ell_i <- ell_i + gamma (L_i(y*) - ell_i),    v <- v - (gamma / lambda n) B_i delta.
+
+The dual objective may fall in a step, but E[D* - D] <= 2n (C + D* - D_0) / (k + 2n) after k of them, with the curvature
+C <= 4 R^2 / (lambda n), R = max ||psi_i(y)|| (LJ13 Theorem 2). Everything else is `methods.bcfw`: sampling, the weighted
+average, and the exact passes that certify. k begins anew at every lambda, so that the first steps there are long.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, PLAIN, widest_block
+from stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
+from stages.solver.directions import write_direction
+from stages.solver.loop import draw, reason_to_return
+from stages.solver.methods.bcfw import Bcfw
+from stages.solver.options import BcfwOptions, CacheOptions, check
+from stages.solver.step import end_step, move, note_answer, score_atoms_of
+from stages.solver.steps import FW
+from stages.solver.supports import insert
+
+
+@dataclass
+class Options(BcfwOptions):
+    """Those of `bcfw` that go with a fixed step towards the oracle's corner."""
+
+    step: str = "fw"
+    sampler: str = "uniform"
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        plain = {"step": "fw", "batch_size": 1, "batch_step": False}
+        for name, only in plain.items():
+            value = getattr(self, name)
+            check(f"solver.{name}", value, value == only, f"{str(only).lower()}, for method={self.method}")
+        kind = self.cache.kind
+        check("solver.cache.kind", kind, kind == CacheOptions().kind, f"none, for method={self.method}")
+
+
+@njit(**PLAIN)
+def fixed_step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
+    """One step of block i by 2n / (k + 2n), k being the steps at this lambda; the arrays are workspace."""
+    n = S.ell.size
+    gamma = 2.0 * n / (S.counters[AVERAGED] + 2.0 * n)
+    S.counters[STEPS] += 1
+    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+    mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
+    y = y_all[: P.label_ptr[i + 1] - P.label_ptr[i]]
+    by_mu = S.by_mu[i] == 1
+
+    P.scores(i, S.w, theta)
+    base = score_atoms_of(P, S, flags, i, theta, mu, by_mu, y.size)[0]
+    loss = P.max_oracle(i, theta, y, scratch)
+    target, _ = note_answer(P, S, flags, i, theta, y, loss, base)
+    if target < 0:
+        target = insert(S.pool, i, y, loss, flags.capacity)
+    S.pool.used[target] = S.counters[STEPS]
+    write_direction(P, i, FW, mu, S.pool, by_mu, y, y, delta)
+    move(P, S, flags, i, mu, by_mu, FW, target, -1, gamma, 1.0, loss, delta, y.size)
+    end_step(S, flags, i)
+
+
+@driver
+def fixed_steps_driver(fingerprint: str) -> Any:
+    """`run_fixed(P, S, flags, rng, order, steps) -> (steps made, why it returned)`, as `loop.steps_driver`."""
+
+    @njit(cache=True, **JIT)
+    def run_fixed(P, S, flags, rng, order, steps):
+        fingerprint  # noqa: B018
+        scratch = P.scratch()
+        widest = widest_block(P.local_ptr)
+        theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
+        for k in range(steps):
+            why = reason_to_return(S, flags)
+            if why != DONE:
+                return k, why
+            i = draw(S, flags, rng, order, k)
+            if i < 0:
+                return k, SUM_REACHED
+            fixed_step(P, S, flags, i, theta, delta, y, scratch)
+        return steps, DONE
+
+    return run_fixed
+
+
+class BcfwNoLineSearch(Bcfw):
+    """`Bcfw` with steps of a length that is fixed beforehand."""
+
+    options: Options
+
+    @property
+    def loop(self) -> Any:
+        """The compiled steps."""
+        return fixed_steps_driver(self.problem)
+
+
+METHOD = BcfwNoLineSearch

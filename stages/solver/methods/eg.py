@@ -1,0 +1,470 @@
+"""Online exponentiated gradient on the max-margin dual (Collins, Globerson, Koo, Carreras, Bartlett, JMLR 2008).
+
+The gradient of n D with respect to alpha_i(y) is L_i(y) + <theta_i, m_i(y)>, theta_i = B_i^T w. A step on block i multiplies
+its weights by the exponential of the gradient and normalises:
+
+    alpha_i(y) <- alpha_i(y) exp(eta_i (L_i(y) + <theta_i, m_i(y)>)) / Z.
+
+All weights stay positive, so they cannot be listed; but, as the paper shows, they stay of the form
+
+    alpha_i(y) proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>),     sigma_i += eta_i theta_i,  c_i += eta_i,
+
+and all that the solver needs of them, mu_i and ell_i, are marginals that the structure sums up (`problems.marginals`). The
+state is (sigma_i, c_i), the committed dual point, with mu_i and ell_i derived from it. A computation of marginals counts as
+an oracle call. Max-oracles are called in exact passes only, which give the gap.
+
+*Step sizes.* As in the experiments of the paper, each block has its own, and a step that would lower the dual is not made:
+eta_i is halved, and the step is tried again. After a step that raises the dual, eta_i grows by `growth`. The first value,
+`eta`, may be too large. The change of the dual is at least, without a box exactly, with delta = mu_i' - mu_i,
+
+    (1/n) (ell_i' - ell_i + <theta_i, delta> - scale ||B_i delta||^2 / 2),      scale = 1 / (lambda n).
+
+Blocks are visited in a new seeded permutation every pass.
+
+*The start* is sigma_i = `truth` m_i(y_i), c_i = 0: weights that favour labellings near the true one. With the uniform start,
+`truth` = 0, w is of the order 1/lambda; the vertex, at which other methods start, would never be left.
+
+For max-margin problems the paper proves O(1/epsilon) steps. Weights of labellings that are not in the optimum fall
+exponentially, but the closer their gradients are to the largest, the slower.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numba import njit
+
+from stages.parallel import HERE, Pace, Spread
+from stages.problems.compiled import driver
+from stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
+from stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
+from stages.problems.stored import check_array
+from stages.solver.counts import TRACE, BlockCounts
+from stages.solver.gaps import exact_gaps
+from stages.solver.method import ArraySpec, Boundary
+from stages.solver.objective import Certificate, dual_value, squared_norm
+from stages.solver.options import MethodOptions, PathOptions, Status, check
+from stages.solver.oracles import load_exact
+from stages.solver.state import chunk_length, fold
+from stages.solver.step import clip_into
+from stages.solver.supports import Pool
+
+STEPS, MARGINALS, HALVED = range(3)
+"""Entries of the counters: visits of blocks, computations of marginals, halvings of a step size."""
+
+MOST_TRIES = 30
+"""Halvings of a step size in one visit; more are only needed where rounding decides."""
+
+
+ROUNDING = 1e-15
+"""Share of the terms of n D by which a step may seem to lower it. Where one labelling has all the weight that a number can
+show, a step changes none of it, but the scores have to go on: else the block would stay at a wrong labelling for ever."""
+
+
+@dataclass
+class Options(MethodOptions):
+    """The options of `eg`."""
+
+    eta: float = 10.0
+    """First step size of every block, in one over the unit of the loss; too large costs a few halvings."""
+    growth: float = 1.05
+    """What a step that raises the dual multiplies the block's step size by."""
+    truth: float = 5.0
+    """Score of each entry of the true labelling at the start; 0: all labellings weigh the same."""
+    refresh_every: int = 10
+    """Passes between exact passes."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        check("solver.eta", self.eta, 0 < self.eta < math.inf, "a number > 0")
+        check("solver.growth", self.growth, 1 <= self.growth <= 2, "a number from 1 to 2")
+        check("solver.truth", self.truth, 0 <= self.truth < math.inf, "a number >= 0")
+        check("solver.refresh_every", self.refresh_every, self.refresh_every >= 1, "an integer >= 1")
+
+    def check_problem(self, problem: Problem) -> None:
+        """Raises ValueError for structures without marginals."""
+        if not has_marginals(problem):
+            raise ValueError(
+                f"solver.method: eg sums over all labellings of a block, which {type(problem).__name__} cannot; structures "
+                f"that can: {', '.join(structures_with_marginals())}"
+            )
+
+    def check_path(self, path: PathOptions) -> None:
+        """Raises ValueError for paths, and for warm starts that keep w."""
+        if path.is_path:
+            raise ValueError(
+                "solver.method: the dual point of eg has no list of labellings, from which paths derive certificates of "
+                "other lambdas; use path=grid or path=single"
+            )
+        if path.kind == "grid" and path.warm_start == "keep_primal":
+            raise ValueError(
+                "path.warm_start: keep_primal mixes the dual point with the true labellings, and the mixture is no longer "
+                "exponential in scores, as eg needs it; use keep_dual or none"
+            )
+
+
+@dataclass
+class Counts(BlockCounts):
+    """The scalars of the solve."""
+
+    passes: int = 0
+    """Passes over the blocks: the seed of the next permutation."""
+    passes_at_exact: int = 0
+    """The same at the last exact pass, or at the beginning of this lambda."""
+
+
+@njit(**PLAIN)
+def visit(P, i, scale, growth, theta, trial, delta, scratch, sigma, weight, eta, mu, ell, u, w, counters):
+    """A step on block i; sigma, mu: its parts of the flat vectors; theta, trial, delta (p_i,) are workspace."""
+    counters[STEPS] += 1
+    P.scores(i, w, theta)
+    for _ in range(MOST_TRIES):
+        for j in range(theta.size):
+            trial[j] = sigma[j] + eta[i] * theta[j]
+        counters[MARGINALS] += 1
+        _, loss = P.marginals(i, trial, weight[i] + eta[i], delta, scratch)
+        for j in range(theta.size):
+            delta[j] -= mu[j]
+        gain = loss - ell[i] + dot(theta, delta) - 0.5 * scale * P.norm2(i, delta)
+        size = loss + ell[i]
+        for j in range(theta.size):
+            size += abs(theta[j] * mu[j])
+        if gain >= -ROUNDING * size:
+            break
+        eta[i] *= 0.5
+        counters[HALVED] += 1
+    else:
+        return
+    weight[i] += eta[i]
+    for j in range(theta.size):
+        sigma[j] = trial[j]
+        mu[j] += delta[j]
+    ell[i] = loss
+    if gain > 0.0:
+        eta[i] *= growth
+    P.push(i, -scale, delta, u)
+    if P.lower.size > 0:
+        clip_into(u, P.lower, P.upper, w)
+
+
+@driver
+def visits_driver(fingerprint: str) -> Any:
+    """`visits(P, order, scale, growth, sigma, weight, eta, mu, ell, u, w, counters)`: a step on each block of `order`."""
+
+    @njit(cache=True, **JIT)
+    def visits(P, order, scale, growth, sigma, weight, eta, mu, ell, u, w, counters):
+        fingerprint  # noqa: B018
+        scratch, widest = P.scratch(), widest_block(P.local_ptr)
+        theta, trial, delta = np.empty(widest), np.empty(widest), np.empty(widest)
+        for k in range(order.size):
+            i = order[k]
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            p = hi - lo
+            visit(
+                P, i, scale, growth, theta[:p], trial[:p], delta[:p], scratch, sigma[lo:hi], weight, eta, mu[lo:hi], ell,
+                u, w, counters,
+            )  # fmt: skip
+
+    return visits
+
+
+@driver
+def derive_driver(fingerprint: str) -> Any:
+    """`derive(P, scale, sigma, weight, mu, ell, u, chunk)`: block states from the scores, and u += scale sum_i
+    B_i (m_i(y_i) - mu_i), blocks in order."""
+
+    @njit(cache=True, **JIT)
+    def derive(P, scale, sigma, weight, mu, ell, u, chunk):
+        fingerprint  # noqa: B018
+        scratch, delta_all = P.scratch(), np.empty(widest_block(P.local_ptr))
+        part, error = np.zeros(u.size), np.zeros(u.size)
+        for i in range(ell.size):
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            _, ell[i] = P.marginals(i, sigma[lo:hi], weight[i], mu[lo:hi], scratch)
+            delta = delta_all[: hi - lo]
+            for j in range(hi - lo):
+                delta[j] = -mu[lo + j]
+            P.add(i, P.truth[P.label_ptr[i] : P.label_ptr[i + 1]], 1.0, delta)
+            P.push(i, scale, delta, part)
+            if (i + 1) % chunk == 0 or i + 1 == ell.size:
+                fold(part, u, error)
+        for j in range(u.size):
+            u[j] += error[j]
+
+    return derive
+
+
+@dataclass
+class ExponentiatedGradient:
+    """Passes over the blocks in permuted order, and an exact pass after every `refresh_every` of them."""
+
+    specs: ClassVar[tuple[ArraySpec, ...]] = (
+        ("dual_scores", ("local",), "f8", "sigma: alpha_i(y) is proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>)"),
+        ("dual_loss_weight", ("block",), "f8", "c"),
+        ("step_size", ("block",), "f8", "eta"),
+        ("block_gap", ("block",), "f8", "block gaps at the last exact pass; inf before the first"),
+        ("counters", ("counter",), "i8", "visits, computations of marginals, halvings of a step size"),
+        ("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
+    )
+    certifies: ClassVar[bool] = True
+
+    problem: Problem
+    options: Options
+    seed: int
+    sigma: np.ndarray
+    weight: np.ndarray
+    eta: np.ndarray
+    gap: np.ndarray
+    counters: np.ndarray
+    at: Counts
+    trace: list[tuple[float, ...]] = field(default_factory=list)
+    spread: Spread = HERE
+    untouched: bool = False
+    may_stop: bool = False
+    rewrites_w: bool = False
+    hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
+    pace: Pace = field(default_factory=Pace)
+
+    def __post_init__(self) -> None:
+        P = self.problem
+        self.mu, self.ell = np.empty(self.sigma.size), np.empty(P.n)
+        self.u = np.empty(P.d)
+        self.w = np.empty(P.d) if P.lower.size else self.u
+
+    @classmethod
+    def begin(
+        cls,
+        problem: Problem,
+        options: Options,
+        pool: Pool,
+        seed: int,
+        *,
+        own_primal: bool = True,
+        spread: Spread = HERE,
+    ) -> Self:
+        """The method at its start; ValueError if `pool` is another dual point than that of the true labellings."""
+        if not (pool.losses[pool.head] == 0.0).all() or (pool.counts != 1).any():
+            raise ValueError(
+                "solver.method: eg cannot begin at the dual point of another solve; begin without one (warm_start=False)"
+            )
+        n, p = problem.n, int(problem.local_ptr[-1])
+        found = cls(
+            problem, options, seed, np.empty(p), np.empty(n), np.empty(n), np.full(n, np.inf), np.zeros(3, np.int64),
+            Counts(), spread=spread,
+        )  # fmt: skip
+        found.forget()
+        return found
+
+    def forget(self) -> None:
+        """Go to the start."""
+        P = self.problem
+        self.sigma[:], self.weight[:], self.gap[:] = 0.0, 0.0, np.inf
+        for i in range(P.n):
+            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            P.add(i, truth, self.options.truth, self.sigma[P.local_ptr[i] : P.local_ptr[i + 1]])
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+    @property
+    def scale(self) -> float:
+        """1 / (lambda n)."""
+        return 1.0 / (self.at.lam * self.problem.n)
+
+    @property
+    def oracle_calls(self) -> int:
+        """Computations of marginals, and max-oracle calls of exact passes."""
+        return int(self.at.initial_calls + self.counters[MARGINALS] + self.at.gap_passes * self.problem.n)
+
+    @property
+    def steps(self) -> int:
+        """Visits of blocks so far."""
+        return int(self.counters[STEPS])
+
+    @property
+    def passes_here(self) -> float:
+        """Effective passes at this lambda."""
+        return float((self.oracle_calls - self.at.calls_before) / self.problem.n)
+
+    @property
+    def point(self) -> np.ndarray:
+        """(d,): w."""
+        return self.w
+
+    @property
+    def known_gap(self) -> float:
+        """The gap at the last exact pass at this lambda; inf before the first."""
+        return float(np.sum(self.gap))
+
+    def dual_value(self) -> float:
+        """D(alpha) at present."""
+        P = self.problem
+        return dual_value(float(np.sum(self.ell)) / P.n, self.u, self.w, self.at.lam, P.lower, P.upper)
+
+    def primal(self) -> np.ndarray:
+        """(d,): w."""
+        return self.w
+
+    def mean_hinge(self) -> float:
+        """R at the last exact pass."""
+        return float(np.mean(self.hinges))
+
+    def block_gaps(self) -> np.ndarray:
+        """float64, (n,): block gaps at the last exact pass."""
+        return self.gap.copy()
+
+    def supports(self) -> Scores:
+        """The dual point."""
+        return Scores(self.sigma.copy(), self.weight.copy())
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+    def solve(
+        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
+    ) -> tuple[Status, Certificate | None]:
+        """Passes over the blocks until an exact pass finds the gap small enough, or a limit is reached."""
+        while True:
+            started = time.perf_counter()
+            self.derive()
+            self.at.seconds += time.perf_counter() - started
+            stop = boundary(self)
+            if stop:
+                return stop, None
+            started = time.perf_counter()
+            try:
+                end = self.advance(tolerance, relative, started)
+                if end:
+                    return end
+            finally:
+                self.at.seconds += time.perf_counter() - started
+
+    def advance(self, tolerance: float, relative: bool, started: float) -> tuple[Status, Certificate] | None:
+        """An exact pass if one is due, which may end the solve, otherwise a pass over the blocks."""
+        at = self.at
+        if not at.exact_due:
+            self.one_pass()
+            at.exact_due = at.passes - at.passes_at_exact >= self.options.refresh_every or self.limit() is not None
+            return None
+        point = self.exact_pass()
+        self.record(point, started)
+        converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
+        status = Status.CONVERGED if converged else self.limit()
+        return (status, point) if status else None
+
+    def one_pass(self) -> None:
+        """A visit of every block in a new seeded permutation."""
+        P = self.problem
+        order = np.random.default_rng([self.seed, self.at.passes]).permutation(P.n)
+        self.at.passes += 1
+        run, growth = visits_driver(P), float(self.options.growth)
+
+        def part(start: int, stop: int) -> None:
+            state = self.sigma, self.weight, self.eta, self.mu, self.ell, self.u, self.w, self.counters
+            run(P, order[start:stop], self.scale, growth, *state)
+
+        self.pace.run(part, 0, P.n, self.check_stop)
+
+    def check_stop(self) -> None:
+        """Raise the error of `spread.check` if a stop is requested and the last boundary is kept."""
+        if self.may_stop:
+            self.spread.check()
+
+    def derive(self) -> None:
+        """mu, ell, u and w from the scores."""
+        P = self.problem
+        self.u[:] = 0.0
+        state = self.sigma, self.weight, self.mu, self.ell, self.u
+        derive_driver(P)(P, self.scale, *state, chunk_length(P.d))
+        if P.lower.size:
+            clip_into(self.u, P.lower, P.upper, self.w)
+
+    def exact_pass(self) -> Certificate:
+        """One max-oracle call per block at w: the certificate."""
+        P, at = self.problem, self.at
+        self.untouched = True
+        found = exact_gaps(P, self.w, self.mu, self.ell, self.spread)
+        self.untouched = False
+        self.gap[:], self.hinges = found.gap, found.hinge
+        at.gap_passes += 1
+        at.exact_due, at.passes_at_exact = False, at.passes
+        at.exact_total, at.dual = float(np.sum(found.gap)), self.dual_value()
+        hinge, ell = float(np.sum(found.hinge)) / P.n, float(np.sum(self.ell)) / P.n
+        return Certificate(at.lam, at.exact_total, hinge, ell, squared_norm(self.w), at.dual)
+
+    def record(self, point: Certificate, started: float) -> None:
+        """Add a row to the trace."""
+        at, n, calls = self.at, self.problem.n, self.oracle_calls
+        seconds, stamp = at.seconds + time.perf_counter() - started, float(round(time.time() * 1000))
+        row = (at.breakpoint, at.lam, calls / n, calls, self.steps, seconds, stamp, point.gap, point.dual, point.primal)
+        self.trace.append(row)
+
+    def limit(self) -> Status | None:
+        """The limit that has been reached at this lambda, or None."""
+        if self.passes_here >= self.options.max_passes:
+            return Status.PASS_LIMIT
+        if self.oracle_calls - self.at.calls_before >= self.options.max_oracle_calls:
+            return Status.ORACLE_LIMIT
+        return None
+
+    def warm_up(self) -> None:
+        """Compile or load every function that a solve calls."""
+        P, none = self.problem, np.empty(0, np.int64)
+        load_exact(P)
+        self.derive()
+        state = self.sigma, self.weight, self.eta, self.mu, self.ell, self.u, self.w, self.counters
+        visits_driver(P)(P, none, self.scale, float(self.options.growth), *state)
+
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda with the present weights and the first step sizes."""
+        at = self.at
+        at.lam, at.breakpoint, at.exact_due = lam, breakpoint, exact_due
+        at.calls_before, at.seconds_before, at.passes_at_exact = self.oracle_calls, at.seconds, at.passes
+        self.eta[:], self.gap[:] = self.options.eta, np.inf
+
+    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
+        """Begin another lambda; keep_dual keeps the weights, none goes to the start."""
+        if warm_start == "none":
+            self.forget()
+        self.start_lambda(lam, breakpoint)
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The arrays of `specs`, and the scalars."""
+        arrays = {
+            "dual_scores": self.sigma,
+            "dual_loss_weight": self.weight,
+            "step_size": self.eta,
+            "block_gap": self.gap,
+            "counters": self.counters,
+            "trace": np.array(self.trace, dtype=float).reshape(-1, len(TRACE)),
+        }
+        return arrays, {"counts": asdict(self.at)}
+
+    @classmethod
+    def restored(
+        cls,
+        problem: Problem,
+        options: Options,
+        seed: int,
+        arrays: Mapping[str, np.ndarray],
+        attrs: Mapping[str, Any],
+        *,
+        own_primal: bool = True,
+        spread: Spread = HERE,
+    ) -> Self:
+        """The method at a committed point; ValueError, naming the array, if one does not fit the problem."""
+        n = problem.n
+        scores = check_scores(problem, arrays["dual_scores"], arrays["dual_loss_weight"])
+        eta = check_array("step_size", arrays["step_size"], (n,), np.float64, finite=True)
+        gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
+        counters = check_array("counters", arrays["counters"], (3,), np.int64)
+        rows = check_array("trace", arrays["trace"], (None, len(TRACE)), np.float64)
+        sigma, weight, eta, gap, counters = (np.array(array) for array in (*scores, eta, gap, counters))
+        at, trace = Counts(**attrs["counts"]), [tuple(row) for row in rows.tolist()]
+        return cls(problem, options, seed, sigma, weight, eta, gap, counters, at, trace, spread)
+
+
+METHOD = ExponentiatedGradient

@@ -1,0 +1,261 @@
+"""FASOLE: sequential dual ascent with second-order pairs in per-block working sets (Franc, ECML 2014).
+
+Sequential dual ascent maximises the dual block by block, each block by pair steps, which move weight from one labelling to
+another with exact line search. Other methods of this kind take the labelling of least score to move weight from. FASOLE
+chooses the pair as Fan, Chen and Lin (JMLR 2005) do for SVMs, by first order and then by second order:
+
+    u = argmax_k h_k in the working set W_i,     h_k = L_i(y_k) + <theta_i, m_i(y_k)>,
+    v = argmax over alpha_v > 0 of  gamma s - gamma^2 scale ||q_u - q_v||^2 / 2,   s = h_u - h_v,
+                                    gamma = min(alpha_v, s / (scale ||q_u - q_v||^2)),
+
+the exact rise of n D with scale = 1/(lambda n), q_k = B_i m_i(y_k). Without a box the squared distances (`distances`) give
+both the curvature and what a move does to all scores, so a pair costs O(|W_i|), whatever the features.
+
+*A visit* of a block calls the max-oracle, adds its answer to W_i, and makes at most `rounds` pair steps, until the block's
+gap over W_i is at most `precision` of what the visit found. The first pair's u is the oracle's answer, which violates the
+margin most. W_i are the block's labellings in the pool: all that have weight, and those without that an oracle returned or
+a pair took in the last `unused_iterations` outer iterations; at most `cache.capacity`, unless more have weight.
+
+*Shrinking.* An outer iteration is a pass over all blocks, and then passes over the active ones: those whose gap at their
+last visit was at least `shrink_share` of the mean gap of the pass over all. They end when the active blocks' gaps sum to at
+most `active_share` of that pass's, when no block is active, or after `active_passes`. The next pass over all takes all
+blocks back.
+
+From the paper: dual ascent by blocks with buffers of labellings, pairs of nearly the largest rise of the dual within them,
+the certificate by the gap. Ours: the schedule of passes, which is that of shrinking in SVM solvers (Joachims 1999) in
+shares of the gap; squared distances instead of a Gram matrix; a new seeded permutation for every pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.parallel import Pace
+from stages.problems.compiled import driver
+from stages.problems.protocol import JIT, PLAIN, widest_block
+from stages.solver.block_method import BlockMethod
+from stages.solver.cached_passes import CachedPassCounts
+from stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_CALLS, STEPS
+from stages.solver.directions import gain, line_search
+from stages.solver.distances import measure, no_distances, with_room
+from stages.solver.objective import Certificate
+from stages.solver.options import BlockOptions, CacheOptions, Status, check
+from stages.solver.plane_steps import keep, push_moves
+from stages.solver.sampling import PERMUTATION
+from stages.solver.step import atoms_of, score_atoms
+from stages.solver.supports import drop_unused, find, insert
+
+
+@dataclass
+class Options(BlockOptions):
+    """The options of `fasole`."""
+
+    cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
+    rounds: int = 20
+    """Most pair steps of a visit."""
+    precision: float = 0.1
+    """A visit ends when the block's gap over its working set is at most this share of what it was."""
+    shrink_share: float = 0.3
+    """A block is active while its gap is at least this share of the mean gap."""
+    active_share: float = 0.5
+    """Passes over active blocks end when their gaps sum to at most this share of the sum over all blocks."""
+    active_passes: int = 5
+    """Most passes over active blocks after a pass over all; 0: no shrinking."""
+    unused_iterations: int = 10
+    """Labellings without weight that nothing chose for this many outer iterations are dropped."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        super().check()
+        check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", "gap, for method=fasole")
+        check("solver.step", self.step, self.step == "pairwise", "pairwise, for method=fasole")
+        for name, least in (("rounds", 1), ("active_passes", 0), ("unused_iterations", 1)):
+            check(f"solver.{name}", getattr(self, name), getattr(self, name) >= least, f"an integer >= {least}")
+        check("solver.precision", self.precision, 0 <= self.precision < 1, "a number >= 0 and below 1")
+        for name in ("shrink_share", "active_share"):
+            check(f"solver.{name}", getattr(self, name), getattr(self, name) >= 0, "a number >= 0")
+
+
+@njit(**PLAIN)
+def best_partner(values, alpha, squared, to_best, places, best, scale):
+    """(v, gamma) of the pair that moves weight from v to `best` and raises the dual most; gamma = 0 if none does."""
+    away, step, most = -1, 0.0, 0.0
+    for k in range(places.size):
+        if alpha[k] > 0.0 and values[k] < values[best]:
+            slope, norm2 = values[best] - values[k], squared[to_best + places[k]]
+            gamma = line_search(slope, norm2, scale, alpha[k])
+            rise = gain(gamma, slope, norm2, scale)
+            if rise > most:
+                away, step, most = k, gamma, rise
+    return away, step
+
+
+@njit(**PLAIN)
+def ask(P, S, flags, i, theta, y, scratch):
+    """Call the max-oracle of block i at the current w and put its answer into the working set."""
+    P.scores(i, S.w, theta)
+    loss = P.max_oracle(i, theta, y, scratch)
+    S.counters[ORACLE_CALLS] += 1
+    s = find(S.pool, i, y, loss)
+    if s < 0:
+        s = insert(S.pool, i, y, loss, flags.capacity)
+    S.pool.used[s] = S.counters[STEPS]
+
+
+@njit(**PLAIN)
+def visit(P, S, flags, precision, i, theta_all, delta_all, y_all, slots_all, places_all, numbers, scratch):
+    """An oracle call and the pair steps after it; the arrays are workspace, `numbers` a row each for scores and weights."""
+    S.counters[STEPS] += 1
+    S.counters[AVERAGED] += 1
+    pool, squared = S.pool, S.distances.squared
+    size, length = P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i]
+    theta, delta = theta_all[:size], delta_all[:size]
+    ask(P, S, flags, i, theta, y_all[:length], scratch)
+    count = pool.counts[i]
+    slots, places = slots_all[:count], places_all[:count]
+    values, alpha, before = numbers[0, :count], numbers[1, :count], numbers[2, :count]
+    if atoms_of(pool, i, slots, places) < 0:
+        measure(P, pool, S.distances, i, slots, delta)
+        atoms_of(pool, i, slots, places)
+    start, width = S.distances.start[i], S.distances.width[i]
+    score_atoms(P, pool, i, S.w, slots, theta, values)
+    for k in range(count):
+        alpha[k] = before[k] = pool.alpha[slots[k]]
+    found, moved, ell, boxed = 0.0, False, S.ell[i], P.lower.size > 0
+    for turn in range(flags.rounds):
+        best, base = 0, 0.0
+        for k in range(count):
+            base += alpha[k] * values[k]
+            if values[k] > values[best]:
+                best = k
+        left = values[best] - base
+        if turn == 0:
+            found = left
+            S.gap[i] = max(left, 0.0) / S.ell.size
+        elif left <= precision * found:
+            break
+        to_best = start + places[best] * width
+        away, gamma = best_partner(values, alpha, squared, to_best, places, best, flags.scale)
+        if gamma <= 0.0:
+            break
+        moved = True
+        S.counters[CACHED_STEPS] += turn > 0
+        pool.used[slots[best]] = S.counters[STEPS]
+        alpha[best] += gamma
+        alpha[away] = 0.0 if gamma >= alpha[away] else alpha[away] - gamma
+        if boxed:
+            push_moves(P, S, flags, i, slots, alpha, before, best, delta)
+            score_atoms(P, pool, i, S.w, slots, theta, values)
+        else:
+            half, to_away = 0.5 * gamma * flags.scale, start + places[away] * width
+            for k in range(count):
+                values[k] += half * (squared[to_best + places[k]] - squared[to_away + places[k]])
+    if moved:
+        if not boxed:
+            push_moves(P, S, flags, i, slots, alpha, before, 0, delta)
+        keep(S, flags, i, slots, alpha, ell)
+
+
+@driver
+def visits_driver(fingerprint: str) -> Any:
+    """`visits(P, S, flags, precision, order)`: a visit of every block of `order`, none of which is in it twice."""
+
+    @njit(cache=True, **JIT)
+    def visits(P, S, flags, precision, order):
+        fingerprint  # noqa: B018
+        widest, most, scratch = widest_block(P.local_ptr), S.pool.counts.max() + 1, P.scratch()
+        theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
+        slots, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((3, most))
+        for k in range(order.size):
+            visit(P, S, flags, precision, order[k], theta, delta, y, slots, places, numbers, scratch)
+
+    return visits
+
+
+@dataclass
+class Fasole(BlockMethod):
+    """Passes over all blocks, each followed by passes over those that are not shrunk."""
+
+    counts = CachedPassCounts
+    options: Options
+    visit_pace: Pace = field(default_factory=Pace)
+    """Of visits."""
+
+    @property
+    def sampler(self) -> int:
+        """Blocks are visited in the order of a permutation."""
+        return PERMUTATION
+
+    def advance(
+        self, tolerance: float, relative: bool, exact: bool, started: float
+    ) -> tuple[Status, Certificate] | None:
+        """An outer iteration; or, if one is due, an exact pass, which may end the solve."""
+        at = self.at
+        if not at.exact_due:
+            self.outer(tolerance, relative)
+            return None
+        point, _ = self.due_pass(tolerance * (max(at.dual, 0.0) if relative else 1.0), exact)
+        self.record(point, started)
+        bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
+        status = Status.CONVERGED if point.gap <= bound else self.limit() or self.hopeless(bound)
+        at.exact_due = False
+        return (status, point) if status else None
+
+    def outer(self, tolerance: float, relative: bool) -> None:
+        """A pass over all blocks, then passes over the active ones; sets `exact_due` when the gap is small enough."""
+        at, options, n = self.at, self.options, self.problem.n
+        at.marks = [*at.marks, self.steps][-options.unused_iterations :]
+        if len(at.marks) == options.unused_iterations:
+            drop_unused(self.state.pool, at.marks[0])
+        self.visit(np.arange(n))
+        total = self.known_gap
+        bound = self.left_for_oracle(tolerance * (max(self.dual_value(), 0.0) if relative else 1.0))
+        at.exact_due = total <= bound or self.limit() is not None
+        for _ in range(0 if at.exact_due else options.active_passes):
+            active = self.active(total)
+            if not active.size or float(np.sum(self.state.gap[active])) <= options.active_share * total:
+                break
+            self.visit(active)
+            if self.limit():
+                at.exact_due = True
+                break
+
+    def active(self, total: float) -> np.ndarray:
+        """int64: the blocks whose last gap is at least `shrink_share` of total / n."""
+        found: np.ndarray = np.flatnonzero(self.state.gap >= self.options.shrink_share * total / self.problem.n)
+        return found
+
+    def visit(self, blocks: np.ndarray) -> None:
+        """Visit some blocks once each, in a new seeded permutation."""
+        order = np.random.default_rng([self.seed, self.at.permutations]).permutation(blocks)
+        self.at.permutations += 1
+        self.make_room(blocks.size)
+        S = self.state
+        self.state = S._replace(distances=with_room(S.distances, S.pool.counts + 1))
+        flags, precision = self.flags(rounds=self.options.rounds), float(self.options.precision)
+        run = visits_driver(self.problem)
+
+        def part(start: int, stop: int) -> None:
+            run(self.problem, self.state, flags, precision, order[start:stop])
+
+        self.visit_pace.run(part, 0, order.size, self.check_stop)
+
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda and restart the outer iterations."""
+        super().start_lambda(lam, breakpoint, exact_due=exact_due)
+        self.at.marks = []
+
+    def warm_up(self) -> None:
+        """Also compile or load what only this method calls."""
+        super().warm_up()
+        drop_unused(self.state.pool, 0)
+        with_room(no_distances(1), np.ones(1, np.int64))
+        flags, none = self.flags(rounds=self.options.rounds), np.empty(0, np.int64)
+        visits_driver(self.problem)(self.problem, self.state, flags, float(self.options.precision), none)
+
+
+METHOD = Fasole

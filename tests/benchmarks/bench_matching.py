@@ -1,0 +1,91 @@
+"""The oracle of matchings: scores and argmax of 20 x 20 words, and of the sentence pairs of a feature store.
+
+    python tests/benchmarks/bench_matching.py                            # random pairs of 20 x 20 words, 82 features
+    python tests/benchmarks/bench_matching.py runs/features/hansards-…   # also the training pairs of a store
+
+CPU microseconds a call, one thread, after `--repeat` calls for each pair. The random scores have means from -2 to 1 standard
+deviations: below 0 most links are left out at the start, as they are near the optimum of training; above, paths are long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from stages.featurize import open_problem
+from stages.problems import build
+from stages.problems.protocol import JIT, Problem
+
+WORDS, FEATURES, PAIRS = 20, 82, 50
+
+
+@njit(**JIT)
+def repeat(P, w, times, oracle):
+    """Scores of all blocks, and the max-oracle if `oracle`, `times` times."""
+    scratch = P.scratch()
+    theta, y, total = np.empty(np.max(np.diff(P.local_ptr))), np.empty_like(P.truth), 0.0
+    for _ in range(times):
+        for i in range(P.n):
+            here = theta[: P.local_ptr[i + 1] - P.local_ptr[i]]
+            P.scores(i, w, here)
+            if oracle:
+                total += P.max_oracle(i, here, y[P.label_ptr[i] : P.label_ptr[i + 1]], scratch)
+    return total
+
+
+def measured(problem: Problem, w: np.ndarray, times: int) -> tuple[float, float]:
+    """CPU microseconds a block for the scores, and for scores and max-oracle."""
+    found = []
+    for oracle in (False, True):
+        repeat(problem, w, 1, oracle)
+        start = time.process_time()
+        repeat(problem, w, times, oracle)
+        found.append((time.process_time() - start) / times / problem.n * 1e6)
+    return found[0], found[1]
+
+
+def random_pairs(fertility: int) -> Problem:
+    """Pairs of 20 x 20 words whose features are normal, the last one a constant."""
+    rng, cells = np.random.default_rng(0), WORDS * WORDS
+    x = rng.normal(size=(PAIRS * cells, FEATURES)).astype(np.float32)
+    x[:, -1] = 1.0
+    one: dict[str, Any] = {
+        "counts": np.full(WORDS, WORDS), "column": np.tile(np.arange(WORDS), WORDS), "role": np.zeros(cells, np.uint8),
+        "labels": np.zeros(WORDS * fertility, np.uint8), "kind": np.zeros(2 * WORDS, np.uint8),
+    }  # fmt: skip
+    arrays = {"x": x, "x_ptr": np.arange(PAIRS + 1) * cells}
+    for name, values in one.items():
+        arrays |= {name: np.tile(values, PAIRS), f"{name}_ptr": np.arange(PAIRS + 1) * values.size}
+    return build("matching", arrays, {"fertility": fertility, "kinds": 1})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("features", nargs="?", type=Path)
+    parser.add_argument("--repeat", type=int, default=100)
+    asked = parser.parse_args()
+    for fertility in (1, 2):
+        problem = random_pairs(fertility)
+        w = np.random.default_rng(1).normal(size=problem.d) / np.sqrt(FEATURES)
+        w[FEATURES:] = -0.5
+        for mean in (-2.0, -1.0, 0.0, 1.0):
+            w[FEATURES - 1] = mean
+            scores, both = measured(problem, w, asked.repeat)
+            print(
+                f"{WORDS} x {WORDS}, fertility {fertility}, mean {mean:4.1f}: scores {scores:5.1f} us, oracle {both:5.1f} us"
+            )
+    if asked.features is not None:
+        problem = open_problem(asked.features, "train")
+        for name, w in (("w = 0", np.zeros(problem.d)), ("random w", np.random.default_rng(1).normal(size=problem.d))):
+            w = np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
+            scores, both = measured(problem, w, max(1, asked.repeat // 10))
+            print(f"{problem.n} pairs, {name}: scores {scores:5.1f} us, oracle {both:5.1f} us")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Hansards: a synthetic specimen in the publisher's layout, from text to links and back, and errors with line numbers."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from memory_sink import problems, read
+
+from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from stages.datasets.alignment import features
+from stages.datasets.alignment.lexicon import Lexicon, both_best, learn, posteriors
+from stages.datasets.alignment.tokens import english, french, normal
+from stages.datasets.inputs import Predicted, read_new, show, stored_input
+from stages.problems import build
+from stages.problems.matching.matching import links
+from stages.problems.matching.metrics import metrics
+
+WORDS = {"the": "le", "house": "chambre", "votes": "vote", "bill": "projet", "today": "maintenant", "member": "député"}
+SENTENCES = 104
+
+
+def pair(rng) -> tuple[list[str], list[str], list[str]]:
+    """A sentence, its translation with two words exchanged now and then, and the true links."""
+    e = list(rng.permutation(list(WORDS))[: rng.integers(2, 6)])
+    order = np.arange(len(e))
+    if rng.random() < 0.3:
+        order[:2] = 1, 0
+    f = [WORDS[e[k]] for k in order]
+    found = [f"{int(k) + 1} {place + 1} S" for place, k in enumerate(order)]
+    return [*e, "."], [*f, "."], [*found, f"{len(e) + 1} {len(e) + 1} P"]
+
+
+def write(folder: Path) -> dict:
+    """The publisher's files, and the option that names them."""
+    rng = np.random.default_rng(0)
+    for name, count in (("dev", 3), ("test", SENTENCES)):
+        made = [pair(rng) for _ in range(count)]
+        (folder / f"{name}.e").write_text("".join(" ".join(e) + " \n" for e, _, _ in made), encoding="utf-8")
+        (folder / f"{name}.f").write_text("".join(" ".join(f) + " \n" for _, f, _ in made), encoding="utf-8")
+        lines = [f"{n:04d} {link}\n" for n, (_, _, found) in enumerate(made, 1) for link in found]
+        (folder / f"{name}.wa.nonullalign").write_text("".join(lines))
+    made = [pair(rng) for _ in range(80)]
+    for k, name in enumerate(("en", "fr")):
+        text = "".join(" ".join(m[k][:-1]).capitalize() + ".\n" for m in made).replace("é", "e")
+        (folder / f"parallel_100k.{name}.gz").write_bytes(gzip.compress(text.encode()))
+    return {"root": str(folder)}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory) -> dict:
+    return write(tmp_path_factory.mktemp("hansards"))
+
+
+@pytest.fixture(scope="module")
+def made(root):
+    """Train and test problem, arrays, facts."""
+    train, test, sink, meta = problems(open_dataset("hansards", {**root, "size": "both", "sentences": 10}))
+    return train, test, sink, {**meta, "dataset": "hansards", "structure": "matching"}
+
+
+def test_hansards__splits_are_those_of_the_papers(made):
+    train, test, sink, meta = made
+    assert (train.n, test.n, train.d) == (3 + 100 + 10, SENTENCES - 100, 82)
+    assert (meta["n_train"], meta["n_test"], len(meta["feature_names"])) == (113, 4, 82)
+    assert np.asarray(sink.arrays("test")["number"]).tolist() == [101, 102, 103, 104]
+
+
+def test_specimen__has_the_types_of_what_is_featurized(made, root):
+    found = specimen({**root, "name": "hansards"})
+    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(made[0])
+
+
+def test_hansards__truth_is_what_the_annotators_are_sure_of(made, root):
+    _, test, sink, _ = made
+    lines = (Path(root["root"]) / "test.wa.nonullalign").read_text().split("\n")[:-1]
+    for i in range(test.n):
+        own = [line.split()[1:] for line in lines if int(line.split()[0]) == 101 + i]
+        expected = sorted((int(e) - 1, int(f) - 1) for e, f, letter in own if letter == "S")
+        assert links(test, i, test.truth[test.label_ptr[i] : test.label_ptr[i + 1]]) == expected
+    lost = metrics(test, sink.arrays("test"), np.zeros_like(test.truth))
+    assert lost == {"aer": 1.0, "precision": 1.0, "recall": 0.0}
+
+
+def test_hansards__automatic_links_find_the_translations(made):
+    train, _, sink, _ = made
+    arrays = sink.arrays("train")
+    right = wrong = 0
+    for i in range(103, 113):
+        new = stored_input({"dataset": "hansards"}, {name: arrays[name] for name in arrays})
+        e, f = new.raw[i]
+        for j, k in links(train, i, train.truth[train.label_ptr[i] : train.label_ptr[i + 1]]):
+            good = normal({**WORDS, ".": "."}[e[j]]) == f[k]
+            right, wrong = right + good, wrong + (not good)
+    assert right > 30
+    assert wrong <= 2
+
+
+@functools.cache
+def tiny_lexicon() -> Lexicon:
+    e = [["a", "b"], ["b", "c"], ["a"], ["b"]]
+    return learn(e, [[word.upper() for word in words] for words in e])
+
+
+def test_lexicon__learns_which_words_go_together():
+    found = tiny_lexicon()
+    e, f = found.ids(["a", "b", "q"], "english"), found.ids(["B", "A"], "french")
+    statistics = found.of(e, f)
+    assert statistics[:, :, 0].tolist() == [[1, 2], [3, 1], [0, 0]]
+    assert statistics[0, 1, 1] > 0.5 > 0.3 > statistics[0, 0, 1]
+    forward, back = posteriors(found, e, f, statistics)
+    assert (forward.sum(axis=0) <= 1 + 1e-12).all()
+    assert (back.sum(axis=1) <= 1 + 1e-12).all()
+    assert both_best(forward, back).tolist() == [[False, True], [True, False], [False, False]]
+
+
+def test_lexicon__of_a_store_is_the_same():
+    found = learn([["a", "b"], ["b"], ["b"]], [["A", "x", "y"], ["B"], ["B", "x"]])
+    again = Lexicon.restored(found.arrays(), found.sentences)
+    assert (again.english, again.french) == (found.english, found.french)
+    x, y = (features.link_features(["a", "b"], ["B", "A", "y"], lexicon) for lexicon in (found, again))
+    np.testing.assert_array_equal(x, y)
+
+
+def test_features__are_82_and_say_what_their_names_say():
+    assert len(features.NAMES) == len(set(features.NAMES)) == 82
+    x = features.link_features(["A", "b", "7", "."], ["B", "a", "7", "8"], tiny_lexicon())
+    assert x.shape == (4, 4, 82)
+    assert np.abs(x).max() <= 1.0
+    at = {name: x[:, :, k] for k, name in enumerate(features.NAMES)}
+    assert at["dice"][1, 0] == 0.0 == at["dice"][0, 1]  # French "b", "a" are unknown: the text has "B", "A"
+    assert np.argwhere(at["same word"]).tolist() == [[0, 1], [1, 0], [2, 2]]
+    assert np.argwhere(at["same as written"]).tolist() == [[2, 2]]
+    assert np.argwhere(at["same with digits"]).tolist() == [[2, 2]]
+    assert at["only one punctuation"].tolist() == [[0] * 4, [0] * 4, [0] * 4, [1] * 4]
+    assert at["distance |j/J - k/K|"][3, 0] == pytest.approx(3.5 / 4 - 0.5 / 4)
+    assert at["both last"][3, 3] == 1.0 == at["both last"].sum()
+    assert (at["bias"] == 1.0).all()
+
+
+def test_features__compare_spelling():
+    names = features.SPELLING_NAMES[:1] + features.SPELLING_NAMES[2:14]
+    at = dict(zip(names, features.compared("parliament", "parlement"), strict=False))
+    assert at["same word"] == 0.0
+    assert at["share of common prefix"] == 0.4
+    assert (at["prefix of 3"], at["prefix of 5"], at["suffix of 3"]) == (1.0, 0.0, 1.0)
+    assert at["common subsequence"] == 0.8
+    assert at["cognates"] == 1.0
+    at = dict(zip(names, features.compared("nation", "national"), strict=False))
+    assert (at["share of common prefix"], at["prefix of 5"], at["suffix of 3"]) == (0.75, 1.0, 0.0)
+
+
+def test_classes__of_words_are_by_frequency():
+    table = np.array([1, 5, 6, 500] + 60 * [7])
+    assert features.word_classes(np.array([-1, 0, 1, 2, 3, 4]), table).tolist() == [0, 1, 1, 2, 3, 3]
+
+
+def test_encoder__classes_words_of_both_languages(made):
+    meta, shared = made[3], {name: np.asarray(array) for name, array in made[2].arrays("test").items()}
+    kind = FeatureMap(meta, shared).encode([("zebra the House", "le zebre")]).arrays["kind"]
+    assert kind.tolist() == [0, 3, 3, 7, 4]
+
+
+def test_tokens__of_plain_text_are_those_of_the_hand_aligned():
+    words = english("Mr. Speaker, I can't vote in St. John's-East at 2.5 p.m.!")
+    assert " ".join(words) == "mr. speaker , i can not vote in st. john 's - east at 2.5 p.m. !"
+    words = french("L’an dernier, le chef du parti qu'il aime n'a rien dit aux députés.")
+    assert " ".join(words) == "le an dernier , le chef de le parti que il aime ne a rien dit a les deputes ."
+
+
+def test_encoder__makes_the_blocks_that_featurize_makes(made, root):
+    _, test, sink, meta = made
+    stored = {name: np.asarray(array) for name, array in sink.arrays("test").items()}
+    shared = {name: array for name, array in stored.items() if name in sink.whole[""]}
+    new = stored_input(meta, stored)
+    again = FeatureMap(meta, shared).encode(new.raw)
+    np.testing.assert_array_equal(again.arrays["x"], stored["x"])
+    np.testing.assert_array_equal(again.arrays["column"], stored["column"])
+    assert new.example == [" ".join(side) for side in new.raw[0]]
+    text = show(meta, new, Predicted(test.truth, test.label_ptr)).text
+    letters = (Path(root["root"]) / "test.wa.nonullalign").read_text().split("\n")
+    sure = [line[:-2] for line in letters if line.endswith(" S") and int(line.split()[0]) > 100]
+    assert sorted(text.split("\n")[:-1]) == sorted(sure)
+
+
+def test_new_input__is_two_files(made, root, tmp_path):
+    meta, folder = made[3], Path(root["root"])
+    new = read_new(meta, [str(folder / "dev.e"), str(folder / "dev.f")])
+    assert len(new.raw) == 3
+    assert list(new.source) == [1, 2, 3]
+    with pytest.raises(DataError, match="expected two files, English and French"):
+        read_new(meta, [str(folder / "dev.e")])
+    shared = {name: np.asarray(array) for name, array in made[2].arrays("test").items()}
+    wrong = (["text"], "pair 0: expected English words"), ([("a", "")], "pair 0: expected at least"), ([], "no sen")
+    for raw, message in wrong:
+        with pytest.raises(DataError, match=message):
+            FeatureMap(meta, shared).encode(raw)
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("dev.wa.nonullalign", "1 2", r"dev\.wa\.nonullalign: line 1: expected sentence, English and French position"),
+        ("dev.wa.nonullalign", "4 1 1 S", r"line 1: sentence 4 does not exist; there are 3"),
+        ("dev.wa.nonullalign", "1 1 99 S", r"line 1: positions 1 and 99, but sentence 1 has"),
+        ("dev.e", "", r"dev\.e: line 1: no words"),
+        ("test.f", None, r"test\.e: 104 lines, but test\.f has 103"),
+    ],
+)
+def test_hansards__names_the_line_that_is_wrong(tmp_path, name, line, message):
+    root = write(tmp_path)
+    lines = (tmp_path / name).read_text().split("\n")
+    lines[:1] = [] if line is None else [line]
+    (tmp_path / name).write_text("\n".join(lines))
+    with pytest.raises(DataError, match=message):
+        read(open_dataset("hansards", root))
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("size", "huge"), ("fertility", 3), ("sentences", 0), ("missed", 0), ("possible", -1), ("nonnegative", 1)],
+)
+def test_hansards__refuses_options(tmp_path, option, value):
+    with pytest.raises(OptionError, match=rf"dataset\.{option}: expected .*, got {value!r}"):
+        open_dataset("hansards", {"root": str(tmp_path), option: value})
+
+
+def test_hansards__says_which_file_is_missing(tmp_path):
+    root = write(tmp_path)
+    (tmp_path / "parallel_100k.fr.gz").unlink()
+    with pytest.raises(DataError, match=r"holds neither parallel_100k\.fr nor parallel_100k\.fr\.gz"):
+        open_dataset("hansards", root)
+    with pytest.raises(DataError, match=r"dataset\.root: missing"):
+        open_dataset("hansards", {"root": ""})
+
+
+def test_hansards__bounds_and_prices_are_weights(root):
+    train, _, _, meta = problems(open_dataset("hansards", {**root, "nonnegative": True, "fertility": 2}))
+    assert train.d == 82 + 8 == len(meta["feature_names"])
+    assert (train.lower[:27] == 0.0).all()
+    assert np.isinf(train.lower[27:]).all()
+    assert (train.upper[82:] == 0.0).all()
+    assert train.least_loss(0) == 0.0  # possible links cost nothing

@@ -1,0 +1,96 @@
+"""Options of kernels: what readers write for them, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from memory_sink import problems, read
+
+from stages.datasets import NEW, Blocks, FeatureMap, OptionError, open_dataset, science, specimen
+from stages.problems import build
+
+X = np.array([[0.5, 0.0], [0.0, 1.25], [3.0, 0.0], [0.0, 0.5]])
+OPTIONS = {"name": "multiclass_arrays", "kernel": None, "gamma": None, "coef0": None, "degree": None}
+
+
+def options(folder: Path, **more) -> dict:
+    np.savez(folder / "data.npz", x=X, y=np.array([0, 1, 0, 1]), x_test=X[:2] + 1.0, y_test=np.array([1, 0]))
+    return {**OPTIONS, "file": str(folder / "data.npz"), **more}
+
+
+def opened(*arguments, **more):
+    given = options(*arguments, **more)
+    return open_dataset(given["name"], given)
+
+
+def test_kernel__makes_the_training_rows_its_points(tmp_path: Path) -> None:
+    train, test, sink, meta = problems(opened(tmp_path, kernel="rbf"))
+    assert (meta["kernel"], meta["gamma"], meta["d"]) == ("rbf", 0.5, 2 * 2 * 4)
+    assert "degree" not in meta
+    assert train.row.tolist() == [0, 1, 2, 3]
+    assert test.row.tolist() == [-1, -1]
+    for problem in (train, test):
+        np.testing.assert_array_equal(problem.points, X)
+    found = specimen(options(tmp_path, kernel="rbf"))
+    assert {name: array.dtype for name, array in found.arrays.items()} == {
+        name: array.dtype for name, array in sink.arrays("train").items()
+    }
+    assert type(build(found.structure, found.arrays, found.meta)) is type(train)
+    shared = {"points": sink.arrays("train")["points"]}
+    encoded = FeatureMap({**meta, "dataset": "multiclass_arrays", "structure": "multiclass_kernel"}, shared).encode(X)
+    again = build("multiclass_kernel", encoded.arrays, encoded.meta)
+    assert (again.row.tolist(), again.d) == ([-1] * 4, train.d)
+    assert NEW not in shared
+
+
+def test_kernel__of_a_validation_split_keeps_held_out_rows_as_points(tmp_path: Path) -> None:
+    from stages.featurize import featurize, open_problem
+
+    given = options(tmp_path, kernel="linear")
+    given["validation"] = {"share": 0.5, "seed": 0}
+    featurize(given, tmp_path / "features", key="k", map_blocks=map, report=lambda *_: None)
+    train, held_out = (open_problem(tmp_path / "features", split) for split in ("train", "validation"))
+    assert sorted([*train.row, *held_out.row]) == [0, 1, 2, 3]
+    assert train.points.shape == held_out.points.shape == (4, 2)
+    w, theta = np.zeros(train.d), np.empty(2)
+    train.push(0, 1.0, np.array([1.0, -1.0]), w)
+    for i in range(2):  # scores that are kept for the points are those of held-out rows as well
+        held_out.scores(i, w, theta)
+        assert theta[0] == -theta[1] == pytest.approx(held_out.x[i] @ train.x[0])
+
+
+def test_key__of_data_without_a_kernel_is_what_it_was(tmp_path: Path) -> None:
+    given = options(tmp_path)
+    assert not {"kernel", "gamma", "coef0", "degree"} & {*science(given)}
+    assert science({**given, "kernel": "rbf"})["kernel"] == "rbf"
+    sink, meta = read(open_dataset("multiclass_arrays", given))
+    assert "kernel" not in meta
+    assert {*sink.arrays("train")} == {"x", "labels"}
+    assert isinstance(sink, Blocks)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kernel": "sigmoid"}, r"dataset\.kernel: expected one of linear, poly, rbf, or null, got 'sigmoid'"),
+        ({"gamma": 0.1}, r"dataset\.gamma: only with dataset\.kernel=poly or rbf, got kernel None"),
+        ({"kernel": "linear", "degree": 2}, r"dataset\.degree: only with dataset\.kernel=poly, got kernel linear"),
+        ({"kernel": "rbf", "gamma": 0}, r"dataset\.gamma: expected a number > 0, or null for 1 / columns, got 0"),
+        ({"kernel": "poly", "coef0": -1.0}, r"dataset\.coef0: expected a number >= 0, got -1\.0"),
+        ({"kernel": "poly", "degree": 1.5}, r"dataset\.degree: expected a whole number >= 1, got 1\.5"),
+    ],
+)
+def test_options__that_cannot_be_used_are_named(tmp_path: Path, change, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        opened(tmp_path, **change)
+
+
+def test_kernel__of_sparse_rows_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "rows.svmlight"
+    file.write_text("1 1:2\n0 2:1\n1 1:1\n0 2:2\n", encoding="utf-8")
+    with pytest.raises(
+        OptionError, match=r"dataset\.kernel: needs dense rows; these are for the structure multiclass_sp"
+    ):
+        open_dataset("multiclass_arrays", {**OPTIONS, "file": str(file), "kernel": "rbf"})

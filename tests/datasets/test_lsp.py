@@ -1,0 +1,151 @@
+"""Leeds Sports Pose: the skeleton, the archive, splits, maps of training images, new pictures, and errors."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from memory_sink import problems
+from PIL import Image
+
+from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from stages.datasets.inputs import Predicted
+from stages.datasets.lsp import ANNOTATION, ARCHIVE, show, stored_input
+from stages.datasets.poses.part_maps import described, grid_of, patches_at
+from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, NODES, PARENT, nodes_of, trunk_length
+from stages.datasets.poses.types import cluster, nearest
+from stages.problems import build
+from stages.problems.tree.metrics import metrics
+
+SMALL = {"name": "lsp", "n_train": 4, "n_test": 2, "types": 2, "folds": 2, "components": 4}
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> Path:
+    """Seven pictures of noise, 50 pixels wide and 62 high, with joints anywhere."""
+    folder, rng = tmp_path_factory.mktemp("lsp"), np.random.default_rng(0)
+    with tarfile.open(folder / ARCHIVE, "w") as tar:
+        for number in range(7):
+            out = io.BytesIO()
+            Image.fromarray(rng.integers(256, size=(62, 50, 3), dtype=np.uint8)).save(out, "JPEG")
+            entry = tarfile.TarInfo(f"im{number:05d}.jpg")
+            entry.size = len(out.getvalue())
+            tar.addfile(entry, io.BytesIO(out.getvalue()))
+    joints = (rng.random((7, 14, 2)) * (49.9, 61.9)).astype(np.float32)
+    np.savez(folder / ANNOTATION, image_no=np.arange(7), joints=joints, hw=np.tile([62, 50], (7, 1)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def features(archive):
+    return problems(open_dataset("lsp", SMALL | {"root": str(archive)}))
+
+
+def test_skeleton__is_a_tree_of_26_nodes_over_14_joints():
+    assert len(NODES) == len(set(NODES)) == 26
+    assert (PARENT[1:] < np.arange(1, 26)).all()
+    assert [NODES[k] for k in JOINT_NODES] == list(JOINTS)
+    joints = np.random.default_rng(0).random((3, 14, 2))
+    nodes = nodes_of(joints)
+    np.testing.assert_allclose(nodes[:, JOINT_NODES], joints)
+    middle = (joints[:, JOINTS.index("left knee")] + joints[:, JOINTS.index("left ankle")]) / 2
+    np.testing.assert_allclose(nodes[:, NODES.index("left shank")], middle)
+    assert trunk_length(joints).shape == (3,)
+
+
+def test_types__are_clusters_of_displacements():
+    rng = np.random.default_rng(1)
+    parent = np.array([-1, 0])
+    child = np.repeat([[10.0, 0.0], [-10.0, 5.0]], 5, axis=0) + 0.1 * rng.normal(size=(10, 2))
+    nodes = np.stack([np.zeros((10, 2)), child], axis=1)
+    anchors = cluster(nodes, parent, 2, seed=0)
+    np.testing.assert_allclose(anchors[0, 0], [[-10.0, 5.0], [10.0, 0.0]], atol=0.2)
+    np.testing.assert_allclose(anchors[:, 1], -anchors[:, 0])
+    assert nearest(nodes, parent, anchors)[:, 0].tolist() == [1] * 5 + [0] * 5
+
+
+def test_patches__are_around_their_cell():
+    """A bright square makes gradients in the patches near it and none elsewhere."""
+    rgb = np.zeros((80, 120, 3), np.uint8)
+    rgb[40:48, 80:88] = 255
+    assert grid_of(rgb.shape) == (20, 30)
+    near, far = patches_at(described(rgb), np.array([[11, 21], [3, 5]]))
+    assert not far.any()
+    blocks = np.abs(near).reshape(6, 6, -1).sum(axis=2)
+    assert blocks[2:4, 2:4].sum() > 0.5 * blocks.sum()
+
+
+def test_features__make_a_tree_whose_truth_is_right(features):
+    train, test, sink, _ = features
+    assert (train.n, test.n, train.parent.size, train.anchors.shape) == (4, 2, 26, (25, 2, 2, 2))
+    assert train.d == 26 + 2 * 25 * (2 * 4 + 1)
+    assert train.hw.tolist() == [[16, 13]] * 4
+    assert train.node_loss[JOINT_NODES].tolist() == [1 / 14] * 14
+    for problem, split in ((train, "train"), (test, "test")):
+        found = metrics(problem, sink.arrays(split), problem.truth)
+        assert found["pdj"] > 0.9
+        assert found["pcp"] > 0.7  # limbs may be shorter than a cell
+        assert all(
+            problem.loss(i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]) == 0 for i in range(2)
+        )
+    assert (sink.arrays("test")["photo_hw"] == (62, 50)).all()
+    assert "photo" not in sink.arrays("train")
+    assert (sink.arrays("train")["unary"] <= 0).all()
+
+
+def test_features__of_new_pictures_are_those_of_the_test_split(archive, features):
+    _, _, sink, meta = features
+    with tarfile.open(archive / ARCHIVE) as tar:
+        jpegs = [tar.extractfile(f"{name}.jpg").read() for name in meta["images"]["test"]]
+    made = FeatureMap(meta | {"dataset": "lsp", "structure": "tree"}, sink.whole[""]).encode(jpegs)
+    for name in ("unary", "relations", "grid"):
+        assert np.array_equal(made.arrays[name], sink.arrays("test")[name])
+
+
+def test_predictions__are_shown_as_joints_in_pixels(features):
+    _, test, sink, meta = features
+    arrays = sink.arrays("test")
+    shown = show(stored_input(arrays, meta), Predicted(test.truth, test.label_ptr, arrays=arrays))
+    header, *rows = [line.split(",") for line in shown.text.splitlines()]
+    assert header == ["picture", "joint", "x", "y"]
+    assert [row[0] for row in rows[::14]] == meta["images"]["test"]
+    assert [row[1] for row in rows[:14]] == list(JOINTS)
+    points = np.array([row[2:] for row in rows], float).reshape(2, 14, 2)
+    assert np.abs(points - arrays["points"].reshape(2, 14, 2)).max() <= 2.5
+
+
+def test_specimen__has_the_types_of_what_is_featurized(archive, features):
+    found = specimen(SMALL | {"root": str(archive)})
+    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(features[0])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"size": "huge"}, OptionError, "dataset.size: expected one of small, full"),
+        ({"types": 0}, OptionError, "dataset.types: expected a whole number >= 1"),
+        ({"folds": 1}, OptionError, "dataset.folds: expected a whole number >= 2"),
+        ({"loss_scale": -1.0}, OptionError, "dataset.loss_scale: expected a positive number"),
+        ({"tipes": 3}, OptionError, "dataset.tipes: not an option of lsp"),
+        ({"root": "/nowhere"}, DataError, "does not hold lspet_1000_images.tar"),
+        ({"n_test": 4}, DataError, "4 training and 4 test images are wanted"),
+        ({"types": 5}, DataError, "dataset.types=5: more than the 4 training images"),
+    ],
+)
+def test_errors__name_the_option(archive, options, error, message):
+    with pytest.raises(error, match=message):
+        problems(open_dataset("lsp", SMALL | {"root": str(archive)} | options))
+
+
+def test_errors__name_the_file(archive, tmp_path):
+    (tmp_path / ARCHIVE).write_bytes((archive / ARCHIVE).read_bytes()[:2000])
+    (tmp_path / ANNOTATION).write_bytes((archive / ANNOTATION).read_bytes())
+    with pytest.raises(DataError, match=ARCHIVE):
+        problems(open_dataset("lsp", SMALL | {"root": str(tmp_path)}))
+    np.savez(tmp_path / ANNOTATION, image_no=np.arange(7), joints=np.zeros((7, 13, 2)))
+    with pytest.raises(DataError, match=r"joints is \(7, 13, 2\)"):
+        problems(open_dataset("lsp", SMALL | {"root": str(tmp_path)}))

@@ -1,0 +1,102 @@
+"""Score maps of one's own: the same blocks from .npz, HDF5 and zarr, what may be left out, and errors."""
+
+from __future__ import annotations
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+from memory_sink import problems
+
+from stages.datasets import DataError, OptionError, open_dataset
+from stages.problems.tree.tree import weights
+
+
+def arrays(n: int = 5) -> dict[str, np.ndarray]:
+    """Three nodes, two types, maps of 4 x 6 cells."""
+    rng = np.random.default_rng(n)
+    return {
+        "unary": rng.normal(size=(n, 3, 4, 6)), "places": rng.integers(4, size=(n, 3, 2)), "loss_scale": np.full(n, 2.0),
+        "parent": np.array([-1, 0, 1]), "relations": rng.normal(size=(n, 2, 2, 2, 4, 6)),
+    }  # fmt: skip
+
+
+def stored(folder, ending: str, name: str, content: dict[str, np.ndarray]) -> str:
+    path = folder / (name + ending)
+    if ending == ".npz":
+        np.savez(path, **content)
+    elif ending == ".h5":
+        with h5py.File(path, "w") as file:
+            for key, array in content.items():
+                file[key] = array
+    else:
+        group = zarr.open_group(path, mode="w")
+        for key, array in content.items():
+            group.create_array(key, data=array)
+    return str(path)
+
+
+def opened(folder, content, ending: str = ".npz", **options):
+    files = {"file": stored(folder, ending, "train", content), "test_file": stored(folder, ending, "test", arrays(2))}
+    return open_dataset("tree_maps", {"name": "tree_maps", "types": 2, **files, **options})
+
+
+@pytest.mark.parametrize("ending", [".npz", ".h5", ""])
+def test_maps__become_blocks(tmp_path, ending):
+    content = arrays()
+    train, test, _, _ = problems(opened(tmp_path, content, ending))
+    assert (train.n, test.n, train.d) == (5, 2, weights(3, 2))
+    np.testing.assert_allclose(train.unary.reshape(content["unary"].shape), content["unary"], rtol=1e-6)
+    np.testing.assert_allclose(train.relations.reshape(content["relations"].shape), content["relations"], rtol=1e-6)
+    truth = train.truth.reshape(5, -1)
+    np.testing.assert_array_equal(truth[:, :3], content["places"][..., 0] * 6 + content["places"][..., 1])
+    assert train.node_loss.tolist() == [1 / 3] * 3
+
+
+def test_maps__are_cut_to_their_size_and_need_no_relations(tmp_path):
+    content = arrays()
+    del content["relations"]
+    content |= {"size": np.tile([4, 5], (5, 1)), "types": np.ones((5, 2), int), "anchors": np.zeros((2, 2, 2, 2))}
+    train, _, _, _ = problems(opened(tmp_path, content))
+    assert train.hw.tolist() == [[4, 5]] * 5
+    np.testing.assert_allclose(train.unary.reshape(5, 3, 4, 5), content["unary"][..., :5], rtol=1e-6)
+    assert train.truth.reshape(5, -1)[:, 3:].min() == 1
+    assert not train.relations.any()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"places": np.zeros((5, 2, 2))}, r"places is \(5, 2, 2\), expected \(5, 3, 2\)"),
+        ({"places": np.full((5, 3, 2), 5)}, "image 0 has 3 nodes and places up to"),
+        ({"parent": np.array([-1, 2, 1])}, "expected -1 for node 0"),
+        ({"relations": np.zeros((5, 2, 2, 3, 4, 6))}, "relations of image 0 is"),
+        ({"loss_scale": None}, "has no array loss_scale"),
+        ({"anchors": np.zeros((2, 2, 2))}, r"anchors is \(2, 2, 2\)"),
+        ({"unary": np.zeros((5, 3, 4))}, r"unary is \(5, 3, 4\)"),
+    ],
+)
+def test_errors__name_file_and_array(tmp_path, change, message):
+    with pytest.raises(DataError, match=message):
+        problems(opened(tmp_path, {name: array for name, array in (arrays() | change).items() if array is not None}))
+
+
+def test_errors__name_the_option(tmp_path):
+    with pytest.raises(DataError, match=r"dataset\.types=7: more than the 5 images"):
+        problems(opened(tmp_path, arrays(), types=7))
+    for options, message in (
+        ({"types": 0}, "dataset.types"),
+        ({"per_cell": -1.0}, "dataset.per_cell"),
+        ({"x": 1}, "dataset.x"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            opened(tmp_path, arrays(), **options)
+    with pytest.raises(OptionError, match=r"dataset\.file: must be given"):
+        open_dataset("tree_maps", {"name": "tree_maps", "file": None, "test_file": None})
+    (tmp_path / "bad.npz").write_bytes(b"no")
+    with pytest.raises(DataError, match=r"cannot be read as \.npz"):
+        problems(
+            open_dataset(
+                "tree_maps", {"name": "tree_maps", **dict.fromkeys(("file", "test_file"), str(tmp_path / "bad.npz"))}
+            )
+        )

@@ -1,0 +1,281 @@
+"""Kernels: values, kept rows, scores and norms, the SVM of LIBSVM, explicit features, resuming, and the audit's own code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from equality import assert_same_path
+from solved import SINGLE, options_of, path_of, solved, stopped_and_resumed
+
+from stages.certify.audit import CertificateError
+from stages.certify.kernels import completed, gram, of_audit
+from stages.datasets.arrays.kernels import NAMES as NAMES_OF_OPTIONS
+from stages.predict import predict
+from stages.problems import build
+from stages.problems.kernel_rows import NAMES, Kernel, evaluate
+from stages.problems.metric import norm2_of, product_of
+from stages.solver.averages import DualPoint, best_between, between
+from stages.solver.options import Status
+from stages.solver.path.walk import check_choices
+from stages.verify import verify
+from storage.results import read_path
+
+plainly = pytest.mark.skipif(
+    not numba.config.DISABLE_JIT,
+    reason="solved without the JIT (NUMBA_DISABLE_JIT=1, as in .ci/run): compiling the solver for kernels takes a minute",
+)
+KERNELS = {
+    "linear": {"kernel": "linear"},
+    "poly": {"kernel": "poly", "gamma": 0.7, "coef0": 1.0, "degree": 2},
+    "rbf": {"kernel": "rbf", "gamma": 0.3},
+}
+
+
+def examples(seed: int = 0, n: int = 24, classes: int = 2, width: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Overlapping classes."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(classes, size=n)
+    return rng.normal(size=(n, width)) + 0.8 * np.eye(classes, width)[labels], labels
+
+
+def problem_of(kernel: str = "rbf", *, seed: int = 0, n: int = 24, classes: int = 2, **more):
+    x, labels = examples(seed, n, classes)
+    arrays = {"x": x, "points": x, "labels": labels, "row": np.arange(n)}
+    return build("multiclass_kernel", arrays, {"classes": classes, **KERNELS[kernel], **more})
+
+
+def reference(kernel: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The Gram matrix by scikit-learn."""
+    from sklearn.metrics.pairwise import pairwise_kernels
+
+    names = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}[kernel]
+    return pairwise_kernels(a, b, metric=kernel, **{name: KERNELS[kernel][name] for name in names})
+
+
+def some_w(problem, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """w by random pushes, and its coefficients (m, K); every third example stays out."""
+    rng, w, K = np.random.default_rng(seed), np.zeros(problem.d), problem.labels
+    coefficients = np.zeros((len(problem.points), K))
+    for i in range(problem.n):
+        delta = rng.normal(size=K) * (i % 3 > 0)
+        problem.push(i, 0.5, delta, w)
+        coefficients[problem.row[i]] += 0.5 * delta
+    return w, coefficients
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_values__are_those_of_scikit_learn_in_the_solver_and_in_the_audit(kernel: str) -> None:
+    a, b = examples(1)[0], examples(2, 9)[0]
+    expected = reference(kernel, a, b)
+    found = [[evaluate(Kernel.of(KERNELS[kernel]), x, z) for z in b] for x in a]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(gram(Kernel.of(KERNELS[kernel]), a, b), expected, rtol=1e-12, atol=1e-14)
+    assert NAMES == NAMES_OF_OPTIONS
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_weights__have_the_scores_and_norms_that_the_gram_matrix_gives(kernel: str) -> None:
+    problem = problem_of(kernel, classes=3)
+    (w, c), (other, c_other) = some_w(problem), some_w(problem, seed=1)
+    K, theta = reference(kernel, problem.points, problem.points), np.empty(3)
+    for i in range(problem.n):
+        problem.scores(i, w, theta)
+        np.testing.assert_allclose(theta, (K @ c)[i], rtol=1e-10, atol=1e-12)
+        assert problem.norm2(i, theta) == pytest.approx(K[i, i] * theta @ theta)
+    assert norm2_of(problem, w) == pytest.approx(np.sum(c * (K @ c)), rel=1e-10)
+    assert product_of(problem, w, other) == pytest.approx(np.sum(c * (K @ c_other)), rel=1e-9, abs=1e-12)
+    new = examples(5, 6, 3)[0]
+    outside = problem._replace(n=6, x=new, row=np.full(6, -1))
+    for i, expected in enumerate(reference(kernel, new, problem.points) @ c):
+        outside.scores(i, w, theta)
+        np.testing.assert_allclose(theta, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_rows__that_are_kept_change_no_bit_and_stay_within_the_budget(monkeypatch) -> None:
+    found = {}
+    for megabytes, capacity, computed in (("1", 24, 16), ("0.0004", 2, 32), ("0", 1, 32)):
+        monkeypatch.setenv("GAPWISE_KERNEL_MB", megabytes)
+        problem = problem_of()
+        assert problem.rows.values.shape == (capacity, 24)
+        found[megabytes] = [some_w(problem, seed)[0].tobytes() for seed in (0, 0)]
+        assert problem.rows.counts[1] == computed  # 16 of 24 examples move, twice
+    assert len({w for both in found.values() for w in both}) == 1
+    monkeypatch.setenv("GAPWISE_KERNEL_MB", "lots")
+    with pytest.raises(
+        ValueError, match="GAPWISE_KERNEL_MB: expected megabytes for kernel rows, such as 512, got 'lots'"
+    ):
+        problem_of()
+
+
+def test_rows__the_one_not_asked_for_the_longest_makes_room(monkeypatch) -> None:
+    monkeypatch.setenv("GAPWISE_KERNEL_MB", "0.0004")  # two rows
+    problem, w, delta = problem_of(), np.zeros(2 * 2 * 24), np.array([1.0, -1.0])
+    for i in (4, 9, 4, 7, 4, 9):
+        problem.push(i, 1.0, delta, w)
+    assert problem.rows.counts.tolist() == [6, 4]  # 4, 9, 7 in place of 9, and 9 in place of 7
+    assert sorted(problem.rows.point.tolist()) == [4, 9]
+
+
+@plainly
+def test_two_classes__are_the_svm_of_libsvm_to_six_digits(tmp_path: Path) -> None:
+    """LIBSVM's SVM has an offset that is not regularised. With each example a second time, reflected at the origin of
+    feature space and with the other label, it is 0, and half the cost for each of the two leaves the problem as it is."""
+    from sklearn.svm import SVC
+
+    C, problem = 2.0, problem_of(n=24)
+    n, sign = problem.n, 2.0 * problem.truth - 1.0
+    K = reference("rbf", problem.points, problem.points)
+    svm = SVC(kernel="precomputed", C=C / 2.0, tol=1e-12)
+    svm.fit(np.block([[K, -K], [-K, K]]), np.concatenate([sign, -sign]))
+    decision = svm.decision_function(np.hstack([K, -K]))
+    alpha = np.zeros(2 * n)
+    alpha[svm.support_] = svm.dual_coef_[0]
+    beta = alpha[:n] - alpha[n:]
+    best = 0.5 * beta @ K @ beta + C * np.maximum(0.0, 1.0 - sign * decision).sum()
+    assert abs(svm.intercept_[0]) < 1e-9
+    path = path_of(kind="single", lam=2.0 / (n * C), tolerance=1e-11)
+    assert solved(problem, tmp_path, options_of(step="pairwise", max_passes=3000.0), path) is Status.CONVERGED
+    arrays, _ = read_path(tmp_path / "path.zarr")
+    w, theta = arrays["weights"][0], np.empty(2)
+    scores = []
+    for i in range(n):
+        problem.scores(i, w, theta)
+        scores.append(theta[1] - theta[0])
+    assert float(arrays["primal"][0]) * n * C == pytest.approx(best, rel=1e-7)
+    np.testing.assert_allclose(scores, decision, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(predict(problem, w)[0], (decision > 0.0).astype(int))
+
+
+@plainly
+def test_resume__is_bit_equal_with_any_budget_and_verify_rebuilds_it(tmp_path: Path, monkeypatch) -> None:
+    options, path = options_of(step="pairwise", rebase_steps=7), path_of(eps=0.05, lambda_min=0.02)
+    assert solved(problem_of(), tmp_path / "whole", options, path) is Status.CONVERGED
+    monkeypatch.setenv("GAPWISE_KERNEL_MB", "0")
+    assert stopped_and_resumed(problem_of(), tmp_path / "parts", options, path, [1, 2, 3, 2]) >= 3
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
+    found = verify(problem_of(), tmp_path / "whole")
+    assert found["certified"]
+    assert found["max_rebuild_error"] < 1e-12
+
+
+@plainly
+def test_verify__takes_kernels_from_nowhere_but_its_own_code(tmp_path: Path) -> None:
+    """A path solved with another kernel than the features have, or with scores that are not those of alpha, is refused."""
+    options, path = options_of(step="pairwise"), path_of(eps=0.05, lambda_min=0.1)
+    assert solved(problem_of(gamma=0.31), tmp_path, options, path) is Status.CONVERGED
+    with pytest.raises(CertificateError, match=r"differ by .* of the largest from those of the supports|is stored as"):
+        verify(problem_of(), tmp_path)
+    problem = problem_of()
+    w, c = some_w(problem)
+    forged = np.concatenate([w[: w.size // 2], 1.01 * w[w.size // 2 :]])
+    K = reference("rbf", problem.points, problem.points)
+    np.testing.assert_allclose(completed(problem, forged)[w.size // 2 :].reshape(2, -1), (K @ c).T, rtol=1e-9)
+    audited, mine = of_audit(problem), np.zeros(problem.d)
+    audited.push(0, 1.0, np.array([1.0, -1.0]), mine)
+    assert not mine[w.size // 2 :].any()
+    np.testing.assert_allclose(audited.norms2, problem.norms2, rtol=1e-12)
+
+
+def explicit(kernel: str, x: np.ndarray) -> np.ndarray:
+    """Features whose inner products the kernel is."""
+    if kernel == "linear":
+        return x
+    gamma, width = KERNELS["poly"]["gamma"], x.shape[1]  # (gamma <x, z> + 1)^2
+    pairs = [np.sqrt(2.0) * gamma * x[:, a] * x[:, b] for a in range(width) for b in range(a)]
+    return np.column_stack([np.ones(len(x)), np.sqrt(2.0 * gamma) * x, gamma * x**2, *pairs])
+
+
+@plainly
+@pytest.mark.parametrize(
+    "method", ["accelerated", "mpbcfw", "multiplane_half", "fasole", "cutting_plane", "cutting_plane_nslack"]
+)
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: str, method: str) -> None:
+    problem = problem_of(kernel, n=12, classes=3)
+    features = {"x": explicit(kernel, problem.x), "labels": problem.truth}
+    plain = build("multiclass", features, {"classes": 3})
+    path, values = path_of(**{**SINGLE, "lam": 0.3, "tolerance": 1e-8}), []
+    for name, one in (("kernel", problem), ("plain", plain)):
+        assert solved(one, tmp_path / name, options_of(method=method), path) is Status.CONVERGED
+        assert verify(one, tmp_path / name)["certified"]
+        arrays, _ = read_path(tmp_path / name / "path.zarr")
+        values.append((float(arrays["primal"][0]), float(arrays["norm2"][0])))
+    assert values[0][0] == pytest.approx(values[1][0], abs=2e-8)
+    assert values[0][1] == pytest.approx(values[1][1], rel=1e-3)
+
+
+@plainly
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"batch_step": True, "step": "fw", "max_passes": 9.0},
+        {"averaging": "weighted", "max_passes": 3.0},
+    ],
+)
+def test_options__that_sum_over_w_do_what_they_do_with_weights(tmp_path: Path, choices) -> None:
+    problem, found = problem_of("linear", n=12, classes=3), []
+    plain = build("multiclass", {"x": problem.x, "labels": problem.truth}, {"classes": 3})
+    path = path_of(kind="single", lam=0.3, tolerance=1e-12)
+    for name, one in (("kernel", problem), ("plain", plain)):
+        solved(one, tmp_path / name, options_of(**choices), path)
+        assert verify(one, tmp_path / name)["max_rebuild_error"] < 1e-12
+        arrays, _ = read_path(tmp_path / name / "path.zarr")
+        found.append([float(arrays[key][0]) for key in ("effective_passes", "primal", "dual", "norm2")])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+
+
+def test_averages__are_mixed_where_the_dual_value_is_largest() -> None:
+    problem = problem_of(classes=3)
+    a, b = (DualPoint(sign * some_w(problem, seed)[0], ell) for seed, sign, ell in ((0, 1.0, 0.5), (1, -1.0, 0.6)))
+    best = best_between(problem, 0.1, a, b).value(problem, 0.1)
+    values = [between(a, b, share).value(problem, 0.1) for share in np.linspace(0.0, 1.0, 101)]
+    assert max(values) - 1e-12 <= best <= max(values) + 1e-3
+    assert 0 < np.argmax(values) < 100
+
+
+def test_choices__that_need_weights_are_refused() -> None:
+    problem, x = problem_of(), np.zeros((2, 4))
+    check_choices(problem, options_of(), path_of())
+    with pytest.raises(ValueError, match=r"path\.rule: two_sided mixes solved points .* path\.rule=one_sided or paper"):
+        check_choices(problem, options_of(), path_of(rule="two_sided", kappa=0.7))
+    with pytest.raises(ValueError, match="bounds on weights need the weights themselves"):
+        problem_of(lower=np.zeros(8))
+    with pytest.raises(ValueError, match="kernel must be one of linear, poly, rbf, got 'sigmoid'"):
+        build(
+            "multiclass_kernel", {"x": x, "points": x, "labels": np.zeros(2, int)}, {"classes": 2, "kernel": "sigmoid"}
+        )
+
+
+def test_choices__of_methods_that_do_not_say_that_they_need_no_weights_are_refused(monkeypatch) -> None:
+    from stages.solver.block_method import BlockMethod
+
+    monkeypatch.delattr(BlockMethod, "any_metric")
+    with pytest.raises(ValueError, match=r"solver\.method: bcfw computes with the weights themselves"):
+        check_choices(problem_of(), options_of(), path_of(kind="single"))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"row": np.array([0, 1, 24])}, "block 2 is none of the 3 points"),
+        ({"row": np.arange(2)}, r"row must be \(n,\)"),
+        ({"points": np.zeros((3, 5))}, r"points \(m, D\); got \(3, 4\), \(3,\), \(3, 5\)"),
+        ({"x": np.array([[0.0] * 4, [np.inf] * 4, [0.0] * 4])}, "block 1 has a feature that is not finite"),
+        ({"labels": np.array([0, 1, 2])}, "block 2 has a label outside"),
+    ],
+)
+def test_build__names_what_does_not_fit(change, message: str) -> None:
+    x = np.zeros((3, 4))
+    arrays = {"x": x, "points": x, "labels": np.array([0, 1, 0]), "row": np.arange(3), **change}
+    with pytest.raises(ValueError, match=message):
+        build("multiclass_kernel", arrays, {"classes": 2, **KERNELS["rbf"]})
+
+
+def test_push__of_an_example_that_is_no_point_leaves_no_weights() -> None:
+    problem = problem_of()
+    w = np.zeros(problem.d)
+    problem._replace(row=np.full(problem.n, -1)).push(0, 1.0, np.array([1.0, -1.0]), w)
+    assert np.isnan(w[0])

@@ -1,0 +1,197 @@
+"""Trees of parts: the oracle against enumeration on grids of many shapes, counts of weights, measures, and errors."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from dense import best
+from single import never
+from tiny import instance
+from tiny.tree_instances import tree_arrays
+
+from stages.problems import build
+from stages.problems.protocol import PLAIN
+from stages.problems.tree.metrics import metrics
+from stages.problems.tree.tree import Tree, squares, weights
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions, Status
+from stages.solver.path.walk import begin
+
+COMPILED = not numba.config.DISABLE_JIT
+TREES = {
+    "two branches": ([-1, 0, 0, 1], 2, [(3, 4), (1, 9), (2, 5)]),
+    "a line": ([-1, 0, 1], 3, [(4, 4), (10, 3), (1, 1)]),
+    "one node": ([-1], 1, [(3, 3)]),
+    **({"longer rows": ([-1, 0, 0], 2, [(3, 19), (2, 41)])} if COMPILED else {}),  # rows of several vectors
+}
+WEIGHTS = ("zero", "springs", "any", "far apart")
+
+
+def draw(problem: Tree, kind: str, rng: np.random.Generator) -> np.ndarray:
+    """Weights: springs have none that push apart."""
+    w = np.zeros(problem.d) if kind == "zero" else rng.normal(size=problem.d)
+    if kind != "any":
+        w = np.clip(w, problem.lower, problem.upper)
+    return 30.0 * w if kind == "far apart" else w
+
+
+def scores_of_arc(problem: Tree, i: int, w: np.ndarray, arc: int) -> np.ndarray:
+    """(places of the parent, places of the child): the best score of the arc over its types, straight from the formula."""
+    V, T, columns, scale = problem.parent.size, problem.anchors.shape[2], problem.hw[i, 1], problem.relation_scale
+    size = int(problem.hw[i].prod())
+    maps = problem.relations[problem.relations_ptr[i] : problem.relations_ptr[i + 1]].reshape(V - 1, 2, T, size)
+    place = np.arange(size)
+    xy = np.stack([place % columns, place // columns], axis=1)
+    total = np.zeros((size, size))
+    for side, sign in ((0, 1.0), (1, -1.0)):
+        found = []
+        for t in range(T):
+            d = (sign * (xy[None] - xy[:, None]) - problem.anchors[arc, side, t]) * problem.per_cell
+            psi = np.stack([d[..., 0], -(d[..., 0] ** 2), d[..., 1], -(d[..., 1] ** 2)], axis=-1)
+            o = V + ((arc * 2 + side) * T + t) * 4
+            here = w[problem.d - 2 * (V - 1) + 2 * arc + side] * scale * maps[arc, side, t]
+            found.append(psi @ w[o : o + 4] + (here[:, None] if side == 0 else here[None]))
+        total += np.max(found, axis=0)
+    return total
+
+
+def best_by_enumeration(problem: Tree, i: int, w: np.ndarray, augmented: bool) -> float:
+    """The largest score (plus loss) over all places of all nodes."""
+    V, size, columns = problem.parent.size, int(problem.hw[i].prod()), int(problem.hw[i, 1])
+    unary = problem.unary[problem.unary_ptr[i] : problem.unary_ptr[i + 1]].reshape(V, size).astype(float)
+    total = np.zeros((1,) * V)
+    for v in range(V):
+        own = w[v] * unary[v]
+        if augmented:
+            true, place = int(problem.truth[problem.label_ptr[i] + v]), np.arange(size)
+            distance2 = (place // columns - true // columns) ** 2 + (place % columns - true % columns) ** 2
+            own = own + problem.node_loss[v] * np.minimum(1.0, distance2 / problem.scale2[i])
+        total = total + own.reshape([size if u == v else 1 for u in range(V)])
+        if v > 0:
+            total = total + scores_of_arc(problem, i, w, v - 1).reshape(
+                [size if u in (v, problem.parent[v]) else 1 for u in range(V)]
+            )
+    return float(total.max())
+
+
+@pytest.mark.skipif(COMPILED, reason="the contract suite enumerates where the oracle is compiled")
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("name", sorted(TREES))
+def test_oracles__equal_enumeration(name, kind):
+    parent, types, grids = TREES[name]
+    problem = build("tree", tree_arrays(1, parent, types, grids), {"per_cell": 0.5})
+    rng, scratch = np.random.default_rng(len(kind)), problem.scratch()
+    for i in range(problem.n):
+        w = draw(problem, kind, rng)
+        y = np.zeros(int(problem.label_ptr[1]), np.int16)
+        loss = problem.max_oracle(i, w, y, scratch)
+        assert loss == pytest.approx(problem.loss(i, y), abs=1e-12)
+        best = best_by_enumeration(problem, i, w, True)
+        assert loss + problem.value(i, w, y) == pytest.approx(best, rel=1e-12, abs=1e-9)
+        problem.decode(i, w, y, scratch)
+        best = best_by_enumeration(problem, i, w, False)
+        assert problem.value(i, w, y) == pytest.approx(best, rel=1e-12, abs=1e-9)
+        assert (y[: len(parent)] < problem.hw[i].prod()).all()
+        assert (y[len(parent) :] < types).all()
+
+
+def every_method(problem, i, w, theta, y, z, delta, out, scratch):
+    """All that compiled code asks of a structure: the losses of the oracle's answer, a value, and a squared norm."""
+    problem.scores(i, w, theta)
+    found = problem.max_oracle(i, theta, y, scratch)
+    problem.decode(i, theta, z, scratch)
+    problem.add(i, y, 1.0, delta)
+    problem.add(i, z, -1.0, delta)
+    problem.push(i, 0.5, delta, out)
+    return found, problem.loss(i, y), problem.value(i, theta, y), problem.norm2(i, delta)
+
+
+@pytest.mark.long
+def test_methods__are_the_same_compiled():
+    problem = build("tree", tree_arrays(1, *TREES["two branches"]), {"per_cell": 0.5})
+    w = draw(problem, "springs", np.random.default_rng(3))
+    results = []
+    for call in (every_method, numba.njit(**PLAIN)(every_method)):
+        y, z = np.zeros((2, int(problem.label_ptr[1])), np.int16)
+        theta, delta, out = np.zeros((3, problem.d))
+        results.append((*call(problem, 1, w, theta, y, z, delta, out, problem.scratch()), y, z, delta, out))
+    for plain, compiled in zip(*results, strict=True):
+        np.testing.assert_allclose(plain, compiled, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.skipif(COMPILED, reason="compiling the solver for trees takes longer than all these tests")
+def test_solver__reaches_the_optimum_of_the_dense_problem():
+    path = PathOptions(kind="single", lam=0.3, tolerance=1e-5)
+    options = method_options(step="pairwise", cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=500.0)
+    solver = begin(instance("tree"), options, path, None, seed=0)
+    status, point = solver.solve(path.tolerance, never)
+    assert status is Status.CONVERGED
+    assert point is not None
+    assert point.dual - 1e-7 <= best("tree", 0.3) <= point.primal + 1e-7
+
+
+def test_weights__are_those_of_the_paper():
+    assert weights(26, 13) == 26 + 2600 + 50 == 2676
+    assert squares(26, 13).sum() == 1300
+    problem = build("tree", tree_arrays(1, [-1, 0, 1], 2, [(2, 3)]), {})
+    assert problem.d == weights(3, 2) == problem.lower.size
+    assert (problem.lower == 0).sum() == squares(3, 2).sum()
+    assert np.isinf(problem.upper).all()
+
+
+def test_springs__pull_back():
+    """A positive weight of a square lowers the score of a displacement, whatever its direction."""
+    problem = build("tree", tree_arrays(1, [-1, 0], 1, [(5, 5)]), {})
+    w = squares(2, 1).astype(float)
+    away = [problem.value(0, w, np.array([12, place, 0, 0], np.int16)) for place in range(25)]
+    assert max(away) <= 0.0
+
+
+def test_features__of_codes_and_of_numbers_are_the_same():
+    parent, grids = [-1, 0, 0], [(2, 3), (3, 2)]
+    codes, plain = (build("tree", tree_arrays(2, parent, 2, grids, codes=codes), {}) for codes in (True, False))
+    assert (codes.relations.dtype, plain.relations.dtype) == (np.uint8, np.float32)
+    rng = np.random.default_rng(0)
+    for i in range(2):
+        y = np.append(rng.integers(6, size=3), rng.integers(2, size=4)).astype(np.int16)
+        phi = [np.zeros(codes.d), np.zeros(codes.d)]
+        for problem, out in zip((codes, plain), phi, strict=True):
+            problem.add(i, y, 1.0, out)
+        np.testing.assert_allclose(*phi, rtol=1e-6)
+
+
+def test_metrics__count_limbs_and_joints_within_reach():
+    """One of two points is off by three cells of 10 pixels; the trunk is 50 long, the limb 60."""
+    arrays = tree_arrays(1, [-1, 0], 1, [(1, 9)])
+    arrays |= {
+        "points": np.array([4.5, 4.5, 64.5, 4.5]), "trunk": np.array([50.0]), "point_nodes": np.array([0, 1]),
+        "limb_ends": np.eye(2)[None], "cell": np.array([10.0]),
+    }  # fmt: skip
+    arrays["unary"] = np.eye(9, dtype=np.float32)[[0, 6]].reshape(-1)
+    problem = build("tree", arrays, {})
+    found = metrics(problem, arrays, np.array([0, 3, 0, 0]))
+    assert found == {"pcp": 1.0, "pdj": 0.5, "pcp_unary": 1.0, "pdj_unary": 1.0}
+    assert metrics(problem, arrays, np.array([0, 2, 0, 0]))["pcp"] == 0.0
+    bare = {name: array for name, array in arrays.items() if name != "points"}
+    assert metrics(problem, bare, problem.truth) == {"misplaced_nodes": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parent": np.array([-1, 2, 0])}, "expected -1 for node 0"),
+        ({"anchors": np.zeros((2, 2, 2))}, r"expected \(2, 2, types, 2\)"),
+        ({"node_loss": np.array([0.5, 0.1, 0.1])}, "3 shares >= 0 that sum to 1"),
+        ({"labels": np.array([6, 0, 0, 0, 0, 0, 0])}, "block 0: labels holds the place 6"),
+        ({"labels": np.array([0, 0, 0, 0, 2, 0, 0])}, "block 0: labels holds the type 2"),
+        ({"unary": np.full(18, np.nan, np.float32)}, "block 0: unary has a value that is not finite"),
+        ({"grid": np.array([[2, 2]])}, "block 0: unary has length 18, expected 12"),
+        ({"loss_scale": np.array([0.0])}, "loss_scale must be a positive number"),
+        ({"relation_scale": np.array([])}, "relation_scale has 0 entries"),
+    ],
+)
+def test_build__says_what_is_wrong(change, message):
+    arrays = tree_arrays(1, [-1, 0, 0], 2, [(2, 3)])
+    with pytest.raises(ValueError, match=message):
+        build("tree", arrays | change, {})

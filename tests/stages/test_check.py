@@ -1,0 +1,219 @@
+"""gapwise check: says what is wrong with a structure of one's own, what it costs, and what to run it with."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import python_task
+from tiny import multiclass
+
+from pipeline.cli import carry_out
+from stages import check as checks
+from stages.check import advice, check, check_problem
+from stages.problems import compiled_methods
+from stages.problems.multiclass import Multiclass
+
+
+class Wrong(python_task.Pairs):
+    """Pairs that are wrong in ways that a run would not notice at its beginning; `how` says which."""
+
+    made = 0
+
+    def __init__(self, split: str, how: str, n: int = 4) -> None:
+        super().__init__(split, n=n)
+        self.how = how
+        Wrong.made += 1
+        if how == "unseeded":
+            self.table += 1e-3 * Wrong.made
+        if how == "other d" and split == "test":
+            self.losses[:] = 0.5
+
+    def decode(self, i: int, theta: np.ndarray) -> Any:
+        return self.truths[i] if self.how == "decode" else super().decode(i, theta)
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
+        if self.how != "never 2":
+            return super().max_oracle(i, theta)
+        worth = np.where((self.all == 2).any(axis=1), -np.inf, self._scores(i, theta) + self.losses[i])
+        return self.all[np.argmax(np.where((self.all == self.truths[i]).all(axis=1), self._scores(i, theta), worth))]
+
+
+class Rows(python_task.Pairs):
+    """Only labellings of one entry twice are labellings, but `features` takes any."""
+
+    def __init__(self, split: str) -> None:
+        super().__init__(split)
+        self.truths[:, 1] = self.truths[:, 0]
+        self.losses = (self.all[None] != self.truths[:, None]).mean(axis=2)
+        self.twice = np.array([a == b for a, b in self.all])
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
+        return self.all[np.argmax(np.where(self.twice, self._scores(i, theta) + self.losses[i], -np.inf))]
+
+    def decode(self, i: int, theta: np.ndarray) -> Any:
+        return self.all[np.argmax(np.where(self.twice, self._scores(i, theta), -np.inf))]
+
+
+@pytest.fixture(autouse=True)
+def _known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(python_task, "Wrong", Wrong, raising=False)
+    monkeypatch.setattr(python_task, "Rows", Rows, raising=False)
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+    code = carry_out(["check", *words, "--seconds", "0.2"])
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+def test_check__of_an_honest_oracle(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = said(capsys, "python_task:Pairs", "n=5", "--workers", "3")
+    assert code == 0, text
+    lines = text.splitlines()
+    assert lines[0] == "python_task:Pairs: oracle in Python, 5 blocks, d = 7"
+    assert [line.split(":")[0].split()[-1] for line in lines if line.startswith("    ok")] == [
+        "train", "test", "max_oracle", "samples", "again",
+    ]  # fmt: skip
+    assert re.search(r"cost  a call: max_oracle \d.* µs · decode .* · features .* · loss", text)
+    assert lines[-1].startswith(
+        "  take  python -m pipeline dataset=python_oracle dataset.oracle=python_task:Pairs +dataset.arg"
+    )
+
+
+def test_check__as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = said(capsys, "python_task:Pairs", "delay=0.002", "n=8", "--json", "--workers", "4")
+    found = json.loads(text)
+    assert (code, found["ok"], found["blocks"], found["d"], found["certainty"]) == (0, True, 8, 7, "exact")
+    assert found["advice"] == ["solver=bcpfw_gap_cache", "path.rule=two_sided", "compute=processes"]
+    assert 8 * 0.002 < found["pass_seconds"] == 8 * (found["seconds"]["max_oracle"] + checks.STEP)
+    code, text = said(capsys, "python_task:Lying", "how=truth", "--json")
+    found = json.loads(text)
+    assert (code, found["ok"], found["advice"], found["seconds"]) == (1, False, [], {})
+
+
+WRONG = {
+    ("Lying", "how=least"): r"wrong  max_oracle: Lying\.max_oracle: train block 0: at w = 0 its answer",
+    ("Lying", "how=random"): r"wrong  max_oracle: .* for the same theta",
+    ("Lying", "how=truth is a float"): r"wrong  train: Lying\.truth: train block 0: its entries must be integers",
+    ("Lying", "how=NaN features"): r"wrong  train: Lying\.features: train block 0: the answer must be finite",
+    ("Lying", "how=negative loss"): r"wrong  max_oracle: Lying\.loss: train block 0: a loss must be finite and >= 0",
+    ("Wrong", "how=other d"): r"wrong  test: Wrong\.loss: test block 0: the loss of the truth must be 0, is 0\.5",
+    (
+        "Wrong",
+        "how=decode",
+    ): r"wrong  samples: Wrong\.decode: train block 0: its answer .* expected the labelling with the la",
+    (
+        "Wrong",
+        "how=never 2",
+    ): r"wrong  (max_oracle|samples): Wrong\.max_oracle: train block \d: .*expected the labelling that",
+    ("Wrong", "how=unseeded"): r"wrong  again: Wrong\.\w+: train block 0: .*each process makes its own, so seed",
+    ("Rows", ""): r"wrong  samples: .*If that row is no labelling of this block, let `features` or `loss` raise",
+}
+
+
+@pytest.mark.parametrize(("name", "words"), WRONG)
+def test_check__names_what_is_wrong(name: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = said(capsys, f"python_task:{name}", *filter(None, [words]))
+    assert re.search(WRONG[name, words], text), text
+    assert code == 1
+    assert f"{text.count(' wrong  ')} wrong; what follows from it was not tried" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nowhere:Poses",), "error: check: nowhere:Poses: cannot import 'nowhere'"),
+        (("python_task:np",), "error: check: python_oracle: python_task:np is not a subclass of"),
+        (("python_task:Pairs", "m=1"), r"error: check: python_task:Pairs cannot be made from .*argument 'm'"),
+        (("python_task:Pairs", "n"), "error: check: n: expected KEY=VALUE"),
+        (("nothing",), "error: check: dataset.name: there is no reader 'nothing'"),
+        (("oracle_server",), "error: check: dataset.command: must be given"),
+        (("multiclass_arrays", "file=x", "colour=1"), "error: check: dataset.colour: unknown key"),
+    ],
+)
+def test_check__of_nothing_is_exit_code_2(words, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, text = said(capsys, *words)
+    assert (code, text.count("\n")) == (2, 1), text
+    assert re.match(message, text), text
+
+
+def test_check__knows_approximate_oracles(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "gaps are estimates and certify nothing" in said(capsys, "python_task:Greedy")[1]
+    code, text = said(capsys, "python_task:GreedyBounded")
+    assert (code, "certify nothing" in text) == (0, False), text
+    assert "its bound exceeds the truth" in text
+
+
+def test_check__notes_what_costs_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        python_task.Pairs,
+        "features",
+        lambda self, i, y: np.append(self.table[i, 3 * int(y[0]) + int(y[1])], np.zeros(2000)),
+    )
+    monkeypatch.setattr(python_task.Pairs, "_scores", lambda self, i, theta: self.table[i] @ theta[:7])
+    whole = python_task.Pairs.__init__
+
+    def wider(self, split: str) -> None:
+        whole(self, split)
+        self.d += 2000
+
+    monkeypatch.setattr(python_task.Pairs, "__init__", wider)
+    found = check("python_oracle", {"oracle": "python_task:Pairs"}, 0.2)
+    assert found.ok, found.findings
+    assert any("coordinates(i) would save memory" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "blocks", "python", "workers", "expected"),
+    [
+        (1e-5, 100, True, 8, "compute=serial"),
+        (2e-3, 100, True, 8, "path.rule=two_sided compute=processes"),
+        (5e-2, 1000, True, 8, "path.rule=two_sided compute=processes solver.batch_size=16"),
+        (5e-2, 1000, True, 2, "path.rule=two_sided compute=processes solver.batch_size=4"),
+        (5e-2, 12, True, 8, "path.rule=two_sided compute=processes solver.batch_size=3"),
+        (5e-2, 1000, True, 1, "path.rule=two_sided compute=serial"),
+        (1e-6, 1000, False, 8, "compute=threads"),
+        (5e-2, 1000, False, 8, "path.rule=two_sided compute=threads solver.batch_size=16"),
+    ],
+)
+def test_advice__by_the_price_of_a_call(seconds, blocks, python, workers, expected: str) -> None:
+    assert advice(seconds, blocks, python, workers) == ["solver=bcpfw_gap_cache", *expected.split()]
+
+
+class Untruthful(Multiclass):
+    """Decodes the first class whatever the scores are."""
+
+    def decode(self, i, theta, y, scratch):
+        y[0] = 0
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_check__of_a_structure(wrong: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled_methods, "compiled", lambda problem: problem)  # each method takes a second to compile
+    monkeypatch.setattr(checks, "_compiled_seconds", lambda problem, w, seconds: 2e-6)
+    problem = (Untruthful if wrong else Multiclass)(*multiclass())
+    found = check_problem("mine:Structure", problem)
+    assert [finding.check for finding in found.findings if not finding.ok] == (["oracles"] if wrong else [])
+    assert len(found.findings) == 8
+    assert found.pass_seconds == (None if wrong else problem.n * 2e-6)
+
+
+class Uncompiled(Multiclass):
+    """A method that numba cannot compile, and plain Python can."""
+
+    def value(self, i, theta, y):
+        return sorted({1: theta[y[0]]}.values(), key=str)[0]
+
+
+@pytest.mark.long
+def test_check__compiles_a_structure_method_by_method() -> None:
+    assert check_problem("mine:Structure", multiclass()).ok
+    found = check_problem("mine:Structure", Uncompiled(*multiclass()))
+    wrong = [finding.says for finding in found.findings if not finding.ok]
+    assert re.match(
+        r"Uncompiled\.value: does not compile: Key must be None or .* \(test_check\.py, line \d+\)", wrong[0]
+    )
