@@ -88,6 +88,7 @@ def assert_same_results(a: Location, b: Location) -> None:
     assert figures[0] == figures[1]
 
 
+@pytest.mark.long
 def test_memory__gives_the_bits_of_a_disk(local: Location, data: Path, cache: Path, capsys, monkeypatch) -> None:
     run_dir = here(data, "memory://e2e/runs", monkeypatch)
     assert capsys.readouterr().out.splitlines()[-1] == f"run: {run_dir}"

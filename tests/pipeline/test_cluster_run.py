@@ -43,6 +43,7 @@ def arrays_of(runs: Path, name: str = "*") -> dict[str, bytes]:
     return {name: np.asarray(array).tobytes() for name, array in group.arrays() if name != "seconds"}
 
 
+@pytest.mark.long
 def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same_bits(tmp_path: Path) -> None:
     slow = "+dataset.arguments.delay=0.004"
     with site(tmp_path / "site", 1) as there:

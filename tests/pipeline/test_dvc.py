@@ -99,6 +99,7 @@ def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
     assert json.loads((results / "solve.json").read_text())["oracle_calls"] == 10 + 15 + 20
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
     done(run(tmp_path, SAMPLE))

@@ -138,7 +138,7 @@ def test_sweep__refuses_what_it_does_not_know(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("experiment", SWEEPS)
 def test_plan__every_sweep_of_conf_is_good(experiment: str) -> None:
     given = [f"+experiment={experiment}", "dataset.root=somewhere", "sweep.workers=1", "sweep.seeds=[0,1]"]
