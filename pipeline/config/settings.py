@@ -124,13 +124,6 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         solver.check_path(path)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if path.is_path:  # its certificates need the w of the supports
-        expected = f"one with a dual point, for path={path.kind} (path=grid|single need none)"
-        expect("solver.method", solver.method, solver.certifies, expected)
-        averaging = getattr(solver, "averaging", "none")
-        expect(
-            "solver.averaging", averaging, averaging == "none", f"none, for path={path.kind} (path=grid|single average)"
-        )
     return Settings(
         dataset=dataset_options(cfg.dataset),
         solver=solver,

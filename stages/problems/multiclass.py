@@ -26,6 +26,7 @@ from numba import njit
 from stages.problems.confusion import counted
 from stages.problems.marginals import class_marginals
 from stages.problems.protocol import FAST, PLAIN, frozen
+from stages.problems.single_label import best_label, sum_of_squares, worst_label
 
 U = np.uint64
 
@@ -81,19 +82,12 @@ class Multiclass(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         cost = self.cost[self.truth[i]]
-        best = 0
-        for k in range(1, theta.size):
-            if theta[k] + cost[k] > theta[best] + cost[best]:
-                best = k
+        best = worst_label(theta, cost)
         y[0] = best
         return cost[best]
 
     def decode(self, i, theta, y, scratch):
-        best = 0
-        for k in range(1, theta.size):
-            if theta[k] > theta[best]:
-                best = k
-        y[0] = best
+        y[0] = best_label(theta)
 
     def marginals(self, i, theta, c, mu, scratch):
         return class_marginals(theta, c, self.cost[self.truth[i]], mu)
@@ -105,10 +99,7 @@ class Multiclass(NamedTuple):
         out[y[0]] += c
 
     def norm2(self, i, delta):
-        total = 0.0
-        for k in range(delta.size):
-            total += delta[k] * delta[k]
-        return total * self.norms2[i]
+        return sum_of_squares(delta) * self.norms2[i]
 
     def push(self, i, c, delta, w):
         x = self.x[i]

@@ -28,6 +28,7 @@ import numpy as np
 from stages.problems.kernel_rows import NAMES, Kernel, Rows, add_row, empty_rows, evaluate, product_of_halves, row_of
 from stages.problems.multiclass import checked_cost, checked_labels, confusion, derived, metrics
 from stages.problems.protocol import frozen
+from stages.problems.single_label import best_label, sum_of_squares, worst_label
 
 __all__ = ["WHOLE", "MulticlassKernel", "build", "confusion", "derived", "metrics"]
 
@@ -90,19 +91,12 @@ class MulticlassKernel(NamedTuple):
 
     def max_oracle(self, i, theta, y, scratch):
         cost = self.cost[self.truth[i]]
-        best = 0
-        for k in range(1, theta.size):
-            if theta[k] + cost[k] > theta[best] + cost[best]:
-                best = k
+        best = worst_label(theta, cost)
         y[0] = best
         return cost[best]
 
     def decode(self, i, theta, y, scratch):
-        best = 0
-        for k in range(1, theta.size):
-            if theta[k] > theta[best]:
-                best = k
-        y[0] = best
+        y[0] = best_label(theta)
 
     def value(self, i, theta, y):
         return theta[y[0]]
@@ -111,10 +105,7 @@ class MulticlassKernel(NamedTuple):
         out[y[0]] += c
 
     def norm2(self, i, delta):
-        total = 0.0
-        for k in range(delta.size):
-            total += delta[k] * delta[k]
-        return total * self.norms2[i]
+        return sum_of_squares(delta) * self.norms2[i]
 
     def push(self, i, c, delta, w):
         """Only training points can be pushed: of others nothing is left of w but nan."""

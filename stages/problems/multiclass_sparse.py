@@ -28,6 +28,7 @@ import numpy as np
 from stages.problems.marginals import class_marginals
 from stages.problems.multiclass import checked_cost, checked_labels, confusion, metrics
 from stages.problems.protocol import frozen
+from stages.problems.single_label import best_label, sum_of_squares, worst_label
 
 __all__ = ["MulticlassSparse", "build", "class_weights", "confusion", "derived", "metrics"]
 
@@ -80,19 +81,12 @@ class MulticlassSparse(NamedTuple):
     # -- the same as in `multiclass`, where only rows differ ------------------------------------------------------------
     def max_oracle(self, i, theta, y, scratch):
         cost = self.cost[self.truth[i]]
-        best = 0
-        for k in range(1, theta.size):
-            if theta[k] + cost[k] > theta[best] + cost[best]:
-                best = k
+        best = worst_label(theta, cost)
         y[0] = best
         return cost[best]
 
     def decode(self, i, theta, y, scratch):
-        best = 0
-        for k in range(1, theta.size):
-            if theta[k] > theta[best]:
-                best = k
-        y[0] = best
+        y[0] = best_label(theta)
 
     def marginals(self, i, theta, c, mu, scratch):
         return class_marginals(theta, c, self.cost[self.truth[i]], mu)
@@ -104,10 +98,7 @@ class MulticlassSparse(NamedTuple):
         out[y[0]] += c
 
     def norm2(self, i, delta):
-        total = 0.0
-        for k in range(delta.size):
-            total += delta[k] * delta[k]
-        return total * self.norms2[i]
+        return sum_of_squares(delta) * self.norms2[i]
 
     def loss(self, i, y):
         return self.cost[self.truth[i], y[0]]

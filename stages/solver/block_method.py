@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -19,9 +19,10 @@ import numpy as np
 from stages.parallel import HERE, Pace, Spread
 from stages.problems.metric import norm2_of
 from stages.problems.protocol import Problem
+from stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
 from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
-from stages.solver.counts import NEVER, TRACE, BlockCounts
+from stages.solver.counts import NEVER, BlockCounts
 from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
 from stages.solver.loop import Flags, State, steps_driver
 from stages.solver.method import ArraySpec, Boundary
@@ -52,7 +53,7 @@ SPECS: tuple[ArraySpec, ...] = (
 
 
 @dataclass
-class BlockMethod(ABC):
+class BlockMethod(Accounts):
     """A problem, the options of a block-coordinate method, and its running state; subclasses add the loop."""
 
     specs: ClassVar[tuple[ArraySpec, ...]] = SPECS
@@ -114,7 +115,7 @@ class BlockMethod(ABC):
         """The arrays that the method commits besides `SPECS`."""
         return {}
 
-    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:  # noqa: B027
+    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Take `own_arrays` from a commit."""
 
     @property
@@ -139,11 +140,6 @@ class BlockMethod(ABC):
 
     # -- what is known ------------------------------------------------------------------------------------------------
     @property
-    def scale(self) -> float:
-        """1 / (lambda n), the step's factor in u += scale B_i delta."""
-        return 1.0 / (self.at.lam * self.problem.n)
-
-    @property
     def oracle_calls(self) -> int:
         """All oracle calls so far: of the path's start, of steps and of exact passes."""
         steps = int(self.state.counters[ORACLE_CALLS])
@@ -153,11 +149,6 @@ class BlockMethod(ABC):
     def steps(self) -> int:
         """Block steps so far, cached ones included."""
         return int(self.state.counters[STEP_COUNT])
-
-    @property
-    def passes_here(self) -> float:
-        """Effective passes at this lambda."""
-        return float((self.oracle_calls - self.at.calls_before) / self.problem.n)
 
     @property
     def point(self) -> np.ndarray:
@@ -405,11 +396,6 @@ class BlockMethod(ABC):
             elif why != DONE or steps == 0:
                 return int(why)
 
-    def check_stop(self) -> None:
-        """Raise the error of `spread.check` if a stop is requested and the last rebase point is kept."""
-        if self.may_stop:
-            self.spread.check()
-
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""
         if not self.fresh:
@@ -421,14 +407,6 @@ class BlockMethod(ABC):
             corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
             keep_corners(P.label_ptr, S.pool, corners, np.empty(0), self.steps, self.capacity)
 
-    def record(self, point: Certificate, started: float) -> None:
-        """Add a row to the trace."""
-        at, n = self.at, self.problem.n
-        seconds = at.seconds + time.perf_counter() - started
-        calls, stamp = self.oracle_calls, float(round(time.time() * 1000))
-        row = (at.breakpoint, at.lam, calls / n, calls, self.steps, seconds, stamp, point.gap, point.dual, point.primal)
-        self.trace.append(row)
-
     def left_for_oracle(self, bound: float) -> float:
         """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""
         return max(bound - self.at.slack, FAINT * bound)
@@ -439,15 +417,6 @@ class BlockMethod(ABC):
         return (
             Status.BOUND_LIMIT if at.slack > (1.0 - 2.0 * FAINT) * bound and at.exact_total <= FAINT * bound else None
         )
-
-    def limit(self) -> Status | None:
-        """The limit that has been reached at this lambda, or None."""
-        options = self.options
-        if self.passes_here >= options.max_passes:
-            return Status.PASS_LIMIT
-        if self.oracle_calls - self.at.calls_before >= options.max_oracle_calls:
-            return Status.ORACLE_LIMIT
-        return None
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -462,10 +431,10 @@ class BlockMethod(ABC):
             "label_offset": supports.label_offset,
             "block_gap": S.gap,
             "counters": S.counters,
-            "trace": np.array(self.trace, dtype=float).reshape(-1, len(TRACE)),
+            "trace": self.packed_trace(),
             **self.own_arrays(),
         }
-        attrs = {"counts": dataclasses.asdict(self.at), "rng": json_safe(self.rng.bit_generator.state)}
+        attrs = {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
         return arrays, attrs
 
     @classmethod
@@ -486,14 +455,7 @@ class BlockMethod(ABC):
         check_state(problem, supports, arrays)
         state = restored_state(problem, supports, average=cls.averages(options))
         state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
-        rng = np.random.default_rng(0)
-        rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
-        at, trace = cls.counts(**attrs["counts"]), [tuple(row) for row in arrays["trace"].tolist()]
+        rng, at, trace = restored_rng(attrs["rng"]), cls.counts(**attrs["counts"]), restored_trace(arrays["trace"])
         found = cls(problem, options, state, rng, seed, at, trace, spread, fresh=True, own_primal=own_primal)
         found.restore_own(arrays)
         return found
-
-
-def json_safe(rng: Mapping[str, Any]) -> dict[str, Any]:
-    """The state of PCG64 with its two 128-bit integers, which JSON readers may round, as text."""
-    return {**rng, "state": {k: str(v) for k, v in rng["state"].items()}}

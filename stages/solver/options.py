@@ -88,6 +88,10 @@ class MethodOptions:
 
     def check_path(self, path: PathOptions) -> None:
         """Raises ValueError if the method cannot solve along this path or grid, whatever the problem."""
+        if path.is_path:  # its certificates need the w of the supports
+            where, averaging = f"for path={path.kind} (path=grid|single", getattr(self, "averaging", "none")
+            check("solver.method", self.method, self.certifies, f"one with a dual point, {where} need none)")
+            check("solver.averaging", averaging, averaging == "none", f"none, {where} average)")
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if the method cannot solve this problem."""

@@ -21,7 +21,6 @@ from stages.problems.compiled import driver
 from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from stages.problems.stored import check_array, check_supports
 from stages.solver.codes import FEW_ATOMS, N_COUNTERS
-from stages.solver.counts import TRACE
 from stages.solver.distances import no_distances
 from stages.solver.loop import State
 from stages.solver.sampling import tree_size
@@ -143,7 +142,6 @@ def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.nd
     if np.isnan(gap).any():
         raise ValueError(f"block_gap: block {int(np.argmax(np.isnan(gap)))}: holds nan, expected a number or inf")
     check_array("counters", arrays["counters"], (N_COUNTERS,), np.int64)
-    check_array("trace", arrays["trace"], (None, len(TRACE)), np.float64)
 
 
 def restored_state(problem: Problem, supports: Supports, average: bool = False) -> State:

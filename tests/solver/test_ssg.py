@@ -220,7 +220,9 @@ def test_verify__certifies_nothing_and_recomputes_the_primal_objective(tmp_path:
 def test_path__is_refused(tmp_path: Path) -> None:
     for averaging in ("none", "weighted"):
         options = options_of(method="ssg", averaging=averaging)
-        with pytest.raises(ValueError, match=r"solver\.method: ssg has no dual point, which a path needs"):
+        with pytest.raises(
+            ValueError, match=r"solver\.method: expected one with a dual point, for path=regpath .*, got 'ssg'"
+        ):
             solved(instance("multiclass"), tmp_path / "run", options, path_of())
     assert not (tmp_path / "run").exists()
 

@@ -44,7 +44,8 @@ from stages.problems.compiled import driver
 from stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
 from stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from stages.problems.stored import check_array
-from stages.solver.counts import TRACE, BlockCounts
+from stages.solver.accounts import Accounts, restored_trace
+from stages.solver.counts import BlockCounts
 from stages.solver.gaps import exact_gaps
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value, squared_norm
@@ -97,6 +98,7 @@ class Options(MethodOptions):
 
     def check_path(self, path: PathOptions) -> None:
         """Raises ValueError for paths, and for warm starts that keep w."""
+        super().check_path(path)
         if path.is_path:
             raise ValueError(
                 "solver.method: the dual point of eg has no list of labellings, from which paths derive certificates of "
@@ -201,7 +203,7 @@ def derive_driver(fingerprint: str) -> Any:
 
 
 @dataclass
-class ExponentiatedGradient:
+class ExponentiatedGradient(Accounts):
     """Passes over the blocks in permuted order, and an exact pass after every `refresh_every` of them."""
 
     specs: ClassVar[tuple[ArraySpec, ...]] = (
@@ -271,11 +273,6 @@ class ExponentiatedGradient:
 
     # -- what is known ------------------------------------------------------------------------------------------------
     @property
-    def scale(self) -> float:
-        """1 / (lambda n)."""
-        return 1.0 / (self.at.lam * self.problem.n)
-
-    @property
     def oracle_calls(self) -> int:
         """Computations of marginals, and max-oracle calls of exact passes."""
         return int(self.at.initial_calls + self.counters[MARGINALS] + self.at.gap_passes * self.problem.n)
@@ -284,11 +281,6 @@ class ExponentiatedGradient:
     def steps(self) -> int:
         """Visits of blocks so far."""
         return int(self.counters[STEPS])
-
-    @property
-    def passes_here(self) -> float:
-        """Effective passes at this lambda."""
-        return float((self.oracle_calls - self.at.calls_before) / self.problem.n)
 
     @property
     def point(self) -> np.ndarray:
@@ -367,11 +359,6 @@ class ExponentiatedGradient:
 
         self.pace.run(part, 0, P.n, self.check_stop)
 
-    def check_stop(self) -> None:
-        """Raise the error of `spread.check` if a stop is requested and the last boundary is kept."""
-        if self.may_stop:
-            self.spread.check()
-
     def derive(self) -> None:
         """mu, ell, u and w from the scores."""
         P = self.problem
@@ -393,21 +380,6 @@ class ExponentiatedGradient:
         at.exact_total, at.dual = float(np.sum(found.gap)), self.dual_value()
         hinge, ell = float(np.sum(found.hinge)) / P.n, float(np.sum(self.ell)) / P.n
         return Certificate(at.lam, at.exact_total, hinge, ell, squared_norm(self.w), at.dual)
-
-    def record(self, point: Certificate, started: float) -> None:
-        """Add a row to the trace."""
-        at, n, calls = self.at, self.problem.n, self.oracle_calls
-        seconds, stamp = at.seconds + time.perf_counter() - started, float(round(time.time() * 1000))
-        row = (at.breakpoint, at.lam, calls / n, calls, self.steps, seconds, stamp, point.gap, point.dual, point.primal)
-        self.trace.append(row)
-
-    def limit(self) -> Status | None:
-        """The limit that has been reached at this lambda, or None."""
-        if self.passes_here >= self.options.max_passes:
-            return Status.PASS_LIMIT
-        if self.oracle_calls - self.at.calls_before >= self.options.max_oracle_calls:
-            return Status.ORACLE_LIMIT
-        return None
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""
@@ -439,7 +411,7 @@ class ExponentiatedGradient:
             "step_size": self.eta,
             "block_gap": self.gap,
             "counters": self.counters,
-            "trace": np.array(self.trace, dtype=float).reshape(-1, len(TRACE)),
+            "trace": self.packed_trace(),
         }
         return arrays, {"counts": asdict(self.at)}
 
@@ -461,9 +433,8 @@ class ExponentiatedGradient:
         eta = check_array("step_size", arrays["step_size"], (n,), np.float64, finite=True)
         gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
         counters = check_array("counters", arrays["counters"], (3,), np.int64)
-        rows = check_array("trace", arrays["trace"], (None, len(TRACE)), np.float64)
         sigma, weight, eta, gap, counters = (np.array(array) for array in (*scores, eta, gap, counters))
-        at, trace = Counts(**attrs["counts"]), [tuple(row) for row in rows.tolist()]
+        at, trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
         return cls(problem, options, seed, sigma, weight, eta, gap, counters, at, trace, spread)
 
 

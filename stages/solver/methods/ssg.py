@@ -39,8 +39,8 @@ from stages.problems.compiled import driver
 from stages.problems.moves import pair_move, pair_norm2, pair_push
 from stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from stages.problems.stored import check_array
-from stages.solver.block_method import json_safe
-from stages.solver.counts import TRACE, Counts
+from stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
+from stages.solver.counts import Counts
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import squared_norm
 from stages.solver.options import AVERAGES, MethodOptions, Status, check, check_one_of
@@ -216,7 +216,7 @@ def subgradient_driver(fingerprint: str) -> Any:
 
 # -- the method -------------------------------------------------------------------------------------------------------
 @dataclass
-class Subgradient:
+class Subgradient(Accounts):
     """A primal point, and the steps that move it."""
 
     specs: ClassVar[tuple[ArraySpec, ...]] = (
@@ -288,11 +288,6 @@ class Subgradient:
     def steps(self) -> int:
         """Steps so far."""
         return int(self.iterate.counters[ALL_STEPS])
-
-    @property
-    def passes_here(self) -> float:
-        """Effective passes at this lambda."""
-        return float((self.oracle_calls - self.at.calls_before) / self.problem.n)
 
     @property
     def radius(self) -> float:
@@ -370,11 +365,6 @@ class Subgradient:
         self.pace.run(part, 0, steps, self.check_stop)
         self.at.exact_due = here + steps >= end
 
-    def check_stop(self) -> None:
-        """Raise the error of `spread.check` if a stop is requested and the last boundary is kept."""
-        if self.may_stop:
-            self.spread.check()
-
     def hinge_of(self, w: np.ndarray) -> float:
         """Mean hinge at w (d,), or the bound on it that the structure offers, by an exact pass."""
         self.untouched = True
@@ -385,24 +375,9 @@ class Subgradient:
 
     def measure(self, started: float) -> None:
         """The primal objective at `point`, for the trace; `started`: when this part of the solve began."""
-        at, w, n = self.at, self.point, self.problem.n
+        at, w = self.at, self.point
         at.hinge, at.exact_due = self.hinge_of(w), False
-        calls, seconds, stamp = (
-            self.oracle_calls,
-            at.seconds + time.perf_counter() - started,
-            float(round(time.time() * 1000)),
-        )
-        primal = 0.5 * at.lam * squared_norm(w) + at.hinge
-        row = (at.breakpoint, at.lam, calls / n, calls, self.steps, seconds, stamp, math.nan, math.nan, primal)
-        self.trace.append(row)
-
-    def limit(self) -> Status | None:
-        """The limit that has been reached at this lambda, or None."""
-        if self.passes_here >= self.options.max_passes:
-            return Status.PASS_LIMIT
-        return (
-            Status.ORACLE_LIMIT if self.oracle_calls - self.at.calls_before >= self.options.max_oracle_calls else None
-        )
+        self.add_row(started, math.nan, math.nan, 0.5 * at.lam * squared_norm(w) + at.hinge)
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls; changes no result."""
@@ -423,8 +398,8 @@ class Subgradient:
     # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays of `specs`, and attributes."""
-        arrays = {**self.iterate._asdict(), "trace": np.array(self.trace, dtype=float).reshape(-1, len(TRACE))}
-        return arrays, {"counts": dataclasses.asdict(self.at), "rng": json_safe(self.rng.bit_generator.state)}
+        arrays = {**self.iterate._asdict(), "trace": self.packed_trace()}
+        return arrays, {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
 
     @classmethod
     def restored(
@@ -442,10 +417,8 @@ class Subgradient:
         iterate = Iterate.empty(problem, options)
         for name, array in iterate._asdict().items():
             array[:] = check_array(name, arrays[name], array.shape, array.dtype, finite=True)
-        rows = check_array("trace", arrays["trace"], (None, len(TRACE)), float).tolist()
-        rng = np.random.default_rng(0)
-        rng.bit_generator.state = {**attrs["rng"], "state": {k: int(v) for k, v in attrs["rng"]["state"].items()}}
-        at, trace = SubgradientCounts(**attrs["counts"]), [tuple(row) for row in rows]
+        rng, trace = restored_rng(attrs["rng"]), restored_trace(arrays["trace"])
+        at = SubgradientCounts(**attrs["counts"])
         return cls(problem, options, rng, iterate, spread, at, trace)
 
 

@@ -103,11 +103,6 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
             f"solver.method: {options.method} has no dual point, which a path needs to certify its lambdas; use "
             "path=grid or path=single"
         )
-    if getattr(options, "averaging", "none") != "none":
-        raise ValueError(
-            "solver.averaging: a path cannot use an averaged w, because its certificates need the w of the supports; "
-            "use path=grid or path=single, or averaging=none"
-        )
     require_cone(problem)
 
 
