@@ -112,7 +112,7 @@ def fingerprint(value: Any) -> str:
 def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
     """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
     sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
-    _known("", cfg, (*sections, "seed", "sweep"))
+    _known("", cfg, (*sections, "seed", "sweep", "papers"))
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")

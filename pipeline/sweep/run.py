@@ -71,39 +71,43 @@ class Sweep:
 
 def sweep(cfg: DictConfig) -> int:
     """Run the sweep that `cfg` describes; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
-    experiment = experiment_name() or "sweep"
     with Stop() as stop:
         try:
-            options = sweep_options(cfg)
-            base = read(cfg, experiment=experiment)
-            check_packages(base.compute, base.tracking)
-            if base.run.export is not None:
-                raise ConfigError(EXPORT)
-            jobs = _planned(options, base, experiment, stop)
+            whole = described(cfg, experiment_name() or "sweep", _given(), stop)
         except (ValueError, OSError) as error:
             return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):
-            return _interrupted(stop)
-        return _guarded(
-            Sweep(
-                experiment,
-                jobs,
-                options.workers or default_workers(),
-                base.tracking,
-                options.figure,
-                formats=tuple(base.figures.formats),
-            ),
-            stop,
-        )
+            return interrupted(stop)
+        return carry_out(whole, stop)
 
 
-def _planned(options: SweepOptions, base: Settings, experiment: str, stop: Stop) -> list[Planned]:
+def described(cfg: DictConfig, experiment: str, given: list[str], stop: Stop) -> Sweep:
+    """The sweep that `cfg` describes, composed from the overrides `given`; makes the features of its data sets.
+
+    Raises
+    ------
+    ValueError or OSError
+        If the configuration is wrong or data cannot be read.
+    Interrupted
+        If a stop was requested.
+    """
+    options = sweep_options(cfg)
+    base = read(cfg, experiment=experiment)
+    check_packages(base.compute, base.tracking)
+    if base.run.export is not None:
+        raise ConfigError(EXPORT)
+    jobs = _planned(options, base, experiment, given, stop)
+    workers, formats = options.workers or default_workers(), tuple(base.figures.formats)
+    return Sweep(experiment, jobs, workers, base.tracking, options.figure, formats=formats)
+
+
+def _planned(options: SweepOptions, base: Settings, experiment: str, given: list[str], stop: Stop) -> list[Planned]:
     """The runs of all data sets, whose features are made. One that is not installed is left out, and said so."""
-    given, jobs, missing = _given(), list[Planned](), []
+    jobs, missing = list[Planned](), []
     if not options.datasets:
         source = _source(base)
         _features(base, source, stop)
-        return plan(options, given, _compose, _blocks(base, source), source, experiment)
+        return plan(options, given, compose_words, _blocks(base, source), source, experiment)
     if any(word.startswith("dataset=") for word in given):
         raise ConfigError(
             f"dataset: {experiment} runs on {', '.join(options.datasets)}; choose among them with sweep.only=[...], or add "
@@ -112,7 +116,7 @@ def _planned(options: SweepOptions, base: Settings, experiment: str, stop: Stop)
     for name in options.wanted_datasets:
         words = [*given, *options.datasets[name]]
         try:
-            settings = read(_compose(words), experiment=experiment)
+            settings = read(compose_words(words), experiment=experiment)
             source = _source(settings)
             _features(settings, source, stop)
         except (ValueError, OSError) as error:
@@ -120,7 +124,7 @@ def _planned(options: SweepOptions, base: Settings, experiment: str, stop: Stop)
                 raise
             missing.append(f"{name}: {explain(error)}")
             continue
-        jobs += plan(options, words, _compose, _blocks(settings, source), source, experiment, name)
+        jobs += plan(options, words, compose_words, _blocks(settings, source), source, experiment, name)
     for line in missing:
         print(f"sweep: left out {line}", file=sys.stderr, flush=True)
     if not jobs:
@@ -144,7 +148,7 @@ def multirun(asked: Sequence[Asked]) -> int:
         whole = Sweep(experiments.pop() if len(experiments) == 1 else None, jobs, workers, tracking)
         if all(job.settings is None for job in jobs):
             return _exit_code(whole.rows)
-        return _guarded(whole, stop)
+        return carry_out(whole, stop)
 
 
 def cross_validation(cfg: DictConfig) -> int:
@@ -159,12 +163,13 @@ def cross_validation(cfg: DictConfig) -> int:
         except (ValueError, OSError) as error:
             return refuse_setup(error)
         except (Interrupted, KeyboardInterrupt):
-            return _interrupted(stop)
+            return interrupted(stop)
         name = f"{settings.experiment or settings.dataset['name']}-cv"
-        return _guarded(Sweep(name, jobs, workers, settings.tracking, folds=True), stop)
+        return carry_out(Sweep(name, jobs, workers, settings.tracking, folds=True), stop)
 
 
-def _guarded(whole: Sweep, stop: Stop) -> int:
+def carry_out(whole: Sweep, stop: Stop) -> int:
+    """Run what is not done yet, draw the figures, write the summary; returns the exit code."""
     if not backend(whole.folder).is_shared(whole.folder):
         text = "run.root: memory:// belongs to one process, and a sweep has many; use a directory or s3://"
         return refuse(ConfigError(text), BAD_CONFIGURATION)
@@ -172,9 +177,9 @@ def _guarded(whole: Sweep, stop: Stop) -> int:
         with locked(whole.folder / "lock"):
             return _sweep(whole, stop)
     except (LockedError, OSError, RuntimeError) as error:
-        return _interrupted(stop) if stop() else refuse(error, FAILED)
+        return interrupted(stop) if stop() else refuse(error, FAILED)
     except KeyboardInterrupt:
-        return _interrupted(stop)
+        return interrupted(stop)
 
 
 def _sweep(whole: Sweep, stop: Stop) -> int:
@@ -218,7 +223,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     half_way = stop() or "waiting" in found["statuses"]
     tracker.finish(found, "KILLED" if half_way else "FAILED" if code else "FINISHED")
     if stop():
-        return _interrupted(stop)
+        return interrupted(stop)
     print(f"sweep: {whole.folder}", flush=True)
     return code
 
@@ -325,7 +330,8 @@ def _given() -> list[str]:
     return list(HydraConfig.get().overrides.task)
 
 
-def _compose(overrides: list[str]) -> DictConfig:
+def compose_words(overrides: list[str]) -> DictConfig:
+    """The configuration of these overrides, within a command of Hydra's."""
     from hydra import compose
 
     return compose("config", overrides)
@@ -391,6 +397,7 @@ def _exit_code(rows: Sequence[table.Row]) -> int:
     return BAD_CONFIGURATION if "refused" in statuses else FAILED if "failed" in statuses else DONE
 
 
-def _interrupted(stop: Stop) -> int:
+def interrupted(stop: Stop) -> int:
+    """Say how to go on; returns the exit code of the signal."""
     print("interrupted: the same command continues from what its runs have committed", file=sys.stderr)
     return INTERRUPTED + stop.signal

@@ -31,7 +31,8 @@ from stages.reports.sweep_figures import compare
 from stages.reports.tables import write_csv
 
 ROOT = CONF.parent
-SWEEPS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml") if "\nsweep:" in path.read_text())
+TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.yaml")}
+SWEEPS = sorted(name for name, text in TEXTS.items() if "\nsweep:" in text and "\npapers:" not in text)
 SMALL = (
     "+experiment=compare_family", "dataset=sequences_csv", "dataset.file=train.txt", "dataset.test_file=train.txt",
     "tracking=none", "sweep.only=[bcfw,bcpfw_gap]", "sweep.lambdas=[0.1,1/n]", "sweep.passes=12", "sweep.workers=1",
@@ -181,8 +182,8 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
     [
         (
             {"figure": "bars"},
-            "sweep.figure: expected one of frontier, linear_svc, methods, multiplane, regimes, solvers, staleness, work, "
-            "got 'bars'",
+            "sweep.figure: expected one of frontier, linear_svc, methods, multiplane, paths, regimes, solvers, staleness, "
+            "work, got 'bars'",
         ),
         ({"tolerances": [0.1, 0.0]}, "sweep.tolerances: expected numbers > 0, got 0.0"),
         ({"paths": {"a": []}}, "sweep.paths: there is a variant named 'a' too"),

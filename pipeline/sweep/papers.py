@@ -1,0 +1,140 @@
+"""Every figure of the papers by one command: sweeps one after the other, a page over all, and what became of each claim.
+
+A part is an experiment with overrides, which is carried out as if it had been given alone: its runs and its sweep lie where
+they would then, are shared with other parts, and are skipped when complete. So an interrupted command goes on where it was.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from pipeline.config.run_options import ConfigError
+from pipeline.config.settings import explain, typed
+from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
+from pipeline.interrupt import Interrupted, Stop
+from storage.backend import Location, location
+
+if TYPE_CHECKING:
+    from stages.reports.papers.page import Shown
+
+BUDGETS = ("minutes", "full")
+
+
+@dataclass
+class PaperOptions:
+    """The group `papers`."""
+
+    budget: str = "minutes"
+    """Of BUDGETS: small budgets for every part, or what the sweeps have by default."""
+    record: str | None = None
+    """A file for the short page in Markdown."""
+    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Name to `shows`, `sweep` (overrides), `minutes` (more of them, for that budget) and `differs`."""
+
+    def check(self) -> None:
+        """Raises ValueError naming the key."""
+        if self.budget not in BUDGETS:
+            raise ValueError(f"papers.budget: expected one of {', '.join(BUDGETS)}, got {self.budget!r}")
+        for name, part in self.parts.items():
+            sweep = part.get("sweep") or [""]
+            good = part.get("shows") and str(sweep[0]).startswith("+experiment=")
+            if not good or set(part) - {"shows", "sweep", "minutes", "differs"}:
+                keys = "shows, sweep=[+experiment=..., ...], and perhaps minutes and differs"
+                raise ValueError(f"papers.parts.{name}: expected {keys}, got {part!r}")
+
+
+def papers(cfg: DictConfig) -> int:
+    """Carry out the parts that `cfg` asks for; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
+    from hydra.core.hydra_config import HydraConfig
+
+    from pipeline.sweep.run import interrupted
+
+    given = list(HydraConfig.get().overrides.task)
+    with Stop() as stop:
+        try:
+            options: PaperOptions = typed("papers", cfg.papers, PaperOptions())
+            wanted = _wanted(options, list(cfg.sweep.get("only") or ()))
+        except ValueError as error:
+            return refuse_setup(error)
+        folder = location(cfg.run.root) / "papers"
+        shown, codes = list[Any](), [DONE]
+        for number, name in enumerate(wanted, start=1):
+            print(f"papers: {number}/{len(wanted)} {name}: {options.parts[name]['shows']}", file=sys.stderr, flush=True)
+            try:
+                part, code = _part(name, options, given, stop)
+            except (Interrupted, KeyboardInterrupt):
+                return interrupted(stop)
+            if code >= INTERRUPTED:
+                return code
+            codes.append(code)
+            shown.append(part)
+            _write(folder, options, shown, wanted)
+        print(f"papers: {folder / 'index.html'}", flush=True)
+        return max(codes)
+
+
+def _wanted(options: PaperOptions, only: Sequence[str]) -> list[str]:
+    unknown = [name for name in only if name not in options.parts]
+    if unknown:
+        raise ConfigError(f"sweep.only: no part {unknown[0]!r}; there are: {', '.join(options.parts)}")
+    return list(only) or list(options.parts)
+
+
+def words(part: dict[str, Any], budget: str, given: Sequence[str]) -> list[str]:
+    """The command line of a part: its experiment, what the user gave for all parts, then the part's own words."""
+    own = [*part["sweep"], *(part.get("minutes") or () if budget == "minutes" else ())]
+    names = [word.split("=")[0].lstrip("+~") for word in given]
+    mine = [name in ("experiment", "sweep.only") or name.startswith("papers.") for name in names]
+    return [own[0], *(word for word, skip in zip(given, mine, strict=True) if not skip), *own[1:]]
+
+
+def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) -> tuple[Shown, int]:
+    """The sweep of one part, and its exit code. Without its data a part is left out, and the page says so."""
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
+    from pipeline.sweep.run import carry_out, compose_words, described
+    from stages.reports.papers.page import Shown
+
+    part = options.parts[name]
+    line = words(part, options.budget, given)
+    command = " ".join(["python -m pipeline", *(f"'{word}'" if "[" in word else word for word in line)])
+    about = Shown(name, part["shows"], command, options.budget, part.get("differs") or "")
+    experiment = line[0].partition("=")[2]
+    started = time.monotonic()
+    try:
+        cfg = compose_words(line)
+        OmegaConf.set_struct(cfg, False)
+        whole = described(cfg, experiment, line, stop)
+    except Interrupted:
+        raise
+    except (HydraException, OmegaConfBaseException) as error:
+        refuse(ConfigError(explain(error)), BAD_CONFIGURATION)
+        return about.without(explain(error)), BAD_CONFIGURATION
+    except (ValueError, OSError) as error:
+        print(f"papers: left out {name}: {error}", file=sys.stderr, flush=True)
+        return about.without(str(error)), DONE
+    code = carry_out(whole, stop)
+    return about.of(whole.folder, time.monotonic() - started), code
+
+
+def _write(folder: Location, options: PaperOptions, shown: Sequence[Shown], wanted: Sequence[str]) -> None:
+    """The page, the table of claims and, if asked for, the page in Markdown: after every part."""
+    from pipeline.source_code import commit
+    from stages.reports.papers.page import write_index, write_json_claims, write_markdown
+
+    about = {"budget": options.budget, "parts": f"{len(shown)} of {len(wanted)}", "source": commit()}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json_claims(folder / "papers.json", shown, about)
+        write_index(folder / "index.html", shown, about)
+        if options.record and len(shown) == len(wanted):
+            write_markdown(location(options.record), shown, about)
+    except OSError as error:
+        raise SystemExit(refuse(error, FAILED, "papers: ")) from None

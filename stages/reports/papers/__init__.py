@@ -1,0 +1,38 @@
+"""What the papers found, as checks on our own runs: a claim a row, one file a paper, found by discovery.
+
+A claim is measured on the sweep of a part of `+experiment=papers`. A figure of one seed and a small budget can only say
+whether a claim held in these runs, which the page says beside each.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Sequence
+from importlib import import_module
+from pkgutil import extend_path
+
+from stages.reports.papers.claim import Claim
+from stages.reports.papers.measured import Finding, Measured
+
+__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+
+
+def claims() -> list[Claim]:
+    """All claims, in the order of the papers' files."""
+    found: list[Claim] = []
+    for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
+        part: Sequence[Claim] = getattr(import_module(f"{__name__}.{name}"), "CLAIMS", ())
+        found += part
+    return found
+
+
+def findings(part: str, measured: Measured) -> list[tuple[Claim, Finding]]:
+    """The claims that are measured on this part, and what was found."""
+    found = []
+    for claim in claims():
+        if part in claim.parts:
+            try:
+                found.append((claim, claim.measure(measured)))
+            except KeyError as error:
+                found.append((claim, Finding(None, f"there are no complete runs of {error.args[0]}")))
+    return found

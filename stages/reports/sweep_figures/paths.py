@@ -1,0 +1,70 @@
+"""Paths and grids compared (O16 Fig. 4, 7, 8). `paths.png`: passes, seconds and lambdas solved so far, and the test loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stages.reports.curves import Runs
+from stages.reports.paint import SPARE, figure_in
+from stages.reports.stored import read_numbers
+from storage.backend import Location
+
+PANELS = {
+    "effective_passes": "effective passes so far",
+    "seconds": "seconds of solving so far",
+    "breakpoints": "λ's solved so far",
+    "test_loss": "test loss",
+}
+
+
+def make(runs: Runs, folder: Location) -> dict[str, Any]:
+    paths = {name: read_numbers(place)[0] for name, _, _, place in runs}
+    with figure_in(folder / "figures" / "paths.png", (10.5, 7.4)) as figure:
+        grid = figure.subplots(2, 2, sharex=True).ravel()
+        for axes, (what, label) in zip(grid, PANELS.items(), strict=True):
+            for number, (name, arrays) in enumerate(paths.items()):
+                style = {"color": SPARE[number % len(SPARE)], "ls": "--" if name.startswith("grid") else "-", "lw": 1.4}
+                values = _so_far(arrays, what)
+                if values is not None:
+                    axes.plot(arrays["lambda"], values, label=name.replace("_", " "), **style)
+            axes.set(xscale="log", yscale="linear" if what == "test_loss" else "log", ylabel=label)
+        grid[0].invert_xaxis()
+        for axes in grid[2:]:
+            axes.set_xlabel("λ")
+        handles, labels = grid[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+    table = [_row(name, arrays) for name, arrays in paths.items()]
+    return {"figures": ["paths.png"], "table": table, "text": _lines(table)}
+
+
+def _so_far(arrays: dict[str, np.ndarray], what: str) -> np.ndarray | None:
+    if what == "breakpoints":
+        return np.arange(1, arrays["lambda"].size + 1)
+    if what not in arrays:
+        return None
+    return arrays[what] if what == "test_loss" else np.cumsum(arrays[what])
+
+
+def _row(name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """Cost and least test loss of one path or grid; a path's last lambda says how far its certificate goes."""
+    return {
+        "variant": name,
+        "lambdas": int(arrays["lambda"].size),
+        "last_lambda": float(arrays["lambda"][-1]),
+        "passes": float(np.sum(arrays["effective_passes"])),
+        "seconds": float(np.sum(arrays["seconds"])),
+        "test_loss": float(np.min(arrays["test_loss"])) if "test_loss" in arrays else None,
+    }
+
+
+def _lines(table: list[dict[str, Any]]) -> list[str]:
+    lines = [f"{'':<20}{'λ’s':>7}{'last λ':>12}{'passes':>12}{'seconds':>10}{'least test loss':>18}"]
+    for row in table:
+        loss = "–" if row["test_loss"] is None else f"{row['test_loss']:.4f}"
+        lines.append(
+            f"{row['variant']:<20}{row['lambdas']:>7}{row['last_lambda']:>12.3g}{row['passes']:>12.1f}"
+            f"{row['seconds']:>10.2f}{loss:>18}"
+        )
+    return lines

@@ -1,0 +1,86 @@
+"""`+experiment=papers`: every part of conf is a good sweep with claims, and parts are carried out as if given alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from configs import composed
+from omegaconf import OmegaConf
+
+from pipeline.config.settings import CONF
+from pipeline.sweep.papers import PaperOptions, words
+from pipeline.sweep.plan import sweep_options
+from stages.reports.papers import claims
+
+PARTS = OmegaConf.to_container(OmegaConf.load(CONF / "experiment" / "papers.yaml").papers.parts)
+ROOT = CONF.parent
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_part__is_a_sweep_on_which_claims_are_measured(name: str) -> None:
+    line = words(
+        PARTS[name], "minutes", ["+experiment=papers", "papers.budget=full", "sweep.only=[x]", "run.root=here"]
+    )
+    assert [word for word in line if "papers" in word or word == "sweep.only=[x]"] == []
+    cfg = composed(*line, "dataset.root=somewhere" if not any("sweep.only" in word for word in line) else "seed=0")
+    options = sweep_options(cfg)
+    assert cfg.run.root == "here"
+    mine = [claim for claim in claims() if name in claim.parts]
+    if not name.endswith("_large"):  # a figure without a sentence of its own
+        assert mine
+    assert options.wanted
+
+
+def test_claims__are_about_parts_that_there_are() -> None:
+    assert {part for claim in claims() for part in claim.parts} <= set(PARTS)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"budget": "hours"}, r"papers\.budget: expected one of minutes, full, got 'hours'"),
+        ({"parts": {"a": {"shows": "b", "sweep": ["dataset=ocr"]}}}, r"papers\.parts\.a: expected shows, sweep="),
+        ({"parts": {"a": {"shows": "b", "sweep": ["+experiment=x"], "c": 1}}}, r"papers\.parts\.a: expected shows"),
+    ],
+)
+def test_options__are_refused_by_name(given: dict, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected):
+        PaperOptions(**given).check()
+
+
+@pytest.mark.slow
+def test_papers__carry_out_their_parts_and_go_on(tmp_path: Path) -> None:
+    lines = ["P\tw=a\tw=b\nQ\tw=b\n", "Q\tw=c\n", "P\tw=a\nP\tw=c\nQ\tw=b\n", "Q\tw=b\nP\tw=d\n"]
+    (tmp_path / "train.txt").write_text("\n".join(lines))
+    own = (
+        "{shows: gaps, sweep: ['+experiment=compare_family', 'dataset=sequences_csv', 'dataset.file=train.txt', "
+        "'dataset.test_file=train.txt', 'sweep.only=[bcfw,bcfw_gap]', 'sweep.lambdas=[0.1]'], "
+        "minutes: ['sweep.seeds=[0]', 'sweep.passes=6', 'sweep.rebase_passes=1']}"
+    )
+    given = (
+        f"+papers.parts.o16_own={own}", "sweep.only=[o16_own,lj13_fig1_conll]", "sweep.workers=1", "tracking=none",
+        "papers.record=PAPERS.md",
+    )  # fmt: skip
+    command = [sys.executable, "-m", "pipeline", "+experiment=papers", *given]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs"), "GAPWISE_DATA": str(tmp_path)}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "papers: left out lj13_fig1_conll: " in done.stderr
+    place = tmp_path / "runs" / "papers"
+    assert done.stdout.splitlines()[-1] == f"papers: {place / 'index.html'}"
+    found = json.loads((place / "papers.json").read_text())
+    assert [*found["left_out"]] == ["lj13_fig1_conll"]
+    assert "data:image/png;base64," in (place / "index.html").read_text(encoding="utf-8")
+    assert "+experiment=compare_family" in (place / "index.html").read_text(encoding="utf-8")
+    assert (tmp_path / "PAPERS.md").is_file()
+    again = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    assert again.returncode == 0
+    assert "sweep: 2 runs, 2 complete; " in again.stderr
+    wrong = subprocess.run([*command, "papers.budget=hours"], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert wrong.stderr.startswith("error: papers.budget: expected one of minutes, full")
