@@ -11,7 +11,7 @@ from pipeline.advice import what_next
 from pipeline.config.settings import Settings
 from pipeline.rundir import RunDir, read_json
 from pipeline.stage_graph import flow
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, promise
 from stages.solver.options import ENDED
 from storage.backend import Location
 from storage.files import DamagedError
@@ -124,11 +124,12 @@ def summary(
         compiling = f" (compiling {took['compiling']:.0f} of it)" if took.get("compiling", 0.0) >= 0.5 else ""
         total = sum(seconds for name, seconds in took.items() if name != "compiling")
         lines.append(("time", f"{total:.0f} s{compiling}" + (f": {spent}" if spent else "")))
-    certainty = verify.get("certainty", EXACT)
+    certainty, accuracy = verify.get("certainty", EXACT), verify.get("accuracy")
     if verify["certified"]:
         word = "every certificate holds" + _reach(found)
     elif certainty == ESTIMATE and found.get("kind") != "heuristic" and verify.get("dual_point", True):
         word = "the oracle is approximate without a bound, so gaps are estimates and nothing is certified"
+        word += f"; {promise(accuracy)}" if accuracy else ""
     elif not verify.get("dual_point", True):
         word = "the method has no dual point, so nothing is certified; a limit ends it and no tolerance"
         word += "" if len(path) > 1 else f" · primal objective {_number(last['primal'])}"
@@ -144,7 +145,7 @@ def summary(
     largest = f": largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}" if verify.get("dual_point", True) else ""
     lines.append(("verify", word + largest))
     if certainty == UPPER_BOUNDED and "proven" in verify:
-        share, used = verify["proven"], verify["bound_slack_share"]
+        share, used = verify["proven"], max(verify["bound_slack_share"], 0.0)  # rounding may leave less than none
         text = f"oracle proven optimal on {share:.1%} of the blocks; its bounds use {used:.2%} of ε"
         lines.append(("", text))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"

@@ -37,7 +37,9 @@ class _SplittingSink:
         self.writer, self.rule = writer, rule
         part = structure(name)
         self.derived, self.for_training = part.derived, getattr(part, "for_training", dict)
-        self.whole = getattr(part, "WHOLE", ())
+        self.whole: tuple[str, ...] = getattr(part, "WHOLE", ())
+        self.rows: tuple[str, ...] = getattr(part, "ROWS", ())
+        self.waiting: dict[str, np.ndarray] = {}
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
 
@@ -66,8 +68,13 @@ class _SplittingSink:
             self.shared[name] = array
 
     def _put_parts(self, name: str, array: np.ndarray, rule: HeldOut) -> None:
-        """Divide an array with a row a block; copy any other to both splits."""
-        if name in self.whole:
+        """Divide an array with a row a block, or rows of different lengths once all their arrays are there; copy any other
+        to both splits."""
+        if name in self.rows:
+            self.waiting[name] = array
+            if len(self.waiting) == len(self.rows):
+                self._put_rows(rule)
+        elif name in self.whole:
             self.blocks["train"] = len(array)
             held_out = rule.among(len(array))
             self.writer.put("train", name, array[~held_out])
@@ -75,6 +82,17 @@ class _SplittingSink:
         else:
             self.writer.put("train", name, array)
             self.writer.put(VALIDATION, name, array)
+
+    def _put_rows(self, rule: HeldOut) -> None:
+        """Divide arrays whose entries ``pointer[i]:pointer[i + 1]`` belong to block i."""
+        pointer, *names = self.rows
+        start = self.waiting[pointer]
+        sizes = np.diff(start)
+        held_out = rule.among(sizes.size)
+        for split, blocks in (("train", ~held_out), (VALIDATION, held_out)):
+            self.writer.put(split, pointer, np.append(0, np.cumsum(sizes[blocks])).astype(start.dtype))
+            for name in names:
+                self.writer.put(split, name, self.waiting[name][np.repeat(blocks, sizes)])
 
     def finish(self, facts: dict[str, Any]) -> dict[str, Any]:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.

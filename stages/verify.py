@@ -15,7 +15,7 @@ import numpy as np
 
 from stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
 from stages.problems.protocol import Problem
 from stages.solver.methods import method as find_method
 from stages.solver.options import PathOptions, Status
@@ -141,7 +141,7 @@ def _recomputed(audit: Audit, samples: int, seed: int) -> dict[str, Any]:
     sampled = audit.sampled(samples, seed) if intervals else []
     closed, relative = audit.twin.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
-    claimed = bool(attrs["certified"] and attrs["dual_point"])
+    claimed, accuracy = bool(attrs["certified"] and attrs["dual_point"]), accuracy_of(audit.problem)
     return {
         "dual_point": bool(attrs["dual_point"]),
         "certified": claimed and not audit.broken and all(map(audit.twin.claims, range(len(rebuilt)))),
@@ -152,6 +152,7 @@ def _recomputed(audit: Audit, samples: int, seed: int) -> dict[str, Any]:
         "lambda_low": float(closed[-1]) if closed.size else None,
         "certainty": certainty_here(audit.problem, attrs),
         **bounds_of(audit),
+        **({} if accuracy is None else {"accuracy": accuracy}),
         "samples": sampled,
         "broken": audit.broken,
     }

@@ -38,7 +38,7 @@ def lines(found: Sequence[Mapping[str, Any]], root: str) -> list[str]:
     rows = sorted(found, key=lambda facts: (facts["changed"] is None, -(facts["changed"] or 0.0), facts["name"]))
     cells = [
         (
-            facts["name"], facts["state"], progress(facts), number(facts["gap"]), number(facts["best_lambda"]),
+            facts["name"], facts["state"], progress(facts), gap(facts), number(facts["best_lambda"]),
             number(facts["test_loss"]), ago(facts["changed"]),
         )
         for facts in rows
@@ -46,6 +46,12 @@ def lines(found: Sequence[Mapping[str, Any]], root: str) -> list[str]:
     counts = Counter(facts["state"] for facts in found)
     said = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     return [*table([HEAD, *cells], right=(3, 4, 5)), f"{len(found)} in {root}: {said}"]
+
+
+def gap(facts: Mapping[str, Any]) -> str:
+    """The largest gap that verify found, or the one known so far; what it is unless it is exact (`problems.certainty`)."""
+    kind = facts.get("certainty") or "exact"
+    return number(facts["gap"]) + ("" if kind == "exact" else f" ({kind})")
 
 
 def progress(facts: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from stages.datasets.vision.pictures import (
     FeatureOptions,
     featurize_pictures,
     picture_encoder,
+    potts_specimen,
 )
 from stages.problems.void import VOID
 
@@ -110,7 +111,7 @@ class Msrc:
         }
 
 
-encoder = picture_encoder
+encoder, specimen = picture_encoder, potts_specimen
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 

@@ -45,6 +45,7 @@ from stages.datasets.vision.pictures import (
     PictureEncoder,
     featurize_pictures,
     picture_encoder,
+    potts_specimen,
 )
 from stages.problems.void import VOID
 
@@ -257,6 +258,7 @@ def _photographs(path: Path) -> dict[str, bytes]:
         raise DataError(f"{path}: cannot be read as a tar archive: {error}") from error
 
 
+specimen = potts_specimen
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 

@@ -12,7 +12,8 @@ A structure's module offers
 * ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing;
 * ``for_training(block)`` if a training block differs from the same block in a test split: what to store of it;
 * ``MARGINALS = True`` if it sums over labellings, too (`protocol.Summable`): exponentiated gradient needs it;
-* ``WHOLE`` if its readers write arrays with a row a block at once: the names of those arrays.
+* ``WHOLE`` if its readers write arrays with a row a block at once: the names of those arrays;
+* ``ROWS`` if they also write rows of different lengths at once: the pointer's name, then those of the arrays it divides.
 
 Modules without a ``build`` are not structures but code that structures share. Installed packages may announce structures of
 their own (`installed`).

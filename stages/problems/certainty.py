@@ -4,6 +4,11 @@
 * UPPER_BOUNDED: the oracle is approximate, and the structure bounds each maximum from above (`protocol.Bounded`). The gap
   is that of the bounds, so it certifies as much as an exact one, whatever the oracle returned;
 * ESTIMATE: the oracle is approximate without a bound, or the gap rests on stale numbers: it may be too small.
+
+An approximate oracle has the *multiplicative accuracy* nu in (0, 1] if the block gap that its answer shows is always at
+least nu times the true one (LJ13 4). A true gap is then at most 1 / nu times its estimate, and LJ13's bounds on the steps of
+BCFW hold times 1 / nu^2. Running the oracle cannot prove nu. So it is shown as what the oracle declares, and gaps stay
+estimates.
 """
 
 from __future__ import annotations
@@ -16,3 +21,17 @@ EXACT, UPPER_BOUNDED, ESTIMATE = "exact", "upper-bounded", "estimate"
 def certainty_of(problem: Any) -> str:
     """What the gaps of this problem are; structures without the attribute `certainty` are EXACT."""
     return str(getattr(problem, "certainty", EXACT))
+
+
+def accuracy_of(problem: Any) -> float | None:
+    """The multiplicative accuracy that the oracle of this problem declares; None if it declares none."""
+    found = getattr(problem, "accuracy", None) if certainty_of(problem) == ESTIMATE else None
+    return None if found is None else float(found)
+
+
+def promise(accuracy: float) -> str:
+    """What LJ13's theorem promises for an oracle of this multiplicative accuracy."""
+    return (
+        f"with the multiplicative accuracy {accuracy:g} that the oracle declares, a gap is at most {1.0 / accuracy:.4g} "
+        f"times its estimate and BCFW takes at most {1.0 / accuracy**2:.4g} times the steps (LJ13 section 4)"
+    )

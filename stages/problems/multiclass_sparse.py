@@ -158,6 +158,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
     )
 
 
+WHOLE, ROWS = ("labels",), ("row_ptr", "ids", "values")
 MARGINALS = True
 
 

@@ -12,7 +12,7 @@ from stages.problems.answers import bounds
 Oracle = TypeVar("Oracle")
 """A `stages.problems.python_oracle.Oracle`, whose module imports this one."""
 OF_A_BLOCK = ("truth", "features", "loss", "max_oracle", "decode", "least_loss", "coordinates")
-OF_ALL = ("d", "labels", "lower", "upper", "approximate")
+OF_ALL = ("d", "labels", "lower", "upper", "approximate", "accuracy")
 
 
 def part_of(oracle: Oracle, blocks: np.ndarray, base: type[Oracle]) -> Oracle:

@@ -44,6 +44,9 @@ class Oracle:
     approximate : bool
         Whether `max_oracle` may miss the maximum. Gaps are then upper-bounded if the class defines `max_bound`, and only
         estimates, which certify nothing, if it does not.
+    accuracy : float, optional
+        Only of an approximate oracle: nu in (0, 1], if the block gap that `max_oracle` shows is always at least nu times the
+        true one (multiplicative accuracy: LJ13 section 4). Results then say what that promises, unless it has `max_bound`.
     """
 
     d: int
@@ -51,6 +54,7 @@ class Oracle:
     lower: Any = ()
     upper: Any = ()
     approximate: bool = False
+    accuracy: float | None = None
 
     @classmethod
     def files(cls, **arguments: Any) -> Sequence[str | Path]:
@@ -129,6 +133,11 @@ class PythonOracle(NamedTuple):
     def certainty(self) -> str:
         """EXACT, or ESTIMATE if the user's oracle is approximate; with a bound it is a `BoundedPythonOracle`."""
         return ESTIMATE if _object(self.spec.tobytes()).approximate else EXACT
+
+    @property
+    def accuracy(self) -> float | None:
+        """The multiplicative accuracy that the user's oracle declares."""
+        return _object(self.spec.tobytes()).accuracy
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:
@@ -382,6 +391,12 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
     labels = labels_of(oracle)
     local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
     kind = BoundedPythonOracle if oracle.approximate and bounds(oracle) else PythonOracle
+    nu = oracle.accuracy
+    if nu is not None and not (oracle.approximate and isinstance(nu, (int, float)) and 0.0 < nu <= 1.0):
+        raise ValueError(
+            f"python_oracle: {meta['oracle']}: accuracy is {nu!r}; expected a number in (0, 1], and only with "
+            "approximate = True"
+        )
     return kind(  # type: ignore[call-arg]
         n=n,
         d=d,

@@ -1,13 +1,16 @@
 """Multi-plane BCFW beside its relatives, with a fast oracle and with one that waits (S15 4).
 
     python tests/benchmarks/bench_multiplane.py FEATURES --lambdas 0.01 0.001 1/n
-    python tests/benchmarks/bench_multiplane.py FEATURES --lambdas 0.01 --wait 0.005 --seconds 60
+    python tests/benchmarks/bench_multiplane.py FEATURES --lambdas 0.01 --wait 0.005 --seconds 240
 
 FEATURES is a feature store (``runs/features/<dataset>-<key>``). For each solver and lambda: CPU seconds and exact passes to
-certified gaps P - D, each a run of its own; and the dual value after 1, 2, 5, 10, 20, 50 exact passes.
+certified gaps P - D, each a run of its own; and the dual value after 1, 2, 5, 10, 20, 50 exact passes (`--no-dual`: not).
 
-With `--wait` every oracle call sleeps for so many seconds (`slow_oracle`), and each solver gets `--seconds` of wall time.
-The table has the gap after some exact passes and after some seconds, computed afterwards.
+With `--wait` every oracle call sleeps for so many seconds (`slow_oracle`), and each solver gets at most `--seconds` of wall
+time. Then one run a solver is recorded, and its gaps are computed afterwards, with the oracle that does not wait, at points
+that are 3 % of the time so far apart: wall and CPU seconds, exact passes to each gap. On a machine that others keep busy,
+wall seconds are more than waiting and CPU seconds together. Where the oracle is approximate, all gaps are those of its
+bounds.
 """
 
 from __future__ import annotations
@@ -28,6 +31,9 @@ from stages.solver.objective import squared_norm
 from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.solver.oracles import corners_at
 from stages.solver.path.walk import begin
+
+Row = tuple[float, float, float, np.ndarray, float]
+"""Exact passes, seconds, dual value, w, CPU seconds."""
 
 TOLERANCES = (0.1, 0.05, 0.02, 0.01, 0.005, 0.001)
 PASSES = (1, 2, 5, 10, 20, 50)
@@ -52,13 +58,18 @@ class Recorder:
     """The boundary of a solve: keeps (passes, seconds, dual, w) at each one, and stops it at a limit."""
 
     def __init__(self, passes: float = np.inf, seconds: float = np.inf) -> None:
-        self.rows: list[tuple[float, float, float, np.ndarray]] = []
-        self.passes, self.seconds = passes, seconds
+        self.rows: list[Row] = []
+        self.passes, self.seconds, self.begun = passes, seconds, time.process_time()
 
     def __call__(self, solver: Method) -> Status | None:
-        row = (solver.passes_here, solver.at.seconds, solver.dual_value(), solver.point.copy())
+        row = self.row(solver, solver.point)
         self.rows.append(row)
         return Status.TIME_LIMIT if row[0] >= self.passes or row[1] >= self.seconds else None
+
+    def row(self, solver: Any, w: np.ndarray) -> Row:
+        """What is known of a solver now."""
+        spent = time.process_time() - self.begun
+        return solver.passes_here, solver.at.seconds, solver.dual_value(), w.copy(), spent
 
     def at(self, column: int, value: float) -> int:
         """The first row at which passes (0) or seconds (1) have reached a value; -1 if none has."""
@@ -75,15 +86,20 @@ def certified(problem: Problem, name: str, lam: float, tolerance: float, most: f
 
 def fast(problem: Problem, arguments: argparse.Namespace, lam: float) -> None:
     """The two tables of a fast oracle."""
-    print("| CPU s, exact passes to P − D ≤ | " + " | ".join(f"{t:g}" for t in TOLERANCES) + " |")
-    print("|---" * (len(TOLERANCES) + 1) + "|")
+    print("| CPU s, exact passes to P − D ≤ | " + " | ".join(f"{t:g}" for t in arguments.tolerances) + " |")
+    print("|---" * (len(arguments.tolerances) + 1) + "|")
     for name in arguments.solvers:
         cells = []
-        for tolerance in TOLERANCES:
+        for tolerance in arguments.tolerances:
             cells.append(certified(problem, name, lam, tolerance, arguments.seconds))
             if cells[-1].startswith("not"):
                 break
-        print(f"| `{name}` | " + " | ".join([*cells, *["–"] * (len(TOLERANCES) - len(cells))]) + " |", flush=True)
+        print(
+            f"| `{name}` | " + " | ".join([*cells, *["–"] * (len(arguments.tolerances) - len(cells))]) + " |",
+            flush=True,
+        )
+    if not arguments.dual:
+        return
     print("\n| D after exact passes | " + " | ".join(f"{p}" for p in PASSES) + " |")
     print("|---" * (len(PASSES) + 1) + "|")
     for name in arguments.solvers:
@@ -93,25 +109,43 @@ def fast(problem: Problem, arguments: argparse.Namespace, lam: float) -> None:
         print(f"| `{name}` | " + " | ".join(cells) + " |", flush=True)
 
 
-def waiting(arguments: argparse.Namespace, lam: float) -> None:
+def waiting(problem: Problem, arguments: argparse.Namespace, lam: float) -> None:
     """The table of a slow oracle."""
-    problem, slow = slowed(arguments.features, arguments.wait)
-    seconds = [arguments.seconds * share for share in (0.125, 0.25, 0.5, 1.0)]
-    passes = [p for p in PASSES if p * problem.n * arguments.wait <= arguments.seconds]
-    heads = [*(f"{p} passes" for p in passes), *(f"{s:g} s" for s in seconds)]
-    print("| P − D after | " + " | ".join(heads) + " | passes |\n" + "|---" * (len(heads) + 2) + "|")
+    slow = slowed(problem, arguments.wait)
+    print(
+        "| wall s (CPU s), exact passes to P − D ≤ | "
+        + " | ".join(f"{t:g}" for t in arguments.tolerances)
+        + " | at the end |"
+    )
+    print("|---" * (len(arguments.tolerances) + 2) + "|")
 
-    def gap(row: tuple[float, float, float, np.ndarray]) -> float:
-        _, _, dual, w = row
-        hinge = float(np.mean(corners_at(problem, w, range(problem.n)).hinge))
+    def gap(row: Row) -> float:
+        _, _, dual, w, _ = row
+        hinge = float(np.mean(corners_at(problem, w, range(problem.n)).upper_hinge))
         return 0.5 * lam * squared_norm(w) + hinge - dual
 
     for name in arguments.solvers:
+        solver = solver_of(slow, name, lam, rebase_steps=max(1, problem.n // 4))
         record = Recorder(seconds=arguments.seconds)
-        solver_of(slow, name, lam, rebase_steps=max(1, problem.n // 4)).solve(1e-12, record)
-        rows = [*(record.at(0, p) for p in passes), *(record.at(1, s) for s in seconds)]
-        cells = [f"{gap(record.rows[k]):.3g}" if k >= 0 else "–" for k in rows]
-        print(f"| `{name}` | " + " | ".join(cells) + f" | {record.rows[-1][0]:.0f} |", flush=True)
+        solver.solve(arguments.tolerances[-1], record)
+        rows = [*spaced(record.rows), record.row(solver, solver.primal())]
+        found = [(row, gap(row)) for row in rows]
+        cells = []
+        for tolerance in arguments.tolerances:
+            row = next((row for row, reached in found if reached <= tolerance), None)
+            cells.append(f"{row[1]:.1f} ({row[4]:.1f}), {row[0]:.1f}" if row else "–")
+        end, reached = found[-1]
+        cells.append(f"{end[1]:.0f} ({end[4]:.0f}), {end[0]:.0f}: {reached:.3g}")
+        print(f"| `{name}` | " + " | ".join(cells) + " |", flush=True)
+
+
+def spaced(rows: list[Row]) -> list[Row]:
+    """Rows whose seconds are at least 3 % apart."""
+    kept: list[Row] = []
+    for row in rows:
+        if not kept or row[1] >= 1.03 * kept[-1][1]:
+            kept.append(row)
+    return kept
 
 
 def main() -> None:
@@ -119,6 +153,10 @@ def main() -> None:
     parser.add_argument("features", type=Path)
     parser.add_argument("--lambdas", nargs="+", default=["0.01"])
     parser.add_argument("--solvers", nargs="+", choices=SOLVERS, default=list(SOLVERS))
+    parser.add_argument("--tolerances", type=float, nargs="+", default=list(TOLERANCES), help="falling")
+    parser.add_argument(
+        "--dual", action=argparse.BooleanOptionalAction, default=True, help="also the table of dual values"
+    )
     parser.add_argument("--wait", type=float, default=0.0, help="seconds that each oracle call sleeps")
     parser.add_argument("--seconds", type=float, default=60.0, help="most seconds of a solve")
     arguments = parser.parse_args()
@@ -128,7 +166,7 @@ def main() -> None:
         lam = 1.0 / problem.n if text == "1/n" else float(text)
         print(f"\nlambda = {text}\n")
         if arguments.wait:
-            waiting(arguments, lam)
+            waiting(problem, arguments, lam)
         else:
             fast(problem, arguments, lam)
 

@@ -1,70 +1,51 @@
-"""Any stored problem with an oracle that really waits: an oracle in Python that sleeps, then calls the compiled one."""
+"""A stored problem whose oracle really waits: each call sleeps in the C library, then does what it always does.
+
+Everything else is the structure's own compiled code, so seconds are those of a solve with a slower oracle and of nothing
+else: no vectors of length d, no calls of Python. The thread gives up its processor while it waits.
+"""
 
 from __future__ import annotations
 
-import time
-from pathlib import Path
-from typing import Any
+import sys
+from typing import Any, NamedTuple
 
-import numpy as np
+from numba import njit, types
 
-from stages.featurize import open_problem
-from stages.problems.protocol import Problem
-from stages.problems.python_oracle import Oracle, PythonOracle, build, oracle_source
+from stages.problems.chain import Chain
+from stages.problems.multiclass import Multiclass
+from stages.problems.potts import Potts
+from stages.problems.protocol import PLAIN, Problem
+from stages.problems.segmentation import FixedSegmentation, Segmentation
 
-KEPT = 20_000
-"""Feature vectors that are kept, so that approximate passes do not compute them again."""
-
-
-class Slow(Oracle):
-    """The blocks of a feature store; each call of the max-oracle takes `seconds` longer."""
-
-    def __init__(self, split: str, features: str, seconds: float) -> None:
-        self.problem, self.seconds = open_problem(Path(features), split), seconds
-        self.d, self.labels = self.problem.d, self.problem.labels
-        self.scratch = self.problem.scratch()
-        self.known: dict[tuple[int, bytes], np.ndarray] = {}
-
-    def __len__(self) -> int:
-        return self.problem.n
-
-    def truth(self, i: int) -> np.ndarray:
-        ptr = self.problem.label_ptr
-        return self.problem.truth[ptr[i] : ptr[i + 1]]
-
-    def features(self, i: int, y: np.ndarray) -> np.ndarray:
-        key = (i, y.tobytes())
-        if key not in self.known:
-            ptr = self.problem.local_ptr
-            m, phi = np.zeros(ptr[i + 1] - ptr[i]), np.zeros(self.d)
-            self.problem.add(i, y, 1.0, m)
-            self.problem.push(i, 1.0, m, phi)
-            if len(self.known) >= KEPT:
-                self.known.clear()
-            self.known[key] = phi
-        return self.known[key]
-
-    def loss(self, i: int, y: np.ndarray) -> float:
-        return float(self.problem.loss(i, y))
-
-    def max_oracle(self, i: int, theta: np.ndarray) -> np.ndarray:
-        time.sleep(self.seconds)
-        local, y = np.zeros(np.diff(self.problem.local_ptr)[i]), self.truth(i).copy()
-        self.problem.scores(i, theta, local)
-        self.problem.max_oracle(i, local, y, self.scratch)
-        return y
-
-    def decode(self, i: int, theta: np.ndarray) -> np.ndarray:
-        local, y = np.zeros(np.diff(self.problem.local_ptr)[i]), self.truth(i).copy()
-        self.problem.scores(i, theta, local)
-        self.problem.decode(i, local, y, self.scratch)
-        return y
+sleep_for = types.ExternalFunction("usleep", types.int32(types.uint32))
 
 
-def slowed(features: Path, seconds: float) -> tuple[Problem, PythonOracle]:
-    """A stored problem, and the same one with an oracle that waits."""
-    problem, name = open_problem(features, "train"), "slow_oracle:Slow"
-    arguments: dict[str, Any] = {"features": str(features), "seconds": seconds}
-    meta = {"oracle": name, "arguments": arguments, "source": oracle_source(name), "d": problem.d}
-    arrays = {"labels": problem.truth, "labels_ptr": problem.label_ptr, "split": np.frombuffer(b"train", np.uint8)}
-    return problem, build(arrays, meta)
+def slow(base: Any) -> Any:
+    """The structure `base` with one more field, the microseconds that `max_oracle` waits."""
+    fast = njit(**PLAIN)(base.max_oracle)
+
+    def max_oracle(self, i, theta, y, scratch):  # type: ignore[no-untyped-def]
+        sleep_for(self.microseconds)
+        return fast(self, i, theta, y, scratch)
+
+    fields = [(name, Any) for name in base._fields]
+    rows: Any = NamedTuple(f"Slow{base.__name__}", [*fields, ("microseconds", int)])  # type: ignore[misc]
+    own = {name: part for name, part in vars(base).items() if name not in vars(rows) and not name.startswith("__")}
+    made = type(rows.__name__, (rows,), {**own, "max_oracle": max_oracle, "__module__": __name__, "__slots__": ()})
+    setattr(sys.modules[__name__], made.__name__, made)  # where numba's cache on disk looks for it
+    return made
+
+
+SLOW = {base: slow(base) for base in (Chain, FixedSegmentation, Multiclass, Potts, Segmentation)}
+
+
+def slowed(problem: Problem, seconds: float) -> Problem:
+    """The same problem with an oracle that takes `seconds` longer."""
+    if type(problem) not in SLOW:
+        known = ", ".join(base.__name__ for base in SLOW)
+        raise SystemExit(
+            f"--wait: the structure {type(problem).__name__} is not one of {known}; add it to slow_oracle.SLOW"
+        )
+    rows: Any = problem
+    waiting: Problem = SLOW[type(problem)](*rows, microseconds=round(1e6 * seconds))
+    return waiting

@@ -6,16 +6,18 @@ import io
 import tarfile
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 from memory_sink import problems, read
 from PIL import Image
 
-from stages.datasets import DataError, FeatureMap, OptionError, open_dataset
+from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
 from stages.datasets.msrc import USUAL
 from stages.datasets.stanford import pair_features
 from stages.datasets.vision.classes import permuted_split, tally_classes
 from stages.datasets.vision.horse_scenes import compose
+from stages.problems import build
 from stages.problems.certainty import certainty_of
 from stages.problems.void import VOID
 
@@ -119,10 +121,17 @@ def check(train, test, sink, meta):
     assert other["hw_ptr"][-1] == 1
 
 
+def check_specimen(options, train):
+    """What is compiled while features are made is what the solver will call."""
+    found = specimen(options)
+    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(train)
+
+
 def test_stanford__reads_the_published_layout(published):
     options = {"root": published, "features": "pictures", "n_train": 2, **SMALL}
     train, test, sink, meta = problems(open_dataset("stanford", options))
     check(train, test, sink, meta)
+    check_specimen({"name": "stanford", **options}, train)
     assert train.d == 8 * (1 + 3 * (16 + 6 + 7)) + 100
     found = FeatureMap({**meta, "dataset": "stanford", "structure": "potts"}, sink.whole[""]).encode([scene(0)[0]])
     assert found.arrays["unary"].shape[1] == 88
@@ -131,6 +140,7 @@ def test_stanford__reads_the_published_layout(published):
 def test_stanford__reads_supplied_features(archived):
     train, test, sink, meta = problems(open_dataset("stanford", {"root": archived, "n_train": 2}))
     check(train, test, sink, meta)
+    check_specimen({"name": "stanford", "root": archived}, train)
     assert train.d == 8 * 520 + 34
     unary = sink.arrays("test")["unary"]
     assert unary[:, 0].tolist() == [1.0] * len(unary)
@@ -172,7 +182,9 @@ def test_msrc__drops_horse_and_mountain(tmp_path):
         offset=np.cumsum([0, *(h * w for h, w in sizes)]), gt23=np.concatenate(pixels),
         map23_to_stanford8=np.array([0, 6, 4, 2, *[8] * 4, 7, *[8] * 10, 3, *[8] * 4], np.uint8),
     )  # fmt: skip
-    sink, meta = read(open_dataset("msrc", {"root": tmp_path, "n_train": 2, **SMALL}))
+    options = {"root": tmp_path, "n_train": 2, **SMALL}
+    train, _, sink, meta = problems(open_dataset("msrc", options))
+    check_specimen({"name": "msrc", **options}, train)
     assert set(sink.arrays("train")["labels"].tolist()) == {USUAL.index("road"), VOID}
     assert (meta["classes"], len(meta["class_names"])) == (21, 21)
     sink, meta = read(open_dataset("msrc", {"root": tmp_path, "classes": 8, "n_train": 2, **SMALL}))

@@ -20,6 +20,7 @@ from in_process import Here
 
 from pipeline.cli import carry_out, known
 from pipeline.cli.completion import options
+from pipeline.cli.ls import gap
 from pipeline.overview.find import named
 from pipeline.overview.standing import standing
 from pipeline.overview.states import RESUMABLE, STATES
@@ -315,6 +316,11 @@ def test_completion__knows_every_command_option_and_run(said: Said, tmp_path: Pa
     for name in known():
         assert f'"{name} "-*)' in script
     assert "--shell-completion install=zsh" in said("completion", "zsh")
+
+
+@pytest.mark.parametrize(("kind", "said"), [("upper-bounded", "0.1 (upper-bounded)"), ("exact", "0.1"), (None, "0.1")])
+def test_ls__says_which_gaps_are_not_exact(kind: str | None, said: str) -> None:
+    assert gap({"gap": 0.1, "certainty": kind}) == said
 
 
 def test_words__are_short() -> None:

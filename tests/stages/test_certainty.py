@@ -6,6 +6,7 @@ import functools
 import json
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import matplotlib.figure
 import numba
@@ -20,7 +21,8 @@ from verified import copy_of, run_of
 from pipeline.result import breakpoints, summary
 from stages.certify.oracle import OracleError, exact_pass
 from stages.datasets import DataError, open_dataset
-from stages.problems.certainty import certainty_of
+from stages.problems.certainty import accuracy_of, certainty_of
+from stages.reports.page.verdict import verdict
 from stages.reports.run_figures import path as path_figure
 from stages.solver.options import Status
 from stages.solver.oracles import corners_at
@@ -173,6 +175,26 @@ def test_python_oracle__is_bounded_if_it_says_how():
     assert (found.h < most.h).any()
     np.testing.assert_allclose(found.bound, most.h + np.where(found.h < most.h, 0.125, 0.0), atol=1e-12)
     np.testing.assert_array_equal(found.proven, found.h == most.h)
+
+
+def test_accuracy__is_said_with_what_lj13_promises(tmp_path, monkeypatch):
+    import python_task
+
+    monkeypatch.setattr(python_task.Greedy, "accuracy", 0.8)
+    problem = python_oracle("Greedy")
+    solved(problem, tmp_path / "run", options_of(), path_of(**KINDS["single"]))
+    result = result_of(tmp_path / "run", problem)
+    assert (result["verify"]["accuracy"], result["verify"]["certified"]) == (0.8, False)
+    said = "a gap is at most 1.25 times its estimate and BCFW takes at most 1.562 times the steps (LJ13 section 4)"
+    assert said in summary(result, Path("run"))
+    assert said in str(verdict(SimpleNamespace(verified=result["verify"], attrs={}, kind="single")))
+    assert accuracy_of(python_oracle("GreedyBounded")) is None  # a bound says more
+    for name, value in (("Greedy", 1.5), ("Pairs", 0.8)):
+        monkeypatch.setattr(getattr(python_task, name), "accuracy", value, raising=False)
+        with pytest.raises(
+            ValueError, match=rf"python_task:{name}: accuracy is {value}; expected a number in \(0, 1\]"
+        ):
+            python_oracle(name)
 
 
 @pytest.mark.parametrize(("less", "rival"), [(1.0, "the max-oracle's own answer"), (np.nan, "")])

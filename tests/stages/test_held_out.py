@@ -56,6 +56,13 @@ class Numbered:
                 sink.put(split, "x", np.repeat(numbers[:, None], 2, axis=1))
                 sink.put(split, "labels", np.zeros(count, np.uint8))
                 continue
+            if self.structure == "multiclass_sparse":  # block k has the first k % 3 features
+                sizes = np.arange(1, count + 1) % 3
+                sink.put(split, "row_ptr", np.append(0, np.cumsum(sizes)))
+                sink.put(split, "ids", np.concatenate([np.arange(size, dtype=np.int32) for size in sizes]))
+                sink.put(split, "values", np.repeat(numbers, sizes))
+                sink.put(split, "labels", np.zeros(count, np.uint8))
+                continue
             for number in numbers:
                 block = {
                     "unary": np.full((2, 3), number, np.float32), "pairwise": np.ones((1, 2), np.float32),
@@ -63,7 +70,7 @@ class Numbered:
                     "labels": np.array([0, 255 if self.structure == "potts" else 1], np.uint8),
                 }  # fmt: skip
                 sink.append(split, **block)
-        return {"classes": 3, "n_train": self.count, "n_test": 3}
+        return {"classes": 3, "width": 2, "n_train": self.count, "n_test": 3}
 
 
 def stored(monkeypatch, target: Path, structure: str, count: int, validation):
@@ -94,6 +101,20 @@ def test_featurize__puts_every_training_block_on_one_side(monkeypatch, tmp_path:
     assert "block" not in without.arrays("train")
 
 
+def test_featurize__divides_rows_of_different_lengths(monkeypatch, tmp_path: Path) -> None:
+    store = stored(monkeypatch, tmp_path / "store", "multiclass_sparse", 11, {"folds": 4, "fold": 3, "seed": 0})
+    seen = []
+    for split in ("train", "validation"):
+        problem, numbers = open_problem(tmp_path / "store", split), store.arrays(split)["block"]
+        assert problem.n == len(numbers) == store.meta[f"n_{split}"]
+        for k, number in enumerate(numbers):
+            row = slice(*problem.row_ptr[k : k + 2])
+            assert problem.values[row].tolist() == [number + 1.0] * ((number + 1) % 3)
+            assert problem.ids[row].tolist() == list(range((number + 1) % 3))
+            seen.append(int(number))
+    assert sorted(seen) == list(range(11))
+
+
 def test_featurize__treats_held_out_blocks_as_test_blocks(monkeypatch, tmp_path: Path) -> None:
     """Where a training block differs from a test block: void superpixels keep their features, which neighbours see."""
     store = stored(monkeypatch, tmp_path / "store", "potts", 10, {"share": 0.5, "seed": 0})
@@ -118,7 +139,7 @@ def test_featurize__refuses_an_empty_side(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("structure", ["multiclass", "segmentation", "potts"])
+@pytest.mark.parametrize("structure", ["multiclass", "multiclass_sparse", "segmentation", "potts"])
 def test_featurize__divides_features_that_are_there(monkeypatch, tmp_path: Path, structure: str) -> None:
     validation = {"folds": 4, "fold": 1, "seed": 0}
     alone = stored(monkeypatch, tmp_path / "alone", structure, 13, validation)

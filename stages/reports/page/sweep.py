@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from stages.problems.certainty import EXACT
 from stages.reports.page import FILE, write_page
 from stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
 from stages.reports.page.html import chart, joined, number, paragraph, records, table
@@ -151,10 +152,13 @@ def convergence(rows: Sequence[Row]) -> Markup:
         )  # fmt: skip
     if not values:
         return Markup("")
+    files = [location(row["run"]) / "verify.json" for row in rows]
+    kinds = {str(read_json(file).get("certainty", EXACT)) for file in files if file.is_file()}
+    label = "duality gap" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
     plots = []
     for name, title in (("passes", "effective passes"), ("seconds", "seconds of solving")):
         encoding = {
-            "x": axis(name, title), "y": axis("gap", "duality gap", {"type": "log", "nice": False}, format="~g"),
+            "x": axis(name, title), "y": axis("gap", label, {"type": "log", "nice": False}, format="~g"),
             "color": colours(rows),
             "tooltip": [{"field": "run"}, *tooltip({"gap": "gap", "passes": "passes", "seconds": "seconds"})],
         }  # fmt: skip

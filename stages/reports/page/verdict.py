@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
+from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
 from stages.reports.page.html import number
 from stages.reports.page.stored import ReportedRun
 from stages.reports.page.terms import term
@@ -24,8 +24,9 @@ def verdict(run: ReportedRun) -> Markup:
     if run.kind == "heuristic":
         return Markup("This is a heuristic path: nothing is certified between its {}s.").format(term("breakpoint"))
     if found.get("certainty") == ESTIMATE:
-        text = Markup("The {} is approximate and has no bound, so every gap is an {} and nothing is certified.")
-        return text.format(term("max-oracle"), term("estimate"))
+        text = Markup("The {} is approximate and has no bound, so every gap is an {} and nothing is certified{}.")
+        declared = f"; {promise(found['accuracy'])}" if found.get("accuracy") else ""
+        return text.format(term("max-oracle"), term("estimate"), declared)
     if not found.get("certified"):
         return not_to_the_end(run)
     return holds(run)

@@ -13,14 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from stages.reports.bounds import gap_label
 from stages.reports.comparison import summary
-from stages.reports.curves import Curves, Runs, Trace, by_lambda, draw_bands, lambda_title, read_curves
+from stages.reports.curves import (
+    Curves,
+    Runs,
+    Trace,
+    by_lambda,
+    draw_bands,
+    lambda_title,
+    read_curves,
+    trace_attributes,
+)
 from stages.reports.paint import SPARE, figure_in
 from stages.reports.suboptimality import with_suboptimality
 from storage.backend import Location
 from storage.results import read_iterations
 
-ROWS = {"primal_excess": "primal suboptimality", "dual_lack": "dual suboptimality", "gap": "duality gap"}
+ROWS = {"primal_excess": "primal suboptimality", "dual_lack": "dual suboptimality"}
 PLANES = {"planes": "labellings in a working set", "approximate_passes": "approximate passes\nan outer iteration"}
 CALLS = "exact oracle calls / n"
 
@@ -29,10 +39,10 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
     curves = read_curves(runs)
     measured = with_suboptimality(curves)
     names = list(dict.fromkeys(variant for variant, _ in curves))
-    figures = []
+    rows, figures = {**ROWS, "gap": gap_label(trace_attributes(runs))}, []
     for name, over in (("calls.png", "passes"), ("seconds.png", "seconds")):
         figures.append(name)
-        _paint(measured, names, over, ROWS, folder / "figures" / name)
+        _paint(measured, names, over, rows, folder / "figures" / name)
     iterations = read_outer_iterations(runs, curves)
     if iterations:
         figures.append("planes.png")

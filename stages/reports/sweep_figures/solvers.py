@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.reports.curves import Curves, Runs, by_lambda, draw_bands, lambda_title, read_curves
+from stages.reports.bounds import gap_label
+from stages.reports.curves import Curves, Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
 from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, SPARE, figure_in
 from stages.reports.suboptimality import calls_lines, calls_table, with_suboptimality
 from stages.reports.tables import write_csv
@@ -43,7 +44,7 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
     write_csv(folder / "solvers.csv", table)
     figures = ["passes.png", "seconds.png"]
     for name, over in zip(figures, ("passes", "seconds"), strict=True):
-        _paint(curves, over, folder / "figures" / name)
+        _paint(curves, over, gap_label(trace_attributes(runs)), folder / "figures" / name)
     return {"figures": figures, "table": table, "text": text}
 
 
@@ -54,9 +55,9 @@ def solver_style(name: str, number: int) -> dict[str, Any]:
     return {"color": colour, "ls": DASHES.get(words[-1], "-"), "lw": 2.2 if words[0] == "accelerated" else 1.3}
 
 
-def _paint(curves: Curves, over: str, target: Location) -> None:
+def _paint(curves: Curves, over: str, gap: str, target: Location) -> None:
     columns = by_lambda(curves)
-    rows = {what: label for what, label in ROWS.items() if what in next(iter(curves.values()))[0]}
+    rows = {what: label for what, label in {**ROWS, "gap": gap}.items() if what in next(iter(curves.values()))[0]}
     with figure_in(target, (4.0 * len(columns) + 1.8, 2.7 * len(rows) + 0.4)) as figure:
         grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
         for j, (lam, variants) in enumerate(columns.items()):

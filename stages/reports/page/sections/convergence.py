@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from stages.reports.bounds import gap_label
 from stages.reports.page.charts import FALLING, GREY, axis, frame, level, tooltip
 from stages.reports.page.html import chart, joined, number, paragraph, records
 from stages.reports.page.stored import ReportedRun
@@ -69,7 +70,7 @@ def spec(
                        "gradientLength": 180, "tickCount": 3}}  # fmt: skip
     encoding: dict[str, Any] = {
         "x": axis("x", title),
-        "y": axis("gap", "duality gap", {"type": "log", "nice": False, "padding": 8}, format="~g", tickCount=4),
+        "y": axis("gap", gap_label(run.attrs), {"type": "log", "nice": False, "padding": 8}, format="~g", tickCount=4),
         "color": many if count > 1 else {"value": FALLING[0]},
         "detail": {"field": "k"},
         "opacity": {"condition": {"test": "chosen < 0 || datum.k == chosen", "value": 1}, "value": 0.08},
