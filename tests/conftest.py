@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -21,6 +22,10 @@ from s3_server import serving
 from selection import left_out
 
 from storage.backend import UrlPath
+
+# Else every worker of a session, and each of the hundreds of processes that tests start, would compile all sources again.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,6 +6,8 @@ the session's results. All runs solve one small chain problem, on a file system 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import shutil
 import signal
@@ -98,12 +100,40 @@ def write_sequences(file: Path, count: int, rng: np.random.Generator) -> None:
 
 
 @pytest.fixture(scope="session")
-def bench(folder: Path) -> Bench:
-    rng = np.random.default_rng(0)
-    write_sequences(folder / "train.txt", 40, rng)
-    write_sequences(folder / "test.txt", 10, rng)
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of all workers of this session, for runs that are made once and then only copied."""
+    base = tmp_path_factory.getbasetemp()
+    found = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "faults"
+    found.mkdir(exist_ok=True)
+    return found
+
+
+@contextlib.contextmanager
+def once(shared: Path, name: str) -> Iterator[bool]:
+    """Whether `name` is still to be made, by this worker; the others wait until it is there.
+
+    If that worker fails, the next one finds that it is still to be made, in a folder without what was left half-made.
+    """
+    done = shared / f"{name} is there"
+    with (shared / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if not done.exists():
+            shutil.rmtree(shared / name, ignore_errors=True)
+        yield not done.exists()
+        done.touch()
+
+
+@pytest.fixture(scope="session")
+def bench(folder: Path, shared: Path) -> Bench:
+    with once(shared, "data") as to_do:
+        if to_do:
+            (shared / "data").mkdir()
+            rng = np.random.default_rng(0)
+            write_sequences(shared / "data" / "train.txt", 40, rng)
+            write_sequences(shared / "data" / "test.txt", 10, rng)
+    data = shared / "data"
     command = [
-        *("dataset=sequences_csv", f"dataset.file={folder}/train.txt", f"dataset.test_file={folder}/test.txt"),
+        *("dataset=sequences_csv", f"dataset.file={data}/train.txt", f"dataset.test_file={data}/test.txt"),
         *("path.eps=0.1", "path.lambda_min=0.3", "solver.rebase_steps=150"),
         *("tracking=none", "compute=serial", "checkpoint.every_seconds=0"),
     ]
@@ -111,31 +141,39 @@ def bench(folder: Path) -> Bench:
 
 
 @pytest.fixture(scope="session")
-def calm(bench: Bench) -> Calm:
-    place = Calm(bench.folder / "calm", bench.command)
-    began = time.monotonic()
-    place.finish()
-    place.seconds = time.monotonic() - began
+def calm(bench: Bench, shared: Path) -> Calm:
+    place, clock = Calm(shared / "calm", bench.command), shared / "seconds"
+    with once(shared, "calm") as to_do:
+        if to_do:
+            began = time.monotonic()
+            place.finish()
+            clock.write_text(str(time.monotonic() - began))
+    place.seconds = float(clock.read_text())
     return place
 
 
 @pytest.fixture(scope="session")
-def halfway(bench: Bench, calm: Calm) -> Place:
+def halfway(bench: Bench, calm: Calm, shared: Path) -> Place:
     """Stopped by SIGTERM with some breakpoints done, two generations and several segments committed."""
-    place = bench.place("halfway")
-    process = place.start()
-    wait_for(lambda: place.generation >= calm.generation // 2, process)
-    process.send_signal(signal.SIGTERM)
-    assert ended(process).code == 143
-    assert place.generation < calm.generation
+    place = Place(shared / "halfway", bench.command)
+    with once(shared, "halfway") as to_do:
+        if to_do:
+            process = place.start()
+            wait_for(lambda: place.generation >= calm.generation // 2, process)
+            process.send_signal(signal.SIGTERM)
+            assert ended(process).code == 143
+            assert place.generation < calm.generation
     return place
 
 
 @pytest.fixture(scope="session")
-def solved(bench: Bench, halfway: Place) -> Place:
+def solved(bench: Bench, halfway: Place, shared: Path) -> Place:
     """Solved, not verified."""
-    place = here(bench.place("solved", halfway))
-    place.finish("run.until=solve")
+    place = here(Place(shared / "solved", bench.command))
+    with once(shared, "solved") as to_do:
+        if to_do:
+            shutil.copytree(halfway.root, place.root)
+            place.finish("run.until=solve")
     return place
 
 

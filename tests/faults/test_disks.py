@@ -112,7 +112,7 @@ def read_only(place: Place, *more: str) -> tuple[int, str, str]:
 
 @pytest.mark.fault("read-only")
 def test_read_only__is_an_error_and_a_complete_run_still_answers(
-    halfway: Place, calm: Calm, copy: Callable[[Place], Place]
+    bench: Bench, halfway: Place, calm: Calm, copy: Callable[[Place], Place]
 ) -> None:
     place = copy(halfway)
     code, _, err = read_only(place)
@@ -121,6 +121,7 @@ def test_read_only__is_an_error_and_a_complete_run_still_answers(
     assert "Traceback" not in err
     place.finish("run.until=verify")
     assert_same_path(place, calm)
-    code, out, err = read_only(calm)
+    complete = bench.place("read-only", calm)
+    code, out, err = read_only(complete)
     assert code == 0, err
-    assert out.splitlines()[-1] == f"run: {calm.run}"
+    assert out.splitlines()[-1] == f"run: {complete.run}"

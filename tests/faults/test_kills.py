@@ -18,7 +18,7 @@ from pipeline.stage_graph import flow
 
 pytestmark = pytest.mark.slow
 
-KILLS = {"short": 4, "full": 85}
+KILLS = {"short": 3, "full": 85}
 KILLS_IN_COMMITS = {"short": 3, "full": 15}
 LIFE = 8
 """Kills after which a run is left to end, and the next one begins from nothing."""

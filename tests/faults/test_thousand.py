@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 SHARES = 20
 """Parts of the thousand, one test each."""
-SHORT = 14
+SHORT = 10
 """Faults of the first share without --faults=full."""
 EACH = {
     "SIGKILL": 5, "SIGKILL in a commit": 3, "flip": 13, "overwrite": 5, "cut": 6, "gone": 5, "link": 5, "resealed": 8,

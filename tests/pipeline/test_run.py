@@ -39,7 +39,7 @@ def run_dir(folder: Path) -> Path:
 
 
 def test_run__leaves_a_directory_for_people_and_programs(tmp_path: Path) -> None:
-    done = command(tmp_path, "+experiment=regpath_horseseg")
+    done = command(tmp_path, "+experiment=regpath_horseseg", fake="solve:spread")
     assert done.returncode == 0, done.stderr
     place = run_dir(tmp_path)
     assert done.stdout.splitlines()[-1] == f"run: {place}"

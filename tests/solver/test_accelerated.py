@@ -7,7 +7,7 @@ import pytest
 from dense import optimum, primal_value
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
-from tiny import TINY, multiclass
+from tiny import TINY, by_all_methods, multiclass
 
 from stages.problems.protocol import frozen
 from stages.solver.options import Status
@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 SCHEDULES = ("accelerated", "multiplane_half")
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.share(0.6)
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("method", SCHEDULES)
 @pytest.mark.parametrize("own_primal", [True, False])
 def test_accelerated__reaches_the_optimum(name, method, own_primal):
@@ -34,7 +35,7 @@ def test_accelerated__reaches_the_optimum(name, method, own_primal):
         np.testing.assert_array_equal(solver.weights, solver.state.w)  # what the supports give
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_accelerated__certificate_of_any_pair_is_exact(name):
     """P(w) - D(alpha) = sum of the exact block gaps at w + the excess, in the middle of a proximal problem."""
     problem = TINY[name]()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from dense import best, primal_value
 from single import LAM, never, solver_of
-from tiny import TINY, instance, multiclass
+from tiny import by_all_methods, instance, multiclass
 
 from stages.solver.averages import APPROXIMATE, EXACT, DualPoint, best_between, between
 from stages.solver.codes import ORACLE_ALWAYS
@@ -29,7 +29,7 @@ def naive(points):
     return (weights / weights.sum()) @ np.array(points)
 
 
-@pytest.mark.parametrize("name", ["chain", "multiclass", "multiclass_cone", "python_oracle"])
+@pytest.mark.parametrize("name", by_all_methods(["chain", "multiclass", "multiclass_cone", "python_oracle"]))
 @pytest.mark.parametrize("averaging", ["weighted", "two_track"])
 def test_tracks__equal_the_naive_recursions(name, averaging):
     """One visit at a time, the iterate is recorded on its track; a track of one kind does not count the other's steps."""
@@ -69,7 +69,7 @@ def test_best_between__is_at_least_as_good_as_both_and_as_all_between(seed, boxe
     assert best_between(problem, LAM, a, a).value(problem, LAM) == pytest.approx(a.value(problem, LAM), abs=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
     problem = instance(name)
     solver = averaging_of(problem, "two_track", 0.05, max_passes=12.0, rebase_steps=1)
@@ -87,7 +87,7 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
     assert seen > 3
 
 
-@pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
+@pytest.mark.parametrize("name", by_all_methods(["chain", "multiclass_cone", "segmentation"]))
 @pytest.mark.parametrize("averaging", ["weighted", "two_track"])
 @pytest.mark.parametrize("step", ["fw", "pairwise"])
 def test_certificate__belongs_to_the_returned_weights(name, averaging, step):

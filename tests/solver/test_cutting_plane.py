@@ -10,8 +10,8 @@ import pytest
 from dense import best, primal_value
 from equality import assert_same_path
 from single import LAM, never
-from solved import StopAfter, options_of, path_of, solved, stopped_and_resumed
-from tiny import TINY, instance, multiclass
+from solved import DieAfter, Killed, StopAfter, options_of, path_of, solved, stopped_and_resumed
+from tiny import TINY, by_all_methods, instance, multiclass
 
 from stages.problems import build
 from stages.solver import simplex_qp
@@ -48,7 +48,7 @@ def assert_true(solver: CuttingPlanes, point) -> None:
     assert point.primal - point.dual == pytest.approx(point.gap, rel=1e-9, abs=1e-12 + 1e-12 * point.primal)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("way", WAYS)
 def test_cutting_planes__reach_the_optimum_to_1e_8(name: str, way: str) -> None:
     solver = solver_of(instance(name), way)
@@ -246,15 +246,6 @@ def test_resume__has_the_same_bits(tmp_path: Path, way: str, name: str) -> None:
 
 def test_resume__from_the_last_commit_of_a_process_that_died(tmp_path: Path) -> None:
     options, path = options_of(method="cutting_plane"), path_of(kind="single", lam=0.02, tolerance=1e-8)
-
-    class Killed(BaseException):
-        pass
-
-    class DieAfter(StopAfter):
-        def __call__(self) -> bool:
-            if super().__call__():
-                raise Killed
-            return False
 
     solved(TINY["chain"](), tmp_path / "whole", options, path)
     assert solved(TINY["chain"](), tmp_path / "parts", options, path, stop=StopAfter(4)) is Status.INTERRUPTED

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
-from tiny import TINY, feature_matrix, local
+from tiny import TINY, by_all_methods, feature_matrix, local
 
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.distances import no_distances, with_room
@@ -26,7 +26,7 @@ def slots_of(pool, i):
     return found
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_distances__are_those_of_the_joint_features(name):
     problem = TINY[name]()
     solver = accelerated_of(problem)
@@ -67,7 +67,7 @@ def test_room__keeps_what_is_known():
         )
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_rounds__of_one_visit_solve_the_block(name):
     """Many moves between the labellings of a block, scores following by distances: then fresh scores agree."""
     problem = TINY[name]()
@@ -90,7 +90,7 @@ def test_rounds__of_one_visit_solve_the_block(name):
         assert slope <= 1e-6, (i, slope)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
     problem = TINY[name]()
     solver = accelerated_of(problem, "multiplane_half")
@@ -112,7 +112,7 @@ def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
     assert values[-1] > values[0]
 
 
-@pytest.mark.parametrize("name", ["chain", "segmentation"])
+@pytest.mark.parametrize("name", by_all_methods(["chain", "segmentation"]))
 def test_distances__do_not_depend_on_when_they_are_measured(name):
     """A pool that is packed and loaded again has forgotten all places."""
     problem, ends = TINY[name](), []

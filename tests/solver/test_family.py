@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dense import best, primal_value
 from single import LAM, never, solver_of
-from tiny import TINY, instance
+from tiny import TINY, by_all_methods, instance
 
 from stages.solver.methods import method_options
 from stages.solver.objective import squared_norm
@@ -19,7 +19,7 @@ from stages.solver.steps import steps
 MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
 
 
-@pytest.mark.share(0.5)
+@pytest.mark.share(0.35)
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
 def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, step, cache):
@@ -45,6 +45,7 @@ def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, 
         assert min(alphas) >= 0.0
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize("step", steps())
 @pytest.mark.parametrize("cache", ["none", "gap"])
@@ -93,7 +94,7 @@ def test_family__blocks_with_many_atoms_move_by_mu_as_others_by_their_atoms(name
     assert ends[0] == pytest.approx(ends[1], abs=1e-9)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_family__batch_step_ascends_and_converges(name):
     problem = instance(name)
     solver = solver_of(problem, sampler="gap", step="fw", batch_step=True, refresh_every=1, max_passes=20000.0)

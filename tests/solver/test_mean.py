@@ -9,7 +9,7 @@ import pytest
 from dense import primal_value
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
-from tiny import TINY, multiclass
+from tiny import TINY, by_all_methods, multiclass
 
 from stages.solver.gaps import exact_gaps
 from stages.solver.methods.accelerated import MEAN_POWER, SURE
@@ -27,7 +27,7 @@ def test_note__weighs_points_by_rising_powers():
     assert solver.at.points == 20
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_cached_gap__is_that_of_the_labellings_in_the_cache(name):
     """At most P(w) - D(alpha), and that itself once the labellings that w violates most are in the cache."""
     problem = TINY[name]()

@@ -12,7 +12,7 @@ from dense import best, primal_value
 from python_task import Pairs
 from single import LAM, never, solver_of
 from spreads import backwards, elsewhere, on_threads
-from tiny import TINY, instance, multiclass, python_oracle
+from tiny import by_all_methods, instance, multiclass, python_oracle
 
 from stages.parallel import HERE, Spread
 from stages.problems import build
@@ -40,13 +40,14 @@ def bits(solver: BlockMethod) -> list[bytes]:
 MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS)
 @pytest.mark.parametrize("averaging", ["none", "weighted"])
 def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, averaging) -> None:
     found = []
     for _ in range(2):
         one = []
-        for name in ("chain", "multiclass_cone", "segmentation"):
+        for name in ("chain", "multiclass_cone"):
             choices = {"sampler": sampler, "step": step, "cache": cache, "averaging": averaging, "refresh_every": 3}
             solver = solver_of(instance(name), lam=0.01, rebase_steps=7, max_passes=8.0, **choices)
             solver.solve(1e-9, never)
@@ -56,7 +57,7 @@ def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, a
     assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("name", ["chain", "multiclass", "segmentation"])
+@pytest.mark.parametrize("name", by_all_methods(["chain", "multiclass", "segmentation"]))
 @pytest.mark.parametrize(("sampler", "cache"), [("gap", "gap"), ("uniform", "none")])
 def test_batches__do_not_depend_on_who_calls_the_oracles(name, sampler, cache) -> None:
     found = []
@@ -68,7 +69,8 @@ def test_batches__do_not_depend_on_who_calls_the_oracles(name, sampler, cache) -
     assert all(one == found[0] for one in found)
 
 
-@pytest.mark.parametrize("name", ["chain_sparse", "multiclass_cone", "segmentation"])
+@pytest.mark.share(0.6)
+@pytest.mark.parametrize("name", by_all_methods(["chain_sparse", "multiclass_cone", "segmentation"]))
 @pytest.mark.parametrize(("sampler", "step", "cache"), MEMBERS[::3])
 def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, step, cache) -> None:
     problem = instance(name)
@@ -86,7 +88,8 @@ def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, s
     np.testing.assert_allclose(np.add.reduceat(supports.alpha, supports.offset[:-1]), 1.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.share(0.5)
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("step", steps())
 @pytest.mark.parametrize("cache", ["none", "gap"])
 def test_batches__dual_never_falls_and_running_state_is_the_derived_one(name, step, cache) -> None:

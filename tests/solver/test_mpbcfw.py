@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dense import best, primal_value
 from single import LAM, never, solver_of
-from tiny import TINY, instance, multiclass
+from tiny import by_all_methods, instance, multiclass
 
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.distances import with_room
@@ -172,7 +172,7 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
 
 
 # -- approximate steps ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("step", steps())
 def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
     """From inner products, which chains keep in single precision, as from features: the same move."""
@@ -189,7 +189,7 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("step", steps())
 @pytest.mark.parametrize("by_mu", [0, 1])
 def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
@@ -228,7 +228,7 @@ def test_plane_steps__several_a_visit_gain_more_than_one_and_count_their_work():
 
 
 # -- the method -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize(("sampler", "step"), MEMBERS)
 def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampler, step):
     problem = instance(name)
@@ -249,7 +249,7 @@ def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampl
     assert 1.0 <= columns[0, 4] <= 2.0, "the truth and the oracle's first answer"
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_multiplane__without_approximate_passes_is_bcfw(name):
     """In permuted order, with the seeds of `bcfw`."""
     problem = instance(name)

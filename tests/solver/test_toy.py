@@ -56,6 +56,7 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     return int(solver.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(
     ("n", "K"), [(12, 12), *(pytest.param(n, K, marks=compiled) for n, K in ((40, 40), (20, 60), (60, 20)))]
 )
@@ -69,6 +70,7 @@ def test_toy__gap_sampling_saves_about_the_smaller_of_blocks_and_classes(n: int,
     assert min(n, K) / 2.5 <= ratio <= 1.35 * min(n, K)
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("n", "K"), [(12, 12), *(pytest.param(n, K, marks=compiled) for n, K in ((40, 40), (20, 60)))])
 def test_toy__gap_sampling_wins_with_its_refreshes_counted_and_without_any(n: int, K: int) -> None:
     uniform = np.mean([sum(calls_needed(n, K, "uniform", seed, refresh_every=0)) for seed in range(4)])

@@ -96,6 +96,7 @@ def test_segmentations__leave_void_pixels_out_of_the_score() -> None:
     assert [axes.get_title(loc="center") for axes in figure.axes if axes.get_title(loc="center")] == ["IoU 1.00"]
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize(("count", "kind"), [(1, "single"), (4, "grid"), (17, "regpath"), (300, "heuristic")])
 def test_draw__makes_every_figure(tmp_path: Path, count: int, kind: str) -> None:
     write_run(tmp_path, count, kind)

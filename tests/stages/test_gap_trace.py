@@ -109,6 +109,7 @@ def test_snapshots__do_not_change_the_solve(tmp_path: Path) -> None:
     assert gap_trace(problem, tmp_path / "without") == 0
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("every_seconds", [0.0, 1e9])
 @pytest.mark.parametrize("calls", [2, 5])
 def test_snapshots__survive_interruptions(tmp_path: Path, calls: int, every_seconds: float) -> None:

@@ -32,8 +32,7 @@ def row_of(label: str) -> dict[str, tuple[int, float]]:
     ("rule", "eps"),
     [
         *((rule, 0.1) for rule in ("two_sided", "one_sided", "paper")),
-        ("two_sided", 0.01),
-        pytest.param("one_sided", 0.01, marks=pytest.mark.long),
+        *(pytest.param(rule, 0.01, marks=pytest.mark.long) for rule in ("two_sided", "one_sided")),
     ],
 )
 def test_table__of_the_rules_is_what_the_command_gives(

@@ -70,7 +70,7 @@ def certified(problem, kind: str, run: Path, method: str) -> dict:
     return found
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("method", ["bcfw", "accelerated"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", NOTHING)
@@ -89,7 +89,7 @@ def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
         assert "w = 0 is optimal for every lambda" in caplog.text
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", LITTLE)
 def test_solve__certifies_where_there_is_little_to_learn(tmp_path: Path, what: str, kind: str) -> None:

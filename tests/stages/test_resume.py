@@ -12,6 +12,8 @@ from equality import assert_same_path
 from solved import (
     PATHS,
     SINGLE,
+    DieAfter,
+    Killed,
     StopAfter,
     options_of,
     path_methods,
@@ -53,7 +55,7 @@ def test_resume__is_bit_equal_for_every_member(tmp_path: Path, sampler, step, ca
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
-@pytest.mark.share(0.4)
+@pytest.mark.share(0.3)
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone", "segmentation"])
 @pytest.mark.parametrize("kind", PATHS)
 def test_resume__is_bit_equal_along_every_path(tmp_path: Path, name: str, kind: str) -> None:
@@ -95,7 +97,7 @@ ON_CHAINS = {"accelerated", "mpbcfw", "multiplane_half"}
 """Methods that also go on along chains: what others compile for a structure would take the tests as long again."""
 
 
-@pytest.mark.share(0.25)
+@pytest.mark.share(0.2)
 @pytest.mark.parametrize("method", [name for name in path_methods() if name != "bcfw"])
 @pytest.mark.parametrize(
     ("name", "kind"),
@@ -158,15 +160,6 @@ def test_resume__from_the_last_commit_of_a_process_that_died(tmp_path: Path) -> 
     """What was solved since the last commit is solved again, to the same bits."""
     problem, options, path = TINY["multiclass"](), options_of(), path_of(lambda_min=0.02)
 
-    class Killed(BaseException):
-        pass
-
-    class DieAfter(StopAfter):
-        def __call__(self) -> bool:
-            if super().__call__():
-                raise Killed
-            return False
-
     solved(problem, tmp_path / "whole", options, path)
     assert solved(problem, tmp_path / "parts", options, path, stop=StopAfter(4)) is Status.INTERRUPTED
     with pytest.raises(Killed):
@@ -183,6 +176,7 @@ def test_resume__does_not_depend_on_the_workers(tmp_path: Path) -> None:
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
 
+@pytest.mark.share(0.5)
 @pytest.mark.parametrize("averaging", ["weighted", "two_track"])
 @pytest.mark.parametrize(("sampler", "step"), [("permutation", "fw"), ("gap", "pairwise")])
 def test_resume__is_bit_equal_with_averages_of_multiplane(tmp_path: Path, averaging, sampler, step) -> None:

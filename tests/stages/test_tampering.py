@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from lying import lying
-from tiny import TINY
+from tiny import TINY, by_all_methods
 from verified import copy_of, problem_of, run_of
 
 from stages.solve import solve
@@ -294,7 +294,7 @@ def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, mon
         verify(TINY["multiclass"](), run, samples=60)
 
 
-@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("name", by_all_methods())
 def test_verify__knows_a_primal_point_that_is_not_that_of_the_supports(tmp_path: Path, name: str) -> None:
     run = copy_of(run_of(name, "grid", method="accelerated"), tmp_path)
     assert verify(TINY[name](), run)["certified"]

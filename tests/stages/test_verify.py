@@ -20,6 +20,7 @@ from storage.results import read_path
 
 
 # -- what is true passes --------------------------------------------------------------------------------------------------
+@pytest.mark.share(0.6)
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid", "single"])
 def test_verify__passes_what_is_solved(name: str, kind: str) -> None:

@@ -124,6 +124,7 @@ def test_load__other_configuration_is_an_error_that_lists_what_differs(folder: U
         opened(folder).load()
 
 
+@pytest.mark.share(0.5)  # in memory; on S3, of two first ones one is refused
 def test_commit__of_one_who_was_thought_dead_is_refused_and_spoils_nothing(
     objects: UrlPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:

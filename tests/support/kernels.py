@@ -13,7 +13,7 @@ from pathlib import Path
 
 SHARES = (
     ("chain", "python_oracle"),
-    ("segmentation", "multiclass"),
+    ("multiclass", "segmentation"),
 )
 """Names in `tiny.TINY`, an instance of each type, in shares that take about the same time."""
 
@@ -29,29 +29,35 @@ def compile_all() -> None:
 
 
 def compile_of(names: list[str]) -> None:
-    """Solve, verify and evaluate the instances of these names with methods that use all compiled functions."""
+    """Solve, verify and evaluate the instances of these names with methods that use all compiled functions.
+
+    Those of `tiny.BY_DEFAULT_METHOD` with the default method alone; of the others, what --faults=full asks for is compiled
+    where it is used.
+    """
     import numpy as np
     from solved import options_of, path_of
-    from tiny import TINY
+    from tiny import BY_DEFAULT_METHOD, TINY
 
     from stages.evaluate import predict
     from stages.solve import solve
     from stages.verify import verify
 
-    ways = (
-        (options_of(batch_size=2), path_of(kind="single", lam=0.3, tolerance=0.05)),
-        (options_of(batch_step=True), path_of(kind="single", lam=0.3, tolerance=0.05)),
-        (options_of(method="mpbcfw", step="pairwise"), path_of(kind="single", lam=0.3, tolerance=0.05)),
-        (options_of(method="cutting_plane_nslack"), path_of(kind="single", lam=0.3, tolerance=0.05)),
-        (options_of(method="accelerated"), path_of(rule="two_sided", kappa=0.7, eps=0.2, lambda_min=0.3)),
-        (options_of(), path_of(kind="grid", lambdas=[1.0, 0.3], warm_start="keep_primal", tolerance=0.05)),
-    )
     single = path_of(kind="single", lam=0.3, tolerance=0.05)
-    once = {
-        "multiclass": ((options_of(method="bcfw_nols"), single), (options_of(method="ssg", max_passes=3.0), single))
+    usual = tuple((options_of(), path_of(rule=rule, lambda_min=0.5)) for rule in ("one_sided", "paper"))
+    batches = (options_of(batch_size=2), single)
+    others = (
+        batches,
+        (options_of(batch_step=True), single),
+        (options_of(method="mpbcfw", step="pairwise"), single),
+        (options_of(method="cutting_plane_nslack"), single),
+        (options_of(method="accelerated"), path_of(rule="two_sided", kappa=0.7, eps=0.2, lambda_min=0.3)),
+    )
+    also = {
+        "multiclass": ((options_of(method="bcfw_nols"), single), (options_of(method="ssg", max_passes=3.0), single)),
+        "python_oracle": (batches,),
     }
     for name in names:
-        for options, path in (*ways, *once.get(name, ())):
+        for options, path in (*usual, *(() if name in BY_DEFAULT_METHOD else others), *also.get(name, ())):
             with tempfile.TemporaryDirectory() as folder:
                 problem = TINY[name]()
                 solve(problem, options, path, Path(folder), key="k", seed=0)

@@ -76,6 +76,19 @@ class StopAfter:
         return self.left < 0
 
 
+class Killed(BaseException):
+    """What ends a solve where its process would die: nothing catches it, and nothing is committed."""
+
+
+class DieAfter(StopAfter):
+    """stop() is False `left` times and then raises Killed."""
+
+    def __call__(self) -> bool:
+        if super().__call__():
+            raise Killed
+        return False
+
+
 def stopped_and_resumed(problem, run: Path, options: MethodOptions, path: PathOptions, stops, **more) -> int:
     """Solve to the end, stopping after the numbers of rebase points in `stops`; returns how often it was interrupted."""
     times = 0
