@@ -54,8 +54,7 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from pipeline.config import CONF
-    from pipeline.config.settings import dataset_options
+    from pipeline.config.settings import dataset_options, dataset_yaml
 
     strange = [word for word in words if "=" not in word]
     if strange:
@@ -65,8 +64,8 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
         if ":" in name:
             reader, key = _reader_of(name)
             return reader, {"name": reader, key: name, "arguments": OmegaConf.to_container(given, resolve=True)}
-        file = CONF / "dataset" / f"{name}.yaml"
-        defaults: Any = OmegaConf.load(file) if file.is_file() else OmegaConf.create({"name": name})
+        file = dataset_yaml(name)
+        defaults: Any = OmegaConf.load(file) if file else OmegaConf.create({"name": name})
         merged: Any = OmegaConf.merge(defaults, given)
         return name, dataset_options(merged)
     except OmegaConfBaseException as error:
@@ -99,17 +98,22 @@ def lines(found: Report, workers: int, name: str, words: list[str]) -> list[str]
         )
     out += [f"{'note':>6}  {note}" for note in found.notes]
     if found.ok:
-        out.append(f"{'take':>6}  python -m pipeline {_dataset(name, words)} {' '.join(found.advice(workers))}")
+        out.append(f"{'take':>6}  python -m pipeline {dataset_words(name, words)} {' '.join(found.advice(workers))}")
     else:
         wrong = sum(not one.ok for one in found.findings)
         out.append(f"{wrong} wrong; what follows from it was not tried")
     return out
 
 
-def _dataset(name: str, words: list[str]) -> str:
+def dataset_words(name: str, words: list[str]) -> str:
     """The data set as words of a run's command."""
     if ":" not in name:
-        return " ".join([f"dataset={name}", *(_quoted(f"dataset.{word}") for word in words)])
+        from pipeline.config import CONF
+        from stages.problems.installed import conf_of
+
+        installed = None if (CONF / "dataset" / f"{name}.yaml").is_file() else conf_of(name)
+        where = [f'"hydra.searchpath=[{installed[0]}]"'] if installed else []
+        return " ".join([*where, f"dataset={name}", *(_quoted(f"dataset.{word}") for word in words)])
     reader, key = _reader_of(name)
     return " ".join(
         [f"dataset={reader}", f"dataset.{key}={name}", *(_quoted(f"+dataset.arguments.{w}") for w in words)]

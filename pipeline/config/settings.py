@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
@@ -31,6 +32,7 @@ from pipeline.config.run_options import (
 )
 from pipeline.config.validation import with_validation
 from stages import datasets
+from stages.problems.installed import conf_of
 from stages.solver.methods import method_options, methods
 from stages.solver.options import MethodOptions, PathOptions, check_one_of
 from storage.backend import backend, location
@@ -176,6 +178,12 @@ def explain(error: Exception) -> str:
         wanted = text.split("Could not find 'experiment/", 1)[1].split("'", 1)[0]
         there = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
         return f"experiment: there is no {wanted!r}; there are: {', '.join(there)}"
+    if "Could not find 'dataset/" in text:
+        wanted = text.split("Could not find 'dataset/", 1)[1].split("'", 1)[0]
+        if installed := conf_of(wanted):
+            return (
+                f'dataset: {wanted} is of an installed package; add "hydra.searchpath=[{installed[0]}]" to the command'
+            )
     return text
 
 
@@ -188,12 +196,21 @@ def dataset_options(cfg: DictConfig) -> dict[str, Any]:
     """The group as a plain dict: only keys of the data set's own YAML, each of the type it has there."""
     given = _plain("dataset", cfg)
     validation = given.pop("validation", None)
-    own = CONF / "dataset" / f"{given.get('name')}.yaml"
-    defaults: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own.is_file() else {}  # type: ignore[arg-type]
+    own = dataset_yaml(str(given.get("name")))
+    defaults: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
     if defaults:
         _known("dataset", given, [*defaults, "validation"])
     typed_values = {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
     return with_validation(typed_values, validation)
+
+
+def dataset_yaml(name: str) -> Path | None:
+    """The YAML of a data set, ours or that of an installed package; None if there is none, as with --config-dir."""
+    ours = CONF / "dataset" / f"{name}.yaml"
+    if ours.is_file():
+        return ours
+    installed = conf_of(name)
+    return installed[1] if installed else None
 
 
 def _like(key: str, value: Any, default: Any) -> Any:

@@ -6,11 +6,15 @@
     my_poses = "my_package.my_poses"
 
 The module offers what one in `stages.problems` or `stages.datasets` does; a part of Gapwise of the same name goes before it.
+The YAML of a reader lies in ``conf/dataset/`` of its package, which Hydra finds with
+``hydra.searchpath=[pkg://my_package.conf]``.
 """
 
 from __future__ import annotations
 
 from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from types import ModuleType
 
 STRUCTURES, READERS = "gapwise.structures", "gapwise.readers"
@@ -32,4 +36,16 @@ def installed_module(group: str, name: str) -> ModuleType | None:
                 f"entry point {group}: {name} = {point.value!r} cannot be imported: {error}; expected a module"
             ) from error
         return found
+    return None
+
+
+def conf_of(name: str) -> tuple[str, Path] | None:
+    """The search path for Hydra and the YAML of the reader that an installed package announces as `name`, if it has one."""
+    for point in entry_points(group=READERS, name=name):
+        package = point.module.partition(".")[0]
+        found = find_spec(package)
+        for folder in (found.submodule_search_locations or ()) if found else ():
+            file = Path(folder) / "conf" / "dataset" / f"{name}.yaml"
+            if file.is_file():
+                return f"pkg://{package}.conf", file
     return None

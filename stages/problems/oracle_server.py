@@ -14,7 +14,8 @@ Any answer may be ``{"error": "what is wrong"}``, as one to "features" or "loss"
 the block. The greeting may also have ``"lower"`` and ``"upper"``, rows of d numbers, null where there is no bound;
 ``"approximate": true``; and ``"answers"``, a list of further questions that the program understands: "least_loss", whose
 answer is a number, or null for a block with only one labelling, and "coordinates", different numbers of weights, which
-"features" and theta are then restricted to. With ``dataset.bounded=true`` it is also asked for "max_bound", with theta.
+"features" and theta are then restricted to. With ``dataset.bounded=true`` it is also asked for "max_bound", with theta. An
+answer may repeat the "block"; then it must be that of the question.
 
 Questions have these keys in this order and no spaces; numbers are written so that reading them gives the same bits. The
 program must flush each line, give the same answer to the same question also after a new start, and end when its input ends.
@@ -27,7 +28,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -55,8 +56,13 @@ class ServerOracle(Oracle):
         self.n, self.d = self._size(said, "blocks"), self._size(said, "d")
         self.labels = self._size(said, "labels")
         self.lower, self.upper = (_bounds(said.get(name, ()), side) for name, side in (("lower", -1), ("upper", 1)))
-        self.approximate = bool(said.get("approximate", False))
-        self.known = frozenset(said.get("answers", ()))
+        self.approximate = said.get("approximate", False)
+        if not isinstance(self.approximate, bool):
+            self._refuse("approximate", self.approximate, "true or false")
+        answers = said.get("answers", [])
+        if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
+            self._refuse("answers", answers, "a list of questions that it understands")
+        self.known = frozenset(answers)
         remembered = max(16, MEMORY // (8 * self.d))
         self._features = functools.lru_cache(remembered)(self._ask_features)
 
@@ -69,10 +75,11 @@ class ServerOracle(Oracle):
     def _size(self, said: dict[str, Any], name: str) -> int:
         value = said.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ServerError(
-                f"{self.server.command}: says {name} = {value!r} in its greeting; expected an integer >= 1"
-            )
+            self._refuse(name, value, "an integer >= 1")
         return value
+
+    def _refuse(self, name: str, value: Any, expected: str) -> NoReturn:
+        raise ServerError(f"{self.server.command}: says {name} = {value!r} in its greeting; expected {expected}")
 
     def __len__(self) -> int:
         return self.n

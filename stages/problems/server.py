@@ -1,14 +1,16 @@
 """A program that answers questions: one line of JSON to its standard input, one line back from its standard output.
 
 The program is started at the first question. If it dies or does not answer in time it is killed and started again, and the
-question is put to it once more, `ATTEMPTS` times in all. It is given its own session, so that Ctrl-C reaches only the
-process that asks, and ends when its input does.
+question is put to it once more, `ATTEMPTS` times in all; the log says how often. What is no answer, a second line, or an
+answer about another block, is an error at once. It is given its own session, so that Ctrl-C reaches only the process that
+asks, and ends when its input does.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import selectors
 import shlex
@@ -18,7 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 ATTEMPTS = 3
 """Programs that one question is put to, one after the other, before it is given up."""
@@ -26,6 +28,11 @@ SECONDS = 60.0
 """Longest time for an answer, unless $GAPWISE_ORACLE_SECONDS says otherwise."""
 SHOWN = 200
 """Most characters of a bad answer in an error message."""
+LONGEST = 1 << 28
+"""Most bytes of an answer: what comes without an end would fill the memory."""
+COMPLAINTS = 1 << 20
+"""Bytes of standard error that are kept."""
+log = logging.getLogger("gapwise")
 
 
 class ServerError(ValueError):
@@ -52,7 +59,7 @@ class Server:
         self.command, self._hello = command, dict(hello)
         self._turn = threading.Lock()
         self._program: _Program | None = None
-        self.starts = 0
+        self.starts = self._lost = 0
         self.greeting = self.ask(None)
 
     def ask(self, question: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -66,7 +73,10 @@ class Server:
                 except _Gone as gone:
                     self._end()
                     why = gone
+                self._lost += 1
                 if attempt + 1 < ATTEMPTS:
+                    if self._lost in (1, 10, 100) or self._lost % 1000 == 0:
+                        log.warning("%s: %s; starting it again, loss number %d", self.command, why, self._lost)
                     time.sleep(0.05 * attempt)
         raise ServerError(f"{self.command}: {why}; started {ATTEMPTS} times for this question")
 
@@ -89,20 +99,31 @@ class Server:
 
     def _exchange(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         assert self._program is not None
-        line = self._program.exchange(json.dumps(question, separators=(",", ":")).encode() + b"\n", seconds)
+        program = self._program
+        if stale := program.unread():
+            self._refuse(question, f"it had already written {_short(stale.decode(errors='replace'))}")
+        line = program.exchange(json.dumps(question, separators=(",", ":")).encode() + b"\n", seconds)
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
-            self._end()
-            raise ServerError(
-                f"{self.command}: to {_short(question)} it answered {_short(line.decode(errors='replace'))}; expected one "
-                'line of JSON such as {"answer": ...}, and nothing else on its standard output'
-            )
+            self._refuse(question, f"it answered {_short(line.decode(errors='replace'))}")
+        if program.rest:
+            self._refuse(question, f"it answered more than a line: {_short(program.rest.decode(errors='replace'))}")
+        if answer.get("block", question.get("block")) != question.get("block"):
+            self._refuse(question, f"it answered about block {_short(answer['block'])}")
         if "error" in answer:
-            raise ServerError(f"{self.command}: {answer['error']}")
+            raise ServerError(f"{self.command}: {_short(answer['error'])}")
         return answer
+
+    def _refuse(self, question: Mapping[str, Any], what: str) -> NoReturn:
+        """End the program, whose answers can no longer be told apart, and say what it did."""
+        self._end()
+        raise ServerError(
+            f"{self.command}: to {_short(question)} {what}; expected one line of JSON such as "
+            '{"answer": ...}, and nothing else on its standard output'
+        )
 
     def _end(self) -> None:
         if self._program is not None:
@@ -133,7 +154,7 @@ class _Program:
         self.into, self.out = self.process.stdin, self.process.stdout
         for pipe in (self.into, self.out):
             os.set_blocking(pipe.fileno(), False)
-        self.pid, self.rest = os.getpid(), b""
+        self.pid, self.rest = os.getpid(), bytearray()
         # at the end of Python too; a program that reads ends by itself when this process dies
         self._finalizer = weakref.finalize(self, _ended, self.process, self.complaints, self.pid)
 
@@ -146,13 +167,18 @@ class _Program:
         """Kill it."""
         self._finalizer()
 
+    def unread(self) -> bytes:
+        """What it wrote without being asked; `_Gone` if it has ended."""
+        return bytes(self.rest) or self._read()
+
     def exchange(self, line: bytes, seconds: float) -> bytes:
         """Send a line and receive one, without its end; `_Gone` if the program dies or `seconds` are over."""
         end, left = time.monotonic() + seconds, memoryview(line)
         with selectors.DefaultSelector() as selector:
             selector.register(self.out, selectors.EVENT_READ)
             selector.register(self.into, selectors.EVENT_WRITE)
-            while b"\n" not in self.rest:
+            found = -1
+            while found < 0:
                 ready = selector.select(end - time.monotonic())
                 if time.monotonic() >= end:
                     raise _Gone(
@@ -164,10 +190,21 @@ class _Program:
                         left = left[self._write(left) :]
                         if not left:
                             selector.unregister(self.into)
-                    else:
-                        self.rest += self._read()
-        answer, _, self.rest = self.rest.partition(b"\n")
+                        continue
+                    known = len(self.rest)
+                    self.rest += self._read()
+                    found = self.rest.find(b"\n", known)
+                    if found < 0 and len(self.rest) > LONGEST:
+                        raise _Gone(f"wrote {len(self.rest):,} bytes without the end of a line{self._complaint()}")
+        answer, self.rest = bytes(self.rest[:found]), self.rest[found + 1 :]
+        self._forget_complaints()
         return answer
+
+    def _forget_complaints(self) -> None:
+        """Keep the file of its standard error small; both processes share its position."""
+        if os.fstat(self.complaints.fileno()).st_size > COMPLAINTS:
+            self.complaints.seek(0)
+            self.complaints.truncate()
 
     def _write(self, line: memoryview) -> int:
         try:
@@ -210,7 +247,9 @@ def _ended(process: subprocess.Popen[bytes], complaints: IO[bytes], pid: int) ->
 
 
 def _short(what: Any) -> str:
+    """Something a program said, as part of one line that a terminal can show."""
     text = what if isinstance(what, str) else json.dumps(what)
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: SHOWN + 1]).split())
     return text if len(text) <= SHOWN else f"{text[:SHOWN]} …"
 
 

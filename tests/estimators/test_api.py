@@ -12,6 +12,7 @@ import pytest
 from setuptools import find_packages
 
 import pipeline.api
+from pipeline.config import CONF
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,8 +20,16 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_packages__are_all_listed() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     found = find_packages(str(ROOT), include=["pipeline*", "stages*", "storage*"])
-    assert sorted(listed["packages"]) == sorted([*found, "gapwise"]), "pyproject.toml: packages"
+    assert sorted(listed["packages"]) == sorted([*found, "conf", "gapwise"]), "pyproject.toml: packages"
     assert (ROOT / listed["package-dir"]["gapwise"] / "__init__.py").is_file()
+
+
+def test_configuration__is_installed_with_the_code() -> None:
+    """Without these files a run of an installed Gapwise has nothing to be configured with."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["conf"]
+    packaged = {file for pattern in patterns for file in CONF.glob(pattern)}
+    assert packaged == {file for file in CONF.rglob("*") if file.is_file()}
+    assert CONF == ROOT / "conf"
 
 
 def test_names__are_those_of_the_modules_that_define_them() -> None:

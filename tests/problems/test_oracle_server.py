@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import math
 import os
+import shlex
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from solved import options_of, path_of, solved
 
 from pipeline.data import contents
 from stages.datasets import DataError, FeatureMap, OptionError, open_dataset
-from stages.problems import build
+from stages.problems import build, server
 from stages.problems.oracle_server import ServerOracle
 from stages.problems.python_oracle import decoded
 from storage.results import read_path
@@ -112,6 +114,60 @@ def test_server__that_cannot_be_started_is_named() -> None:
     for command in ("", "'unbalanced"):
         with pytest.raises(OptionError, match=r"dataset\.command: "):
             reader(command)
+
+
+ONE = '{"answer":1}'
+ODD = {
+    f"echo '{ONE}'; echo '{ONE}'; sleep 9": r'it (answered more than a line:|had already written) {"answer":1}; expected',
+    f"echo '{ONE}'; sleep 0.1; echo '{ONE}'; sleep 9": r'it had already written {"answer":1}; expected one line',
+    """echo '{"answer":1,"block":8}'""": r'to {"ask": "loss", "block": 7} it answered about block 8; expected',
+    """printf '%s\\n' '{"error":"a\\nb \\u001b[31m"}'""": r"sh -c .*: a b \[31m$",
+    "head -c 300000 /dev/zero | tr '\\0' '['; echo": r"it answered \[{200} …; expected one line",
+    "printf '\\377\\376\\n'": r"it answered \ufffd\ufffd; expected one line",
+    "exec yes | tr -d '\\n'": r"wrote 1,0.* bytes without the end of a line; started 3 times",
+}
+
+
+@pytest.mark.parametrize("script", ODD)
+def test_server__that_breaks_the_protocol_is_told_apart(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "LONGEST", 1_000_000)
+    asked = server.Server(shlex.join(["sh", "-c", f"read q; echo {{}}; read q; {script}"]), {"ask": "hello"})
+
+    def twice() -> None:
+        asked.ask({"ask": "loss", "block": 7})
+        time.sleep(0.25)  # for what comes late
+        asked.ask({"ask": "loss", "block": 7})
+
+    with pytest.raises(server.ServerError, match=ODD[script]) as found:
+        twice()
+    assert "\n" not in str(found.value)
+
+
+def test_server__that_is_lost_is_counted_and_its_complaints_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The program answers once after its greeting, and complains at length."""
+    monkeypatch.setattr(server, "COMPLAINTS", 1000)
+    script = "read q; echo {}; read q; head -c 5000 /dev/zero >&2; echo '{\"answer\":1}'"
+    asked = server.Server(shlex.join(["sh", "-c", script]), {"ask": "hello"})
+    for _ in range(12):
+        assert asked.ask({"ask": "loss", "block": 0}) == {"answer": 1}
+        assert os.fstat(asked._program.complaints.fileno()).st_size == 0
+    assert asked.starts == 12
+    assert [record.message[-2:] for record in caplog.records] == [" 1", "10"]
+
+
+GREETINGS = {
+    '"approximate":"no"': r"says approximate = 'no' in its greeting; expected true or false",
+    '"answers":7': r"says answers = 7 in its greeting; expected a list of questions",
+}
+
+
+@pytest.mark.parametrize("said", GREETINGS)
+def test_greeting__is_read_strictly(said: str) -> None:
+    command = f"""sh -c 'read q; echo "$0"; read q' '{{"blocks":1,"d":1,"labels":2,{said}}}'"""
+    with pytest.raises(server.ServerError, match=GREETINGS[said]):
+        ServerOracle("train", command)
 
 
 def test_server__ends_with_its_object(bits: Path) -> None:

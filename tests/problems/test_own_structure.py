@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
+from pipeline.cli.check import dataset_of, dataset_words
+from pipeline.config.settings import ConfigError, explain
 from stages import datasets
 from stages.datasets import DataError, FeatureMap, open_dataset
 from stages.problems import build, structure, structures
@@ -188,6 +190,7 @@ PACKAGE = {
         "[gapwise.readers]\nclouds = sign_package.clouds\n"
     ),
     "sign_package/__init__.py": "",
+    "sign_package/conf/dataset/clouds.yaml": "name: clouds\nn: 5\n",
     "sign_package/structure.py": (
         "from sign_structure import Sign\n"
         "def build(arrays, meta):\n    return Sign.read('train', int(arrays['n'][0]))\n"
@@ -205,12 +208,20 @@ PACKAGE = {
 
 def test_package__announces_structures_and_readers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in PACKAGE.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(str(tmp_path))
     sink, facts = read(open_dataset("clouds", {}))
     assert build("sign", sink.arrays("train"), facts).n == 5
     assert {"sign", "chain"} < {*structures()}
+    assert dataset_of("clouds", []) == ("clouds", {"name": "clouds", "n": 5})
+    with pytest.raises(ConfigError, match=r"dataset\.colour: unknown key"):
+        dataset_of("clouds", ["colour=1"])
+    searched = '"hydra.searchpath=[pkg://sign_package.conf]"'
+    assert dataset_words("clouds", ["n=7"]) == f"{searched} dataset=clouds dataset.n=7"
+    assert dataset_words("ocr", []) == "dataset=ocr"
+    unknown = Exception("In 'config': Could not find 'dataset/clouds'\nAvailable options in 'dataset': conll")
+    assert explain(unknown) == f"dataset: clouds is of an installed package; add {searched} to the command"
     with pytest.raises(ValueError, match=r"no reader 'cloud'; known: .*chain|clouds, conll"):
         datasets.module_of("cloud")
     with pytest.raises(

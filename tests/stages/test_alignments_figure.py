@@ -1,36 +1,39 @@
-"""The figure of alignments shows the links of each kind in their colour."""
+"""Figure and report show alignments with the links of each kind in their colour."""
 
 from __future__ import annotations
 
 from collections import Counter
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from stages.datasets.alignment.links import encoded
+from stages.reports.alignments import Aligned
+from stages.reports.page.sections import alignments as section
 from stages.reports.paint import BLUE, GREEN, ORANGE
 from stages.reports.run_figures import alignments
 
 COUNTS, COLUMN = np.array([3, 0, 2], np.int16), np.array([0, 1, 2, 1, 2], np.int16)
 
 
-def run() -> SimpleNamespace:
+def run(french: str = "x y z") -> SimpleNamespace:
     """Two copies of a sentence pair; the second word has no candidate, the third one not the first column."""
     links = {"sure": [[0, 0], [1, 1]], "possible": [[0, 0], [1, 1], [0, 2]]}
-    one = {"counts": COUNTS, "column": COLUMN, "text": encoded(["a b c", "x y z"]), "number": np.array([101])}
+    one = {"counts": COUNTS, "column": COLUMN, "text": encoded(["a b c", french]), "number": np.array([101])}
     one |= {name: np.array(pairs, np.int16) for name, pairs in links.items()}
     blocks = {name: np.concatenate([array, array]) for name, array in one.items()}
     blocks |= {f"{name}_ptr": len(array) * np.arange(3) for name, array in one.items()}
     labels = np.array([1, 3, 0, 0, 1, 0], np.uint8)  # words with two links: 00, 02 and 21
     return SimpleNamespace(
-        test_blocks=blocks, predictions={"labels": np.tile(labels, 2), "label_ptr": 6 * np.arange(3)}
+        test_blocks=blocks, predictions={"labels": np.tile(labels, 2), "label_ptr": 6 * np.arange(3)}, has_features=True
     )
 
 
 def test_figure__shows_what_was_found_and_missed():
-    pair = alignments.Shown(run(), 1)
+    pair = Aligned(run(), 1)
     assert pair.found == {(0, 0), (0, 2), (2, 1)}
     assert pair.mistakes == 2  # 21 is wrong, 11 is missed
     figure = Figure()
@@ -47,3 +50,39 @@ def test_figure__is_for_runs_with_predictions_of_sentences():
     assert alignments.applies(run())
     assert not alignments.applies(SimpleNamespace(test_blocks=run().test_blocks, predictions={}))
     assert not alignments.applies(SimpleNamespace(test_blocks={"hw": 0}, predictions={"labels": 0}))
+
+
+def test_section__shows_the_worst_pairs_as_grids_of_links() -> None:
+    text = str(section.content(run("x <b> z")))
+    drawing = text.split("<svg", 1)[1].split("</svg>")[0]
+    root = ElementTree.fromstring(f"<svg{drawing}</svg>")  # whatever the words are, the page stays whole
+    assert [label.text for label in root.findall("text")] == ["a", "b", "c", "x", "<b>", "z"]
+    squares = root.findall("rect")
+    where = {
+        "maybe": {(0, 0), (1, 1), (0, 2)},
+        "sure": {(0, 0), (1, 1)},
+        GREEN: {(0, 0)},
+        BLUE: {(0, 2)},
+        ORANGE: {(2, 1)},
+    }
+    least = {at: min(float(square.get(at)) for square in squares) for at in "xy"}
+    for look, links in where.items():
+        drawn = [square for square in squares if look in (square.get("class"), square.get("fill"))]
+        found = {tuple(int((float(one.get(at)) - least[at]) // 16) for at in "yx") for one in drawn}
+        assert found == links, look
+    assert "Wrong links: c – &lt;b&gt;. Missed: b – &lt;b&gt;." in text
+    assert "0.0% of the 2 test sentence pairs" in text
+    assert (
+        "precision is 0.667, recall 0.500, and the alignment error rate 0.400" in text
+    )  # A = 3, A ∩ P = 2, S = 2, A ∩ S = 1
+
+
+def test_section__of_perfect_alignments_has_no_grid() -> None:
+    right = run()
+    right.predictions["labels"][:] = np.tile(np.array([1, 0, 0, 0, 0, 0], np.uint8), 2)
+    right.test_blocks["sure"] = right.test_blocks["sure"][[0, 2]]
+    right.test_blocks["sure_ptr"] = np.arange(3)
+    text = str(section.content(right))
+    assert "100.0% of the 2 test sentence pairs" in text
+    assert "<svg" not in text
+    assert not section.applies(SimpleNamespace(test_blocks={}, predictions={}, has_features=True))
