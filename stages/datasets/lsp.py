@@ -8,6 +8,7 @@ joints, which stand in for LSP. The split is fixed: the images in the order of t
 A pose is a tree of 26 nodes (`poses.skeleton`) on a grid of one cell for 4 x 4 pixels, with 13 types of every relation
 (`poses.types`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
 learned on the training images (`poses.part_maps`), and are stored, not their products with weights: about 1.5 MB an image.
+The units of maps and displacements make one penalty fair to all of them (`poses.scaling`).
 
 Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
 distances are between centres of cells.
@@ -17,9 +18,10 @@ New input for `encoder`: pictures in which a person is about 150 pixels long. Pr
 from __future__ import annotations
 
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +30,7 @@ import numpy as np
 from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.inputs import NewInput, Predicted, Shown
 from stages.datasets.inputs.arrays import csv_text
-from stages.datasets.poses import part_maps, types
+from stages.datasets.poses import part_maps, scaling, types
 from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from stages.datasets.vision.masks import decoded
 from stages.datasets.vision.masks import read_new as read_pictures
@@ -37,8 +39,10 @@ ARCHIVE, ANNOTATION = "lspet_1000_images.tar", "lspet_1000_joints.npz"
 SPLIT_SEED = 2010
 SIZES = {"small": 100, "full": 800}
 N_TEST = 200
-PER_CELL = 0.1
-"""What a displacement of one cell counts in the deformation features."""
+PATCHES = 15000
+"""Of all training images together, that principal components are found from."""
+MEASURED = 50
+"""Training images that the units of maps are measured on."""
 SHOWN = 12
 """Test photographs that are stored, for figures."""
 WHERE = ("root",)
@@ -65,7 +69,11 @@ class Poses:
     seed: int = 0
     types: int = 13
     components: int = 96
-    """Principal components of a patch."""
+    """Principal components of a patch, at either scale."""
+    hidden: int = 128
+    """Units of the network that tells parts apart."""
+    variants: int = 6
+    """Of every training image: the image, its mirror image, and others turned and resized at random."""
     folds: int = 5
     """Parts of the training images; the maps of each come from what the others teach."""
     loss_scale: float = 0.5
@@ -82,20 +90,32 @@ class Poses:
         train, test = self._split(_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
         anchors = types.cluster(nodes, PARENT, self.types, self.seed)
-        found = types.nearest(nodes, PARENT, anchors)
-        models = self._learn(train, found, map_blocks, report)
-        _write_shared(sink, anchors, models[-1])
+        models = self._learn(train, anchors, map_blocks, report)
+        radius = max(round(float(np.mean([self._reach(photograph) for photograph in train]))), 1)
+        spread = scaling.MapSpread(len(NODES), self.types, PARENT, radius)
         tasks: list[Task] = [(photograph, k % self.folds, None) for k, photograph in enumerate(train)]
         tasks += [(photograph, self.folds, k < SHOWN) for k, photograph in enumerate(test)]
-        block = partial(_block, models=models, anchors=anchors, loss_scale=self.loss_scale)
-        for done, arrays in enumerate(map_blocks(block, tasks), 1):
+        block = partial(_block, models=models, anchors=anchors, reach=self._reach)
+        blocks = iter(map_blocks(block, tasks))
+        first = list(islice(blocks, min(MEASURED, len(train))))
+        for arrays in first:
+            spread.add(arrays)
+        of_unary, of_codes = spread.values()
+        _write_shared(sink, anchors, models[-1], relation_scale=-1.0 / of_codes)
+        for done, arrays in enumerate(chain(first, blocks), 1):
             sink.append("train" if done <= len(train) else "test", **arrays)
             report(done, len(tasks), "score maps")
+        per_cell, per_square = scaling.deformation_units(radius, self.types)
         return {
-            "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "per_cell": PER_CELL,
+            "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "radius": radius,
+            "per_unary": 1.0 / of_unary, "per_cell": per_cell, "per_square": per_square,
             "maps_version": part_maps.VERSION, "n_train": len(train), "n_test": len(test),
             "images": {"train": [p.name for p in train], "test": [p.name for p in test]},
         }  # fmt: skip
+
+    def _reach(self, photograph: Photograph) -> float:
+        """s of the loss, in cells."""
+        return max(self.loss_scale * float(trunk_length(photograph.joints)) / part_maps.CELL, 1.0)
 
     def _split(self, photographs: list[Photograph]) -> tuple[list[Photograph], list[Photograph]]:
         n_train = SIZES[self.size] if self.n_train is None else self.n_train
@@ -112,26 +132,41 @@ class Poses:
         return [photographs[k] for k in order[:n_train]], [photographs[k] for k in order[len(order) - n_test :]]
 
     def _learn(
-        self, train: list[Photograph], found: np.ndarray, map_blocks: MapBlocks, report: Report
+        self, train: list[Photograph], anchors: np.ndarray, map_blocks: MapBlocks, report: Report
     ) -> list[part_maps.PartModel]:
-        """Classifiers from all images but those of each fold, and at the end from all; found (images, A): their types."""
+        """Classifiers from all images but those of each fold, and at the end from all."""
+        patches = partial(_patches, count=max(PATCHES // max(len(train), 100), 1))
+        reduction = part_maps.reduce(
+            np.concatenate(list(map_blocks(patches, [(p, self.seed + k) for k, p in enumerate(train)])), axis=1),
+            self.components,
+        )
+        tasks = [(p, self.seed + k, number) for k, p in enumerate(train) for number in range(self.variants)]
         samples = []
-        for done, drawn in enumerate(map_blocks(_samples, [(p, self.seed + k) for k, p in enumerate(train)]), 1):
+        for done, drawn in enumerate(map_blocks(partial(_samples, reduction=reduction), tasks), 1):
             samples.append(drawn)
-            report(done, len(train), "sampling patches")
-        fold, models = np.arange(len(train)) % self.folds, []
+            report(done, len(tasks), "sampling patches")
+        found = types.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
+        fold, models = np.arange(len(tasks)) // self.variants % self.folds, []
         for k in range(self.folds + 1):
             report(k, self.folds + 1, "learning part classifiers")
             rows = np.flatnonzero(fold != k)
-            models.append(part_maps.learn([samples[i] for i in rows], found[rows], PARENT, self.types, self.components))
+            models.append(
+                part_maps.learn([samples[i] for i in rows], found[rows], PARENT, self.types, reduction, self.hidden)
+            )
         report(self.folds + 1, self.folds + 1, "learning part classifiers")
         return models
 
 
-def _samples(task: tuple[Photograph, int]) -> part_maps.Samples:
+def _patches(task: tuple[Photograph, int], count: int) -> np.ndarray:
     photograph, seed = task
+    return part_maps.anywhere(decoded(photograph.jpeg, photograph.name), count, seed)
+
+
+def _samples(task: tuple[Photograph, int, int], reduction: part_maps.Reduction) -> part_maps.Samples:
+    photograph, seed, number = task
     rgb = decoded(photograph.jpeg, photograph.name)
-    return part_maps.draw(rgb, _cells(nodes_of(photograph.joints), rgb), seed)
+    picture, joints = part_maps.variant(rgb, photograph.joints, number, seed)
+    return part_maps.draw(picture, nodes_of(joints) / part_maps.CELL, reduction, seed)
 
 
 def _cells(nodes: np.ndarray, rgb: np.ndarray) -> np.ndarray:
@@ -149,28 +184,27 @@ def _block(
     task: Task,
     models: Sequence[part_maps.PartModel],
     anchors: np.ndarray,
-    loss_scale: float,
+    reach: Callable[[Photograph], float],
 ) -> dict[str, np.ndarray]:
     """Arrays of one block."""
     photograph, number, shown = task
     rgb = decoded(photograph.jpeg, photograph.name)
     nodes = nodes_of(photograph.joints)
     cells, found = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
-    trunk = float(trunk_length(photograph.joints))
     columns = part_maps.grid_of(rgb.shape)[1]
     arrays: dict[str, np.ndarray] = {
         **part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2]),
         "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(found, 2)]).astype(np.int16),
-        "loss_scale": np.array([max(loss_scale * trunk / part_maps.CELL, 1.0)]),
+        "loss_scale": np.array([reach(photograph)]),
         "points": photograph.joints.astype(np.float32).reshape(-1),
-        "trunk": np.array([trunk], np.float32),
+        "trunk": np.array([trunk_length(photograph.joints)], np.float32),
     }
     if shown:
         return arrays | {"photo": rgb.reshape(-1, 3), "photo_hw": np.array([rgb.shape[:2]], np.int32)}
     return arrays if shown is None else arrays | NO_PHOTO
 
 
-def _write_shared(sink: Sink, anchors: np.ndarray, model: part_maps.PartModel) -> None:
+def _write_shared(sink: Sink, anchors: np.ndarray, model: part_maps.PartModel, relation_scale: float) -> None:
     """The tree, its anchors, what measures need, and the classifiers, which new pictures are encoded with."""
     share = np.zeros(len(NODES))
     share[JOINT_NODES] = 1.0 / len(JOINTS)
@@ -181,7 +215,7 @@ def _write_shared(sink: Sink, anchors: np.ndarray, model: part_maps.PartModel) -
     ends[-1, 1, [JOINTS.index("right hip"), JOINTS.index("left hip")]] = 0.5
     shared = {
         "parent": PARENT, "anchors": anchors, "node_loss": share, "limb_ends": ends, "point_nodes": JOINT_NODES,
-        "cell": np.array([float(part_maps.CELL)]), "relation_scale": np.array([part_maps.RELATION_SCALE]),
+        "cell": np.array([float(part_maps.CELL)]), "relation_scale": np.array([relation_scale]),
         **part_maps.stored(model),
     }  # fmt: skip
     for name, array in shared.items():
@@ -295,7 +329,7 @@ def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
             labels=np.array([0, 3, number, 1], np.int16),
             loss_scale=np.ones(1),
         )
-    return {"per_cell": PER_CELL}
+    return {"per_cell": 1.0, "per_square": 1.0, "per_unary": 1.0}
 
 
 def open(options: Mapping[str, Any]) -> Poses:
@@ -308,7 +342,7 @@ def open(options: Mapping[str, Any]) -> Poses:
     if not given.get("root") or not (root / ANNOTATION).is_file() or not (root / ARCHIVE).is_file():
         raise DataError(f"dataset.root: {root} does not hold {ARCHIVE} and {ANNOTATION}")
     reader = Poses(**{**given, "root": root})
-    whole = {"types": 1, "components": 1, "folds": 2, "seed": 0, "n_train": 2, "n_test": 1}
+    whole = {"types": 1, "components": 1, "hidden": 1, "variants": 1, "folds": 2, "seed": 0, "n_train": 2, "n_test": 1}
     for name, least in whole.items():
         if getattr(reader, name) is None and name in ("n_train", "n_test"):
             continue

@@ -14,14 +14,14 @@ from PIL import Image
 
 from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
 from stages.datasets.inputs import Predicted
-from stages.datasets.lsp import ANNOTATION, ARCHIVE, show, stored_input
-from stages.datasets.poses.part_maps import described, grid_of, patches_at
+from stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED, show, stored_input
+from stages.datasets.poses.part_maps import described, grid_of, patches_at, variant
 from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, NODES, PARENT, nodes_of, trunk_length
 from stages.datasets.poses.types import cluster, nearest
 from stages.problems import build
 from stages.problems.tree.metrics import metrics
 
-SMALL = {"name": "lsp", "n_train": 4, "n_test": 2, "types": 2, "folds": 2, "components": 4}
+SMALL = {"name": "lsp", "n_train": 4, "n_test": 2, "types": 2, "folds": 2, "components": 4, "hidden": 4, "variants": 3}
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +73,10 @@ def test_patches__are_around_their_cell():
     rgb = np.zeros((80, 120, 3), np.uint8)
     rgb[40:48, 80:88] = 255
     assert grid_of(rgb.shape) == (20, 30)
-    near, far = patches_at(described(rgb), np.array([[11, 21], [3, 5]]))
-    assert not far.any()
-    blocks = np.abs(near).reshape(6, 6, -1).sum(axis=2)
-    assert blocks[2:4, 2:4].sum() > 0.5 * blocks.sum()
+    for near, far in patches_at(described(rgb), np.array([[11, 21], [3, 3]])):
+        assert not far.any()
+        blocks = np.abs(near).reshape(6, 6, -1).sum(axis=2)
+        assert blocks[2:4, 2:4].sum() > 0.5 * blocks.sum()
 
 
 def test_features__make_a_tree_whose_truth_is_right(features):
@@ -95,6 +95,38 @@ def test_features__make_a_tree_whose_truth_is_right(features):
     assert (sink.arrays("test")["photo_hw"] == (62, 50)).all()
     assert "photo" not in sink.arrays("train")
     assert (sink.arrays("train")["unary"] <= 0).all()
+
+
+def test_maps__of_a_training_image_do_not_depend_on_its_pose(archive, tmp_path):
+    """Its fold's classifiers have not seen it; those of the other fold have."""
+    options = SMALL | {"n_test": 1, "types": 1, "components": 2, "hidden": 2, "variants": 1}
+    with np.load(archive / ANNOTATION) as file:
+        found = dict(file)
+    first = np.flatnonzero(found["image_no"] == int(np.random.default_rng(SPLIT_SEED).permutation(7)[0]))
+    found["joints"][first] = found["joints"][first][:, ::-1]
+    np.savez(tmp_path / ANNOTATION, **found)
+    (tmp_path / ARCHIVE).symlink_to(archive / ARCHIVE)
+    unary = []
+    for root in (archive, tmp_path):
+        train, _, sink, _ = problems(open_dataset("lsp", options | {"root": str(root)}))
+        unary.append(np.split(sink.arrays("train")["unary"], train.n))
+    assert np.array_equal(unary[0][0], unary[1][0])
+    assert np.array_equal(unary[0][2], unary[1][2])  # of the same fold: it has not seen the first image either
+    assert not np.array_equal(unary[0][1], unary[1][1])
+
+
+def test_variants__move_joints_with_the_picture():
+    """A bright square at one joint stays under it; in the mirror it is at the joint of the other side."""
+    rgb, joints = np.zeros((60, 80, 3), np.uint8), np.random.default_rng(0).uniform((10, 10), (70, 50), (14, 2))
+    left, right = JOINTS.index("left knee"), JOINTS.index("right knee")
+    joints[left] = 50.0, 40.0
+    rgb[38:43, 48:53] = 255
+    for number in range(4):
+        turned, moved = variant(rgb, joints, number, seed=0)
+        rows, columns = np.nonzero(turned[..., 0] > 128)
+        place = moved[right if number % 2 else left]
+        np.testing.assert_allclose((columns.mean(), rows.mean()), place, atol=1.0)
+        assert np.isclose(trunk_length(moved), trunk_length(joints)) == (number < 2)
 
 
 def test_features__of_new_pictures_are_those_of_the_test_split(archive, features):

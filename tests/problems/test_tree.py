@@ -28,6 +28,9 @@ TREES = {
 WEIGHTS = ("zero", "springs", "any", "far apart")
 
 
+UNITS = {"per_cell": 0.5, "per_square": 1.5, "per_unary": 0.7}
+
+
 def draw(problem: Tree, kind: str, rng: np.random.Generator) -> np.ndarray:
     """Weights: springs have none that push apart."""
     w = np.zeros(problem.d) if kind == "zero" else rng.normal(size=problem.d)
@@ -48,7 +51,8 @@ def scores_of_arc(problem: Tree, i: int, w: np.ndarray, arc: int) -> np.ndarray:
         found = []
         for t in range(T):
             d = (sign * (xy[None] - xy[:, None]) - problem.anchors[arc, side, t]) * problem.per_cell
-            psi = np.stack([d[..., 0], -(d[..., 0] ** 2), d[..., 1], -(d[..., 1] ** 2)], axis=-1)
+            square = problem.per_square * d**2
+            psi = np.stack([d[..., 0], -square[..., 0], d[..., 1], -square[..., 1]], axis=-1)
             o = V + ((arc * 2 + side) * T + t) * 4
             here = w[problem.d - 2 * (V - 1) + 2 * arc + side] * scale * maps[arc, side, t]
             found.append(psi @ w[o : o + 4] + (here[:, None] if side == 0 else here[None]))
@@ -59,7 +63,10 @@ def scores_of_arc(problem: Tree, i: int, w: np.ndarray, arc: int) -> np.ndarray:
 def best_by_enumeration(problem: Tree, i: int, w: np.ndarray, augmented: bool) -> float:
     """The largest score (plus loss) over all places of all nodes."""
     V, size, columns = problem.parent.size, int(problem.hw[i].prod()), int(problem.hw[i, 1])
-    unary = problem.unary[problem.unary_ptr[i] : problem.unary_ptr[i + 1]].reshape(V, size).astype(float)
+    unary = (
+        problem.unary[problem.unary_ptr[i] : problem.unary_ptr[i + 1]].reshape(V, size).astype(float)
+        * problem.per_unary
+    )
     total = np.zeros((1,) * V)
     for v in range(V):
         own = w[v] * unary[v]
@@ -80,7 +87,7 @@ def best_by_enumeration(problem: Tree, i: int, w: np.ndarray, augmented: bool) -
 @pytest.mark.parametrize("name", sorted(TREES))
 def test_oracles__equal_enumeration(name, kind):
     parent, types, grids = TREES[name]
-    problem = build("tree", tree_arrays(1, parent, types, grids), {"per_cell": 0.5})
+    problem = build("tree", tree_arrays(1, parent, types, grids), UNITS)
     rng, scratch = np.random.default_rng(len(kind)), problem.scratch()
     for i in range(problem.n):
         w = draw(problem, kind, rng)

@@ -44,6 +44,14 @@ PARENT = np.array([NODES.index(parent) if parent else -1 for _, parent, _ in _TA
 JOINT_NODES = np.array([NODES.index(name) for name in JOINTS])
 """int64 (14,): the node of every joint."""
 
+MIRRORED_JOINTS = np.array(
+    [
+        JOINTS.index({"right": "left", "left": "right"}.get(side := name.split()[0], side) + name[len(side) :])
+        for name in JOINTS
+    ]
+)
+"""int64 (14,): what every joint is in the mirror."""
+
 LIMBS = np.array(
     [
         (JOINTS.index(f"{side} {a}"), JOINTS.index(f"{side} {b}"))

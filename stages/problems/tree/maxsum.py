@@ -110,19 +110,19 @@ def _best_sums(x, start, stride, count, table, first, out, to, columns):
 
 
 @njit(**PLAIN)
-def _deformations(weights, anchor, sign, unit, rows, columns, table, at, length):
+def _deformations(weights, anchor, sign, unit, square, rows, columns, table, at, length):
     """Scores of one type by displacement of the child from the parent.
 
     table[at + k] is that of k - (rows - 1) rows, and table[at + length + k] that of (columns - 1) - k columns: in this order
-    the columns of the parent ascend. weights: of dx, -dx^2, dy, -dy^2. sign: 1 for the parent's types, -1 for the child's,
-    which see the displacement of the parent.
+    the columns of the parent ascend. weights: of dx, -dx^2, dy, -dy^2; unit and square: `per_cell` and
+    `per_square`. sign: 1 for the parent's types, -1 for the child's, which see the displacement of the parent.
     """
     for k in range(length):
         dy = (sign * (k - (rows - 1)) - anchor[1]) * unit
-        table[at + k] = weights[2] * dy - weights[3] * (dy * dy) if k < 2 * rows - 1 else LOWEST
+        table[at + k] = weights[2] * dy - weights[3] * (square * (dy * dy)) if k < 2 * rows - 1 else LOWEST
     for k in range(length):
         dx = (sign * ((columns - 1) - k) - anchor[0]) * unit
-        table[at + length + k] = weights[0] * dx - weights[1] * (dx * dx) if k < 2 * columns - 1 else LOWEST
+        table[at + length + k] = weights[0] * dx - weights[1] * (square * (dx * dx)) if k < 2 * columns - 1 else LOWEST
 
 
 @njit(**PLAIN)
@@ -260,7 +260,7 @@ def maximise(P, i, theta, augmented, y, scratch):
     stride = padded(columns)
     size, length = rows * stride, tables.size // (4 * T)
     for v in range(V):
-        _subtree_alone(P, i, v, theta[v], augmented, best[v * size : (v + 1) * size])
+        _subtree_alone(P, i, v, theta[v] * P.per_unary, augmented, best[v * size : (v + 1) * size])
     for v in range(V - 1, 0, -1):  # children come after their parents
         p = P.parent[v]
         _tables(P, v - 1, theta, rows, columns, tables, length)
@@ -324,6 +324,7 @@ def _tables(P, arc, theta, rows, columns, tables, length):
                 P.anchors[arc, side, t],
                 1.0 - 2.0 * side,
                 P.per_cell,
+                P.per_square,
                 rows,
                 columns,
                 tables,

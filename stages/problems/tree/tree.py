@@ -6,13 +6,13 @@ child as seen from the parent, u of the parent as seen from the child (Chen and 
 2011). With score maps U_v and relation maps R, both given, the score is linear in w:
 
     sum_v a_v U_v(l_v)  +  sum_arcs [ b_t' psi(l_c - l_p - r_t)  +  b_u' psi(l_p - l_c - r_u)
-                                      + c_1 R_t(l_p)  +  c_2 R_u(l_c) ],       psi(dx, dy) = (dx, -dx^2, dy, -dy^2)
+                                      + c_1 R_t(l_p)  +  c_2 R_u(l_c) ],       psi(dx, dy) = (dx, -s dx^2, dy, -s dy^2)
 
-where r_t is the type's usual displacement (its anchor) and every type of either end of an arc has its own b in R^4. With T
-types there are V + 2 A T 4 + 2 A weights: for the 26 nodes and 13 types of O16, 26 of unary maps, 2,600 of deformations
-and 50 of relation maps, 2,676 in all. Weights of squares are constrained to be >= 0, so that a spring pulls back; the
-oracle does not need it. d is small, so local coordinates are the weights themselves: p_i = d, B_i = I,
-m_i(y) = phi(x_i, y).
+where r_t is the type's usual displacement (its anchor) and every type of either end of an arc has its own b in R^4. A
+cell of displacement counts `per_cell`, and s is `per_square`; stored unary maps count `per_unary`. With T types there are
+V + 2 A T 4 + 2 A weights: for the 26 nodes and 13 types of O16, 26 of unary maps, 2,600 of deformations and 50 of relation
+maps, 2,676 in all. Weights of squares are constrained to be >= 0, so that a spring pulls back; the oracle does not need
+it. d is small, so local coordinates are the weights themselves: p_i = d, B_i = I, m_i(y) = phi(x_i, y).
 
 Loss: sum_v e_v min(1, |l_v - l_v*|^2 / s_i^2), with shares e_v >= 0 that sum to one (types and nodes of share 0 cost
 nothing), and s_i the block's scale.
@@ -50,6 +50,10 @@ class Tree(NamedTuple):
     """float64, (A, 2, T, 2): usual displacement x, y in cells, of the child from the parent, then the other way round"""
     per_cell: float
     """what one cell of displacement counts in psi"""
+    per_square: float
+    """factor of the squares in psi"""
+    per_unary: float
+    """factor of the stored unary maps"""
     node_loss: np.ndarray
     """float64, (V,)"""
     scale2: np.ndarray
@@ -85,7 +89,7 @@ class Tree(NamedTuple):
         V, T, columns, size = self.parent.size, self.anchors.shape[2], self.hw[i, 1], self.hw[i, 0] * self.hw[i, 1]
         total = 0.0
         for v in range(V):
-            total += theta[v] * self.unary[U(self.unary_ptr[i] + v * size + y[v])]
+            total += (theta[v] * self.per_unary) * self.unary[U(self.unary_ptr[i] + v * size + y[v])]
         for arc in range(V - 1):
             p, c = np.int64(y[self.parent[arc + 1]]), np.int64(y[arc + 1])
             for side in range(2):
@@ -94,7 +98,8 @@ class Tree(NamedTuple):
                 dx = (sign * (c % columns - p % columns) - self.anchors[arc, side, t, 0]) * self.per_cell
                 dy = (sign * (c // columns - p // columns) - self.anchors[arc, side, t, 1]) * self.per_cell
                 o, r = V + ((arc * 2 + side) * T + t) * 4, self.d - 2 * (V - 1) + 2 * arc + side
-                total += theta[o] * dx - theta[o + 1] * (dx * dx) + theta[o + 2] * dy - theta[o + 3] * (dy * dy)
+                dx2, dy2 = self.per_square * (dx * dx), self.per_square * (dy * dy)
+                total += theta[o] * dx - theta[o + 1] * dx2 + theta[o + 2] * dy - theta[o + 3] * dy2
                 found = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + place)]
                 total += theta[r] * (self.relation_scale * found)
         return total
@@ -102,7 +107,7 @@ class Tree(NamedTuple):
     def add(self, i, y, c, out):
         V, T, columns, size = self.parent.size, self.anchors.shape[2], self.hw[i, 1], self.hw[i, 0] * self.hw[i, 1]
         for v in range(V):
-            out[v] += c * self.unary[U(self.unary_ptr[i] + v * size + y[v])]
+            out[v] += (c * self.per_unary) * self.unary[U(self.unary_ptr[i] + v * size + y[v])]
         for arc in range(V - 1):
             start, end = np.int64(y[self.parent[arc + 1]]), np.int64(y[arc + 1])
             for side in range(2):
@@ -112,9 +117,9 @@ class Tree(NamedTuple):
                 dy = (sign * (end // columns - start // columns) - self.anchors[arc, side, t, 1]) * self.per_cell
                 o, r = V + ((arc * 2 + side) * T + t) * 4, self.d - 2 * (V - 1) + 2 * arc + side
                 out[o] += c * dx
-                out[o + 1] -= c * (dx * dx)
+                out[o + 1] -= c * (self.per_square * (dx * dx))
                 out[o + 2] += c * dy
-                out[o + 3] -= c * (dy * dy)
+                out[o + 3] -= c * (self.per_square * (dy * dy))
                 found = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + place)]
                 out[r] += c * (self.relation_scale * found)
 
@@ -167,7 +172,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Tree:
         or uint8; each with its ``<name>_ptr``. Shared: ``parent`` (V,), ``anchors`` (A, 2, T, 2), ``node_loss`` (V,); for
         uint8 ``relation_scale`` (1,).
     meta
-        ``per_cell`` (default 1); ``checked``: blocks have passed `check_block`, so opening does not read the maps.
+        ``per_cell``, ``per_square`` and ``per_unary`` (each 1 by default): what a cell of displacement counts, the factor
+        of the squares of that, and the factor of unary maps; ``checked``: blocks have passed `check_block`, so opening
+        does not read the maps.
 
     Raises
     ------
@@ -213,6 +220,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Tree:
         parent=frozen(parent, np.int64),
         anchors=frozen(anchors, np.float64),
         per_cell=float(meta.get("per_cell", 1.0)),
+        per_square=float(meta.get("per_square", 1.0)),
+        per_unary=float(meta.get("per_unary", 1.0)),
         node_loss=frozen(share, np.float64),
         scale2=frozen(scale**2, np.float64),
         unary=frozen(arrays["unary"], np.float32),
