@@ -25,7 +25,7 @@ from stages.solver.methods import method
 from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint
 from stages.solver.path.rule import PathRule, PathStart, attributes_of, certainty_of_path, rule_of
-from stages.solver.path.walk import begin, check_choices, walk
+from stages.solver.path.walk import begin, check_choices, own_primal, walk
 from stages.solver.snapshots import Snapshots
 from stages.solver.supports import Supports
 from storage.backend import Location
@@ -260,12 +260,12 @@ def _restored(
     folder: Location,
 ) -> tuple[Any, PathRule, PathStart | None]:
     """The method, the rule and the start of a commit."""
-    nothing, own_primal = np.empty(0), not path.is_path
+    nothing, own = np.empty(0), own_primal(options, path)
     try:
         attrs, start = dict(commit.attrs["method"]), commit.attrs["start"]
         start = None if start is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **start)
         found = method(attrs.pop("name"))
-        solver = found.restored(problem, options, seed, commit.arrays, attrs, own_primal=own_primal, spread=spread)
+        solver = found.restored(problem, options, seed, commit.arrays, attrs, own_primal=own, spread=spread)
         return solver, rule_of(path).restored(path, start, commit.arrays, commit.attrs["rule"]), start
     except (ValueError, KeyError, TypeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error

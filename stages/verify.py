@@ -18,6 +18,7 @@ from stages.parallel import HERE, Spread
 from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
 from stages.problems.protocol import Problem
 from stages.solver.methods import method as find_method
+from stages.solver.methods import method_options
 from stages.solver.options import PathOptions, Status
 from stages.solver.path.rule import GIVEN, attributes_of, rule_of
 from storage.backend import Location
@@ -70,7 +71,7 @@ def asked_for(
         "certainty": ESTIMATE if path.kind == "heuristic" else certainty,
         "dual_point": certifies,
         "between": rule_of(path).between,
-        **({"own_primal": False} if path.is_path else {}),
+        **({"own_primal": method_options(method).two_points} if path.is_path else {}),
     }
     if status is not None:
         attributes["status"] = status

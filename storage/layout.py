@@ -75,6 +75,9 @@ SCORES = (
 )
 """In addition to PATH where the dual point gives all labellings a weight; the supports are then empty."""
 
+TWO_POINTS = (ArraySpec("dual_norm2", _BREAKPOINT, "f8", "||q||^2 of the dual point; w is not q / lambda"),)
+"""In addition to PATH where the primal and the dual point of a path's lambdas are not each other's."""
+
 _CELL = ("cell",)
 
 CELLS = (
@@ -137,8 +140,8 @@ is `evaluated`."""
 
 
 def path_specs(names: Container[str]) -> tuple[ArraySpec, ...]:
-    """PATH, and those of BOUNDS and SCORES that are among `names`."""
-    return (*PATH, *(spec for spec in (*BOUNDS, *SCORES) if spec.name in names))
+    """PATH, and those of BOUNDS, SCORES and TWO_POINTS that are among `names`."""
+    return (*PATH, *(spec for spec in (*BOUNDS, *SCORES, *TWO_POINTS) if spec.name in names))
 
 
 def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -32,8 +32,10 @@ RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "lab
 
 
 def stack(records: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """Arrays of PATH, and of BOUNDS and SCORES if there are any, from breakpoints as mappings; `support_offset` (n + 1,) and
-    `label_offset` begin at 0 in each."""
+    """Arrays of PATH, and of BOUNDS, SCORES and TWO_POINTS if there are any, from breakpoints as mappings.
+
+    `support_offset` (n + 1,) and `label_offset` begin at 0 in each.
+    """
     out: dict[str, np.ndarray] = {}
     for spec in path_specs(records[0]):
         values = [record[spec.name] for record in records]

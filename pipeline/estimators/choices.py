@@ -21,6 +21,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "accelerated": {"method": "accelerated"},
     "multiplane_half": {"method": "multiplane_half", "acceleration": AccelerationOptions(inner_target=0.5)},
     "eg": {"method": "eg"},
+    "expensive_oracle": {"method": "accelerated_at_mean"},
     "fasole": {"method": "fasole"},
     "cutting_plane": {"method": "cutting_plane"},
     "cutting_plane_nslack": {"method": "cutting_plane_nslack"},

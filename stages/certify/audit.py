@@ -60,6 +60,8 @@ class Twin(Protocol):
 
     last_may_be_unfinished: bool
     """Whether a path that ended at a limit claims nothing about its last lambda."""
+    two_points: bool
+    """Whether its proof takes the stored w and the dual point apart; otherwise w has to follow from the supports."""
 
     def __init__(self, audit: Audit) -> None: ...
 
@@ -119,6 +121,8 @@ class Audit:
         self.slacks: list[Slack] = []
         self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
         kind = twin(str(attrs["rule"]))
+        # whether w is the stored one, which then need not follow from the supports
+        self.apart = bool(attrs["own_primal"]) and bool(getattr(kind, "two_points", False))
         self._check_stored()
         self.claimed = arrays["lambda"].size
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT")
@@ -141,6 +145,7 @@ class Audit:
             "status",
         )
         columns += ("bound_slack", "proven") if self.bounded else ()
+        columns += ("dual_norm2",) if self.apart and self.attrs["rule"] != "given" else ()
         try:
             check_array("lambda", A["lambda"], (total or 1,), np.float64)
             for name in columns[1:]:
@@ -190,7 +195,6 @@ class Audit:
         results: list[Rebuilt | None] = [None] * total
         baseless: dict[int, Exception] = {}
         done = count(1)
-        own = bool(self.attrs["own_primal"]) and self.attrs["rule"] == "given"
         dual = bool(self.attrs["dual_point"])
 
         def recompute(b: int, inner: Spread) -> None:
@@ -200,7 +204,7 @@ class Audit:
                 baseless[b] = error
                 return
             try:
-                results[b] = rebuild(self.problem, self.arrays, b, weights, own, inner, dual=dual)
+                results[b] = rebuild(self.problem, self.arrays, b, weights, self.apart, inner, dual=dual)
             except OracleError as error:
                 baseless[b] = error
             self.report(next(done), total, REBUILDING)
@@ -245,6 +249,8 @@ class Audit:
             "primal": (r.primal, slack.value),
             "dual": (r.dual, slack.value),
         }
+        if "dual_norm2" in A:
+            found["dual_norm2"] = r.dual_norm2, slack.dual_norm2
         stale = ("gap", "hinge", "primal") if not self.attrs["certified"] and dual else ()
         unknown = () if dual else ("gap", "loss_dual", "dual")
         looser = max(float(A["bound_slack"][b]), 0.0) if self.bounded else 0.0

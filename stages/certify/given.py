@@ -14,6 +14,7 @@ class Given:
     """Nothing is certified between breakpoints."""
 
     last_may_be_unfinished = False
+    two_points = True
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit

@@ -42,6 +42,8 @@ class Rebuilt(NamedTuple):
     """The part of gap and hinge that is due to the bounds on an approximate oracle's maxima."""
     proven: float = 1.0
     """Share of the blocks whose answer attains the bound."""
+    dual_norm2: float = math.nan
+    """||q||^2 of the dual point, q = clip(psi) = lambda w(alpha)"""
 
 
 class Zero(NamedTuple):
@@ -232,7 +234,8 @@ def rebuild(
     error = 0.0 if w is stored or size == 0.0 else _largest_entry(w - stored) / size
     gap = primal - value if own else gap
     numbers = size2, gap, hinge, mean_ell, point.simplex_error, error, primal, value, size, point.psi_scale
-    return Rebuilt(*numbers, found.slack / problem.n, float(np.mean(found.proven)))
+    dual_norm2 = lam**2 * (norm2(problem, clip(problem, point.v)) if own else size2)
+    return Rebuilt(*numbers, found.slack / problem.n, float(np.mean(found.proven)), dual_norm2)
 
 
 def _largest_entry(w: np.ndarray) -> float:

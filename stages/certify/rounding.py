@@ -51,6 +51,8 @@ class Slack(NamedTuple):
     """what rounding may do to w, in norm"""
     rounding: float
     """the bound on what rounding does to objective values"""
+    dual_norm2: float
+    """of ||q||^2"""
 
     def note(self, difference: float) -> str:
         """An explanation for a difference that rounding might have made; empty otherwise."""
@@ -80,6 +82,7 @@ def slack_of(r: Rebuilt, zero: Zero, lam: float, goal: float) -> Slack:
         bound=min(max(TOLERANCE, in_values / goal), SHARE) if goal > 0.0 else TOLERANCE,
         in_w=2.0 * in_w,
         rounding=in_values,
+        dual_norm2=min(2.0 * TOLERANCE * r.dual_norm2 + 4.0 * in_psi * (math.sqrt(r.dual_norm2) + in_psi), most * lam),
     )
 
 

@@ -17,6 +17,7 @@ class Stepwise(ABC):
     """Intervals [lambda_low, lambda_j], each certified by the numbers of its own breakpoint."""
 
     last_may_be_unfinished = True
+    two_points = False
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit

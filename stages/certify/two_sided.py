@@ -25,6 +25,7 @@ class TwoSided:
     """All cells of a path over the rebuilt breakpoints."""
 
     last_may_be_unfinished = False
+    two_points = True
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
@@ -62,8 +63,12 @@ class TwoSided:
         """(w, q) of breakpoint k, (d,) each; those of w = 0 if k is -1."""
         if k < 0:
             return np.zeros(self.problem.d), clip(self.problem, self.zero.psi)
-        w = clip(self.problem, dual_point(self.problem, self.arrays, k).v)
-        return w, float(self.arrays["lambda"][k]) * w
+        own = clip(self.problem, dual_point(self.problem, self.arrays, k).v)
+        return self._primal(k, own), float(self.arrays["lambda"][k]) * own
+
+    def _primal(self, k: int, own: np.ndarray) -> np.ndarray:
+        """w of breakpoint k: the stored one where primal and dual point are not each other's, else w(alpha) = `own`."""
+        return np.asarray(self.audit.weights(k)) if self.audit.apart else own
 
     def _inner(self, k: int) -> tuple[float, float]:
         """(<w, w'>, <q, q'>) of breakpoints k - 1 and k."""
@@ -77,7 +82,7 @@ class TwoSided:
         if k >= len(self.rebuilt):
             return self.zero.hinge, 0.0, 0.0, 0.0
         r = self.rebuilt[k]
-        return r.hinge, r.ell, r.norm2, float(self.arrays["lambda"][k]) ** 2 * r.norm2
+        return r.hinge, r.ell, r.norm2, r.dual_norm2
 
     # -- checks -------------------------------------------------------------------------------------------------------
     def check(self) -> list[float]:
@@ -209,7 +214,7 @@ class TwoSided:
             else:
                 point: Point = dual_point(P, self.arrays, b)
                 own_psi, own_ell = float(self.arrays["lambda"][b]) * point.v, self.rebuilt[b].ell
-                own_w = clip(P, point.v)
+                own_w = self._primal(b, clip(P, point.v))
             share = tau[side]
             if self.low[c] == 0.0:
                 c2 = float(np.sum(clip(P, own_psi) ** 2))

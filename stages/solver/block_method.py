@@ -73,7 +73,7 @@ class BlockMethod(Accounts):
     fresh: bool = False
     """True right after a restore: the state is already at a rebase point."""
     own_primal: bool = True
-    """Whether the certified w may differ from w(alpha); False on paths, whose rules need w(alpha)."""
+    """Whether the certified w may differ from w(alpha): `path.walk.own_primal`."""
     untouched: bool = False
     """True while an exact pass runs. It changes no state until it succeeds, so the last rebase point can be committed."""
     may_stop: bool = False
@@ -173,6 +173,10 @@ class BlockMethod(Accounts):
     def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
         """(v, clip(v)) of the current alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
         return self.state.u, (self.state.w if self.problem.lower.size else self.state.u)
+
+    def dual_weights(self) -> np.ndarray:
+        """(d,): w(alpha) = clip(v)."""
+        return np.array(self.dual_point()[1])
 
     def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
         """D(alpha), and the excess of the gap of (w, alpha) over the block gaps; w (d,) defaults to the current one.
@@ -332,8 +336,7 @@ class BlockMethod(Accounts):
         self.weights = self.point
         point = self.better_certificate(point)
         if self.caching:
-            self.make_room(P.n)
-            keep_corners(P.label_ptr, self.state.pool, found.corner, found.loss, self.steps, self.capacity)
+            self.keep(np.arange(P.n), found.corner, found.loss)
         self.rebuild_tree()
         self.after_exact_pass()
         return point, found
@@ -371,6 +374,11 @@ class BlockMethod(Accounts):
         cached_driver(self.problem)(self.problem, self.state.pool, w, gap)
         return float(np.sum(gap)) + self.dual_and_excess(w)[1]
 
+    def keep(self, blocks: np.ndarray, corner: np.ndarray, loss: np.ndarray) -> None:
+        """Put the oracle's answers for `blocks` (their labels, their losses) into the cache."""
+        self.make_room(blocks.size)
+        keep_corners(self.problem.label_ptr, self.state.pool, blocks, corner, loss, self.steps, self.capacity)
+
     def make_room(self, slots: int) -> None:
         """Grow the pool until at least `slots` slots are free."""
         while self.state.pool.free[1] < slots:
@@ -404,8 +412,7 @@ class BlockMethod(Accounts):
         load_exact(P)
         self.loop(P, S, self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0)
         if self.caching:
-            corners = np.empty((0, S.pool.labels.shape[1]), P.truth.dtype)
-            keep_corners(P.label_ptr, S.pool, corners, np.empty(0), self.steps, self.capacity)
+            self.keep(np.empty(0, np.int64), np.empty((0, S.pool.labels.shape[1]), P.truth.dtype), np.empty(0))
 
     def left_for_oracle(self, bound: float) -> float:
         """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""

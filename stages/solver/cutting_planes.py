@@ -144,7 +144,9 @@ class CuttingPlanes(BlockMethod):
         P = self.problem
         if not self.truth.size:
             self.make_room(P.n)
-            keep_corners(P.label_ptr, self.state.pool, self.true_rows(), np.zeros(P.n), self.steps, NEVER)
+            keep_corners(
+                P.label_ptr, self.state.pool, np.arange(P.n), self.true_rows(), np.zeros(P.n), self.steps, NEVER
+            )
         self.renumber()
 
     def renumber(self) -> None:
@@ -313,7 +315,7 @@ class CuttingPlanes(BlockMethod):
         P, pool = self.problem, self.state.pool
         load_exact(P)
         corners, none = np.empty((0, pool.labels.shape[1]), P.truth.dtype), np.empty(0, np.int64)
-        keep_corners(P.label_ptr, pool, corners, np.empty(0), self.steps, NEVER)
+        keep_corners(P.label_ptr, pool, np.empty(0, np.int64), corners, np.empty(0), self.steps, NEVER)
         find_atoms(P.label_ptr, pool, corners, np.empty(0), none)
         drop_unused(pool, 0)
         atom_scores_driver(P)(P, pool, self.truth, np.empty(0), 0, 0, np.empty(0))

@@ -131,6 +131,9 @@ class Method(Protocol):
     @property
     def rewrites_w(self) -> bool: ...
 
+    def dual_weights(self) -> np.ndarray:
+        """float64, (d,): w(alpha) of the current dual point; only called on paths, where `rewrites_w` is True."""
+
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
         """Begin another lambda from the current point."""
 

@@ -81,6 +81,11 @@ class MethodOptions:
         """Whether the solve may certify another w than `Method.point`, so that snapshots would miss it."""
         return False
 
+    @property
+    def two_points(self) -> bool:
+        """Whether the method certifies the lambdas of a path, too, by a w that is not w(alpha)."""
+        return False
+
     def check(self) -> None:
         """Raises ValueError naming the key."""
         for name in ("max_passes", "max_oracle_calls", "max_seconds"):
@@ -92,9 +97,21 @@ class MethodOptions:
             where, averaging = f"for path={path.kind} (path=grid|single", getattr(self, "averaging", "none")
             check("solver.method", self.method, self.certifies, f"one with a dual point, {where} need none)")
             check("solver.averaging", averaging, averaging == "none", f"none, {where} average)")
+            ok = not self.two_points or takes_two_points(path)
+            check(
+                "path.rule",
+                path.rule,
+                ok,
+                f"two_sided, with path=regpath, for solver.method={self.method}: its w is not that of its dual point",
+            )
 
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if the method cannot solve this problem."""
+
+
+def takes_two_points(path: PathOptions) -> bool:
+    """Whether the primal and the dual point of a lambda of this path need not be each other's."""
+    return path.kind != "heuristic" and bool(getattr(path_rule(path.rule), "two_points", False))
 
 
 @dataclass

@@ -232,13 +232,14 @@ def insert_all(label_ptr, pool, labels, losses):
 
 
 @njit(cache=True, **JIT)
-def keep_corners(label_ptr, pool, corner, loss, used, capacity):
-    """Put the corners of an exact pass into the cache; one slot per block must be free."""
-    for i in range(loss.size):
-        y = corner[i, : label_ptr[i + 1] - label_ptr[i]]
-        s = find(pool, i, y, loss[i])
+def keep_corners(label_ptr, pool, blocks, corner, loss, used, capacity):
+    """Put the oracle's answers for `blocks` into the cache; a slot for each of them must be free."""
+    for k in range(blocks.size):
+        i = blocks[k]
+        y = corner[k, : label_ptr[i + 1] - label_ptr[i]]
+        s = find(pool, i, y, loss[k])
         if s < 0:
-            s = insert(pool, i, y, loss[i], capacity)
+            s = insert(pool, i, y, loss[k], capacity)
         pool.used[s] = used
 
 

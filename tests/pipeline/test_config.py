@@ -51,6 +51,7 @@ def test_group__every_file_validates(choice: str) -> None:
     group, name = choice.split("=")
     more = {"single": "path.lambda=0.1", "cluster": "compute.address=tcp://host:8786"}
     more |= dict.fromkeys(("eg", "ssg", "ssg_wavg"), "path=single")  # no dual point of labellings, as a path needs
+    more["expensive_oracle"] = "path.rule=two_sided"
     settings = with_data(choice, *([more[name]] if name in more else []))
     chosen = {
         "dataset": settings.dataset["name"], "solver": settings.solver.name, "path": settings.path.kind,

@@ -11,57 +11,26 @@ import pytest
 from dense import optimum, primal_value, psi_and_loss
 from solved import options_of, path_methods
 from tiny import TINY, multiclass
+from walks import EPS, dense_dual, walked, weights
 
 from stages.init_path import init_path
 from stages.problems import build
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions, Status
 from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, lowest, quadratic, solved_point, zero
-from stages.solver.path.rule import rule_of
 from stages.solver.path.rules import two_sided
 from stages.solver.path.rules.two_sided import TwoSided
 from stages.solver.path.walk import begin, walk
 
 pytestmark = pytest.mark.slow
 
-EPS = 0.1
 LOWEST = 0.02
-
-
-def walked(problem, solver=None, **choices):
-    path = PathOptions(**{"rule": "two_sided", "eps": EPS, **choices})
-    path.check()
-    start = init_path(problem, path)
-    solver = begin(problem, solver or method_options(cache=CacheOptions(kind="gap")), path, start, seed=0)
-    sides, records = rule_of(path).begin(path, start), []
-    status = walk(solver, path, start, lambda solver: None, records.append, sides)
-    return status, sorted(records, key=lambda b: -b.point.lam), start, sides
 
 
 @functools.cache
 def tiny_path(name, relative=False, eps=EPS):
     problem = TINY[name]()
     return problem, *walked(problem, lambda_min=LOWEST, relative=relative, eps=eps)
-
-
-def weights(records, cell):
-    """w of the cell."""
-    vectors = [np.zeros_like(records[0].weights), *(b.weights for b in records), np.zeros_like(records[0].weights)]
-    return cell.primal[0] * vectors[cell.interval] + cell.primal[1] * vectors[cell.interval + 1]
-
-
-def dense_dual(problem, supports):
-    """(psi, ell) of the dual point with these supports, from scratch."""
-    psi, ell = np.zeros(problem.d), 0.0
-    for i in range(problem.n):
-        delta = np.zeros(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
-        problem.add(i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]], 1.0, delta)
-        for a in range(supports.offset[i], supports.offset[i + 1]):
-            y = supports.label[supports.label_offset[a] : supports.label_offset[a + 1]]
-            problem.add(i, y, -supports.alpha[a], delta)
-            ell += supports.alpha[a] * problem.loss(i, y) / problem.n
-        problem.push(i, 1.0 / problem.n, delta, psi)
-    return psi, ell
 
 
 # -- the bounds -----------------------------------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ class Breakpoint:
     """The part of its gap that is due to the oracle's bounds."""
     proven: float = 1.0
     """Share of the blocks whose maximum is proven to be found."""
+    dual_norm2: float = math.nan
+    """||q||^2, q = lambda w(alpha); nan where w is w(alpha) or where each lambda is certified on its own"""
 
     @property
     def nbytes(self) -> int:
@@ -58,9 +60,11 @@ class Breakpoint:
         bounds = {"bound_slack": self.slack, "proven": self.proven} if self.certainty == UPPER_BOUNDED else {}
         dual = self.scores
         scores = {} if dual is None else {"dual_scores": dual.theta, "dual_loss_weight": dual.loss_weight}
+        apart = {} if math.isnan(self.dual_norm2) else {"dual_norm2": self.dual_norm2}
         return {
             **bounds,
             **scores,
+            **apart,
             "lambda": point.lam,
             "lambda_low": self.lambda_low,
             "gap": point.gap,
@@ -83,8 +87,10 @@ class Breakpoint:
         }
 
 
-def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low: float) -> Breakpoint:
-    """The current lambda of `solver` as a breakpoint."""
+def breakpoint_of(
+    solver: Method, status: Status, point: Certificate | None, low: float, dual_weights: np.ndarray | None = None
+) -> Breakpoint:
+    """The current lambda of `solver` as a breakpoint; `dual_weights`: w(alpha), if the path's certificates need it."""
     at, weights, dual = solver.at, np.array(solver.primal()), solver.supports()
     # the first breakpoint is also charged for the path's start and for first lambdas that were too small
     calls_before, seconds_before = (at.calls_before, at.seconds_before) if at.breakpoint else (0, 0.0)
@@ -108,6 +114,7 @@ def breakpoint_of(solver: Method, status: Status, point: Certificate | None, low
         certainty=certainty_of(solver.problem),
         slack=at.slack,
         proven=at.proven,
+        dual_norm2=math.nan if dual_weights is None else at.lam**2 * norm2_of(solver.problem, dual_weights),
     )
 
 

@@ -15,8 +15,13 @@ linear in alpha and zero if all weight is on the truth; q = clip(psi). Then
 the latter because lambda/2 ||w||^2 - <w, psi> is least over K at clip(psi) / lambda. By weak duality, D_lambda(alpha)
 <= P*_lambda for all feasible alpha, so it is enough to have at every lambda a w(lambda) in K and a feasible alpha(lambda)
 with P - D <= eps. Solved points a and b each have (R, ell), N = ||w||^2, c = ||q||^2, and together G = <w_a, w_b>,
-S = <q_a, q_b>; at a solved point q = lambda w. The topmost point is w = 0 with R_0, the mean of the largest losses, and
-with their labellings as its alpha: ell = R_0, N = G = 0, psi = psi~.
+S = <q_a, q_b>. The topmost point is w = 0 with R_0, the mean of the largest losses, and with their labellings as its alpha:
+ell = R_0, N = G = 0, psi = psi~.
+
+**Two points.** Nothing below relates w to alpha. Bounds on P are made of (R, N, G), that is of points w in K at which an
+exact pass has measured the hinge; bounds on D of (ell, c, S), that is of feasible alpha. So a solved lambda contributes a
+primal and a dual point, which need not be each other's: most methods leave w = w(alpha) = q / lambda, and then c =
+lambda^2 N; `accelerated_at_mean` leaves the mean of its points, which is closer to the optimum, beside its alpha.
 
 **Primal.** For t_a, t_b >= 0 with t_a + t_b <= 1 the point w = t_a w_a + t_b w_b is in K. R is convex, a mean of maxima of
 affine functions, so R(w) <= R_t = t_a R_a + t_b R_b + (1 - t_a - t_b) R_0, and P_lambda(w) <= lambda A / 2 + R_t with
@@ -44,9 +49,9 @@ factor 1 - eps, since P - D <= eps P means (1 - eps) P - D <= 0. `two_sided` cov
   <w_b, psi_i(y)> is at least L_i(y) - h_i >= (1 - m) L_i(y), so at w_b / (1 - m) all margins reach their losses: with
   s = 1 / (1 - m) R is 0. If this never happens, the path ends at `path.lambda_min` or at a floor, and says so.
 
-The other rules are special cases. *one_sided* has t = tau = 1 on a single point, on [lambda_low, lambda_j]; above the
-first point t is the best at each lambda (`rules.one_sided.gap_above`). *paper* has t = 1 and tau = lambda / lambda_j, so
-the gap is affine in lambda, g at lambda_j and R at 0.
+The other rules are special cases with w = w(alpha). *one_sided* has t = tau = 1 on a single point, on [lambda_low,
+lambda_j]; above the first point t is the best at each lambda (`rules.one_sided.gap_above`). *paper* has t = 1 and tau =
+lambda / lambda_j, so the gap is affine in lambda, g at lambda_j and R at 0.
 """
 
 from __future__ import annotations
@@ -74,14 +79,15 @@ class Point(NamedTuple):
     norm2: float
     """N = ||w||^2"""
     dual_norm2: float
-    """c = ||q||^2, q = clip(psi) = lambda w"""
+    """c = ||q||^2, q = clip(psi)"""
     worst_hinge: float = math.inf
     """m: the largest hinge of a block in units of the least loss of its wrong labellings"""
 
 
-def solved_point(point: Certificate, worst_hinge: float = math.inf) -> Point:
-    """The point of a certificate."""
-    return Point(point.lam, point.gap, point.hinge, point.ell, point.norm2, point.lam**2 * point.norm2, worst_hinge)
+def solved_point(point: Certificate, worst_hinge: float = math.inf, dual_norm2: float | None = None) -> Point:
+    """The point of a certificate; without `dual_norm2` its w is w(alpha), hence q = lambda w."""
+    own = point.lam**2 * point.norm2 if dual_norm2 is None else dual_norm2
+    return Point(point.lam, point.gap, point.hinge, point.ell, point.norm2, own, worst_hinge)
 
 
 def zero(hinge_at_zero: float, psi_norm2: float) -> Point:

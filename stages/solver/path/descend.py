@@ -24,6 +24,7 @@ class Descending(ABC):
     starts_exactly = False
     specs = ()
     between = False
+    two_points = False
 
     path: PathOptions
     zero: PathStart

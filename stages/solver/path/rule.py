@@ -95,6 +95,8 @@ class Solved:
     """float64, (d,): the certified w"""
     worst_hinge: Any
     """worst_hinge() -> the largest hinge of a block in units of the least loss of its wrong labellings"""
+    dual_weights: np.ndarray | None = None
+    """float64, (d,): w(alpha) of the dual point, if `weights` is another point"""
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,9 @@ class PathRule(Protocol):
         The arrays that `packed` returns.
     between : bool
         Whether the model changes between two breakpoints, so that losses are also measured there.
+    two_points : bool
+        Whether the primal and the dual point of a lambda need not be each other's. Rules without the attribute need
+        w = w(alpha).
     """
 
     kappa: ClassVar[float]

@@ -42,11 +42,16 @@ def begin(
         lam = path.lambdas[0] if path.kind == "grid" else path.lam
     else:
         pool, lam, initial = corners_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls
-    own_primal = not path.is_path
-    solver = method(options.method).begin(problem, options, pool, seed, own_primal=own_primal, spread=spread)
+    own = own_primal(options, path)
+    solver = method(options.method).begin(problem, options, pool, seed, own_primal=own, spread=spread)
     solver.start_lambda(lam, 0, exact_due=rule_of(path).starts_exactly)
     solver.at.initial_calls = initial
     return solver
+
+
+def own_primal(options: MethodOptions, path: PathOptions) -> bool:
+    """Whether the certified w may differ from w(alpha): on a path only where method and rule keep two points."""
+    return options.two_points if path.is_path else True
 
 
 def walk(
@@ -72,11 +77,12 @@ def walk(
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             return status
         index = solver.at.breakpoint
-        following = rule.following(Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver)))
+        dual = solver.dual_weights() if path.is_path and solver.rewrites_w else None
+        following = rule.following(Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), dual))
         if following.again:
             solver.move_to(following.lam, 0, rule.warm_start())
             continue
-        emit(breakpoint_of(solver, status, point, following.low))
+        emit(breakpoint_of(solver, status, point, following.low, dual))
         if math.isnan(following.lam):
             return following.status
         solver.move_to(following.lam, index + 1, rule.warm_start())

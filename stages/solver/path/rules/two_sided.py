@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from stages.problems.stored import check_array
-from stages.solver.objective import Certificate
+from stages.solver.objective import Certificate, squared_norm
 from stages.solver.options import PathOptions, Status, check
 from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, lowest, solved_point, zero
 from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, negligible, rounding_floor
@@ -23,9 +23,12 @@ from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, clo
 if TYPE_CHECKING:
     from stages.parallel import Spread
     from stages.problems.protocol import Problem
+    from stages.solver.method import ArraySpec
 
 THETA = (0.5, 1.5)
 """Range of the step's factor theta."""
+THETA_APART = (0.5, 3.0)
+"""The same where primal and dual point are not each other's: both are then closer to the optimum than their gap says."""
 AFTER_FAILURE = 0.75
 """The factor applied to theta when an interval fails."""
 CELL_COLUMNS = 9
@@ -41,7 +44,7 @@ class TwoSided:
     kappa = 0.7
     floor = 1e-9  # further down, psi = lambda w is a small difference of large sums, and rounding shows
     starts_exactly = False
-    specs = (
+    SPECS = (
         (
             "path_points",
             ("point", "point_column"),
@@ -51,7 +54,9 @@ class TwoSided:
         ("path_vectors", ("point", "point_feature"), "f8", "w of these points; psi~ for the point w = 0"),
         ("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: columns of `flat_cells`"),
     )
+    DUALS = ("path_duals", ("point", "point_feature"), "f8", "w(alpha) of these points; psi~ for the point w = 0")
     between = True
+    two_points = True
 
     path: PathOptions
     hinge_at_zero: float
@@ -67,6 +72,8 @@ class TwoSided:
     theta: float = 1.0
     fall: float = math.nan
     """d log R / d log lambda between the last two certified points."""
+    duals: list[np.ndarray] = field(default_factory=list)
+    """w(alpha) of each point (d,), psi~ for w = 0, once a point comes whose w is another; [] before."""
 
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
@@ -106,7 +113,7 @@ class TwoSided:
         if goal.excess(point.primal, point.dual) >= 0.0:
             return Following(math.nan, point.lam, solved.status)
         last = all(p.lam > point.lam for p in self.points)
-        self.add(solved_point(point, solved.worst_hinge() if path.relative else math.inf), solved.weights)
+        self.add(*self.point_of(solved, point))
         lam = self.advance(goal, self.lam_top)
         if lam is None:
             ended = self.finish(goal)
@@ -117,11 +124,26 @@ class TwoSided:
         return Following(max(self.step(goal, path.kappa), self.floor_here()) if lam is None else lam, point.lam)
 
     # -- points and cells ---------------------------------------------------------------------------------------------
-    def add(self, point: Point, w: np.ndarray) -> None:
+    def point_of(self, solved: Solved, point: Certificate) -> tuple[Point, np.ndarray, np.ndarray | None]:
+        """What a solved lambda contributes, its w, and its w(alpha) if that is another."""
+        worst = solved.worst_hinge() if self.path.relative else math.inf
+        dual = solved.dual_weights
+        own = None if dual is None else point.lam**2 * squared_norm(dual)
+        return solved_point(point, worst, own), solved.weights, dual
+
+    def add(self, point: Point, w: np.ndarray, dual: np.ndarray | None = None) -> None:
         """Another solved lambda."""
         k = sum(p.lam > point.lam for p in self.points)
+        if dual is not None:
+            self.duals = self.duals or list(self.vectors)
+            self.duals.insert(k, np.array(dual))
         self.points.insert(k, point)
         self.vectors.insert(k, np.array(w))
+
+    @property
+    def theta_range(self) -> tuple[float, float]:
+        """The range of theta."""
+        return THETA_APART if self.duals else THETA
 
     def advance(self, goal: Goal, lam_top: float) -> float | None:
         """Certify intervals from the top down; returns the lambda to solve inside the first that fails, or None."""
@@ -131,14 +153,14 @@ class TwoSided:
             interval = self.cells[-1].interval + 1
             cells = pair.cells(goal, interval, low, high)
             if not cells and low < high:
-                self.theta = max(AFTER_FAILURE * self.theta, THETA[0])
+                self.theta = max(AFTER_FAILURE * self.theta, self.theta_range[0])
                 return pair.worst(goal, low, high)
             if low < high and pair.above.norm2 > 0.0:
                 self.adapt(pair, goal)
             self.cells += cells or [Cell(interval, low, low, (0.0, 1.0), (0.0, 1.0), pair.inner, pair.dual_inner)]
             if 0.0 < pair.below.hinge < pair.above.hinge and math.isfinite(high):
                 self.fall = math.log(pair.above.hinge / pair.below.hinge) / math.log(pair.above.lam / pair.below.lam)
-            del self.points[0], self.vectors[0]
+            del self.points[0], self.vectors[0], self.duals[:1]
         return None
 
     def finish(self, goal: Goal) -> Status | None:
@@ -167,9 +189,10 @@ class TwoSided:
         """The first two points."""
         a, b = self.points[:2]
         inner = float(np.sum(self.vectors[0] * self.vectors[1]))
+        dual_inner = float(np.sum(self.duals[0] * self.duals[1])) if self.duals else inner
         if math.isinf(a.lam):
-            return Pair(a, b, 0.0, b.lam * inner, self.hinge_at_zero)
-        return Pair(a, b, inner, a.lam * b.lam * inner, self.hinge_at_zero)
+            return Pair(a, b, 0.0, b.lam * dual_inner, self.hinge_at_zero)
+        return Pair(a, b, inner, a.lam * b.lam * dual_inner, self.hinge_at_zero)
 
     def adapt(self, pair: Pair, goal: Goal) -> None:
         """Choose theta from the slack of the interval: what its middle adds to the gap grows with the square of the step."""
@@ -179,7 +202,7 @@ class TwoSided:
         added = max(primal - pair.dual(middle, tau) - own, 1e-3 * own, 1e-300)
         left = goal.eps * (primal if goal.relative else 1.0) - own
         wanted = self.theta * math.sqrt(max(left, 0.0) / added)
-        self.theta = min(max(wanted, THETA[0]), THETA[1])
+        self.theta = min(max(wanted, self.theta_range[0]), self.theta_range[1])
 
     def step(self, goal: Goal, kappa: float) -> float:
         """The next smaller lambda to solve."""
@@ -192,6 +215,11 @@ class TwoSided:
         return lam
 
     # -- committed state ----------------------------------------------------------------------------------------------
+    @property
+    def specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays of `packed`."""
+        return (*self.SPECS, self.DUALS) if self.duals else self.SPECS
+
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays of `specs`, and scalars."""
         arrays = {
@@ -199,6 +227,8 @@ class TwoSided:
             "path_vectors": np.array(self.vectors),
             "path_cells": flat_cells(self.cells),
         }
+        if self.duals:
+            arrays["path_duals"] = np.array(self.duals)
         return arrays, {"theta": self.theta, "fall": self.fall}
 
     @classmethod
@@ -210,13 +240,17 @@ class TwoSided:
         count = len(check_array("path_points", arrays["path_points"], (None, len(Point._fields)), float))
         check_array("path_vectors", arrays["path_vectors"], (max(count, 1), None), float, finite=True)
         check_array("path_cells", arrays["path_cells"], (None, CELL_COLUMNS), float)
+        duals = arrays.get("path_duals", np.empty((0, 1)))
+        if duals.size:
+            check_array("path_duals", duals, arrays["path_vectors"].shape, float, finite=True)
         points = [Point(*row) for row in arrays["path_points"].tolist()]
         cells = [
             Cell(int(k), lo, hi, (a, b), (c, d), G, S) for k, lo, hi, a, b, c, d, G, S in arrays["path_cells"].tolist()
         ]
         vectors = list(arrays["path_vectors"])
         rounding = rounding_floor(path, start, cls.floor)
-        return cls(path, start.hinge_at_zero, start.lam_top, rounding, points, vectors, cells, **attrs)
+        numbers = path, start.hinge_at_zero, start.lam_top, rounding
+        return cls(*numbers, points, vectors, cells, duals=list(duals), **attrs)
 
     # -- results ------------------------------------------------------------------------------------------------------
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -236,8 +270,9 @@ class TwoSided:
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, nan where nothing is certified."""
-        columns = (arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2"))
-        points = [Point(lam_j, g, R, ell, N, lam_j**2 * N) for lam_j, g, R, ell, N in zip(*columns, strict=True)]
+        columns = [arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")]
+        columns.append(arrays["dual_norm2"] if "dual_norm2" in arrays else arrays["lambda"] ** 2 * arrays["norm2"])
+        points = [Point(*row) for row in zip(*columns, strict=True)]
         hinge_at_zero, relative = float(attrs["hinge_at_zero"]), bool(attrs["relative"])
         above_all, nothing = (
             zero(hinge_at_zero, float(attrs["psi_norm2"])),

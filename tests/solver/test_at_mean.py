@@ -1,0 +1,300 @@
+"""Exact passes at the mean: certificates of two points that are not each other's, the schedule, and what is committed."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from dense import optimum, primal_value, psi_and_loss
+from equality import assert_same_path
+from single import never, solver_of
+from solved import options_of, path_of, solved, stopped_and_resumed
+from tiny import TINY, multiclass
+from verified import copy_of, run_of
+from walks import dense_dual, walked, weights
+
+from stages.certify.audit import Audit
+from stages.certify.recompute import dual_point
+from stages.parallel import HERE
+from stages.solver.gaps import exact_gaps
+from stages.solver.methods.accelerated_at_mean import AtMeanGroup
+from stages.solver.options import PathOptions, Status
+from stages.solver.path.cells import Goal, Pair, solved_point
+from stages.verify import CertificateError, asked_for, verify
+from storage.commits import CommitStore
+from storage.paths import open_path
+from storage.results import read_path, weights_of, without_weights
+
+pytestmark = pytest.mark.slow
+
+METHOD = "accelerated_at_mean"
+EPS, LOWEST = 0.03, 0.02
+
+
+def at_mean(**choices):
+    return options_of(**{"method": METHOD, "rebase_steps": 0, **choices})
+
+
+@functools.cache
+def tiny_path(name, relative=False):
+    problem = TINY[name]()
+    return problem, *walked(problem, at_mean(), eps=EPS, lambda_min=LOWEST, relative=relative)
+
+
+# -- the certificate ------------------------------------------------------------------------------------------------------
+@pytest.mark.share(0.25)
+@pytest.mark.parametrize("name", sorted(TINY))
+@pytest.mark.parametrize("relative", [False, True])
+def test_cells__hold_at_random_lambdas(name, relative):
+    problem, status, records, start, sides = tiny_path(name, relative)
+    assert status is Status.CONVERGED
+    assert any(not np.allclose(b.dual_norm2, (b.point.lam**2) * b.point.norm2, rtol=1e-3) for b in records)
+    lowest = max(LOWEST, sides.cells[-1].low)
+    for lam in np.exp(np.random.default_rng(5).uniform(np.log(lowest), np.log(2.0 * start.lam_top), 8)):
+        cell = next(c for c in sides.cells if c.low <= lam)
+        primal = primal_value(problem, weights(records, cell), lam)
+        assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("name", ["multiclass", "multiclass_cone"])
+def test_pair__bounds_both_values_where_w_is_not_that_of_alpha(name):
+    problem, _, records, start, _ = tiny_path(name)
+    a, b = records[1], records[2]
+    (psi_a, ell_a), (psi_b, ell_b) = (dense_dual(problem, x.supports) for x in (a, b))
+    clipped = [np.clip(x, problem.lower, problem.upper) if problem.lower.size else x for x in (psi_a, psi_b)]
+    for record, q in zip((a, b), clipped, strict=True):
+        assert record.dual_norm2 == pytest.approx(float(q @ q), rel=1e-9)
+        assert record.point.dual == pytest.approx(record.point.ell - record.dual_norm2 / (2.0 * record.point.lam))
+    points = [solved_point(x.point, dual_norm2=x.dual_norm2) for x in (a, b)]
+    pair = Pair(*points, float(a.weights @ b.weights), float(clipped[0] @ clipped[1]), start.hinge_at_zero)
+    psis, losses = psi_and_loss(problem)
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        t, tau = rng.dirichlet(np.ones(3), size=2)[:, :2]
+        lam = float(np.exp(rng.uniform(np.log(b.point.lam / 3), np.log(a.point.lam * 3))))
+        w, psi = t[0] * a.weights + t[1] * b.weights, tau[0] * psi_a + tau[1] * psi_b
+        q = np.clip(psi, problem.lower, problem.upper) if problem.lower.size else psi
+        hinge = np.mean([np.max(loss - rows @ w) for rows, loss in zip(psis, losses, strict=True)])
+        assert pair.primal(lam, tuple(t)) >= 0.5 * lam * float(w @ w) + hinge - 1e-9
+        assert pair.dual(lam, tuple(tau)) <= tau[0] * ell_a + tau[1] * ell_b - float(q @ q) / (2 * lam) + 1e-9
+        assert Goal(EPS, False).excess(pair.primal(lam, tuple(t)), pair.dual(lam, tuple(tau))) >= -1.0
+
+
+def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
+    _, _, records, _, sides = tiny_path("multiclass")
+    (point,), (dual,), last = sides.points, sides.duals, records[-1]
+    assert point.dual_norm2 == pytest.approx(last.dual_norm2, rel=1e-12)
+    assert point.dual_norm2 == pytest.approx(point.lam**2 * float(dual @ dual), rel=1e-12)
+    assert point.dual_norm2 != pytest.approx(point.lam**2 * point.norm2, rel=1e-4)
+    np.testing.assert_array_equal(sides.vectors[0], last.weights)
+
+
+def test_twin__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_supports():
+    problem, run = TINY["multiclass"](), run_of("multiclass", "two_sided", method=METHOD)
+    arrays, attrs = without_weights(run / "path.zarr")
+    weights_at = weights_of(run / "path.zarr")
+    audit = Audit(problem, arrays, attrs, HERE, lambda *_: None, weights_at)
+    apart = 0
+    for b, rebuilt in enumerate(audit.breakpoints()):
+        lam, v = arrays["lambda"][b], dual_point(problem, arrays, b).v
+        _, ell, norm2, dual_norm2 = audit.twin._numbers(b)
+        w, q = audit.twin._vectors(b)
+        np.testing.assert_array_equal(w, weights_at(b))
+        np.testing.assert_array_equal(q, lam * v)
+        assert norm2 == pytest.approx(float(w @ w), rel=1e-12)
+        assert dual_norm2 == pytest.approx(float(q @ q), rel=1e-12)
+        assert ell == rebuilt.ell
+        apart += abs(dual_norm2 / (lam**2 * norm2) - 1.0) > 1e-4
+    assert apart
+    assert not audit.broken
+
+
+def test_path__is_refused_where_the_rule_needs_the_w_of_the_dual_point():
+    for choices in ({"rule": "one_sided"}, {"rule": "paper"}, {"rule": "one_sided", "kind": "heuristic"}):
+        with pytest.raises(ValueError, match=r"path\.rule: expected two_sided.*its w is not that of its dual point"):
+            at_mean().check_path(PathOptions(**choices))
+    at_mean().check_path(PathOptions(rule="two_sided"))
+    at_mean().check_path(PathOptions(kind="single"))
+
+
+# -- what is stored -------------------------------------------------------------------------------------------------------
+PATH = {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.1}
+
+
+@pytest.mark.parametrize("name", ["multiclass_cone", "multiclass"])
+def test_resume__is_bit_equal(tmp_path: Path, name: str) -> None:
+    problem, path = TINY[name](), path_of(**PATH)
+    options = at_mean(rebase_steps=4)
+    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+    assert read_path(tmp_path / "whole" / "path.zarr")[0]["dual_norm2"].size >= 3
+    stops = np.random.default_rng(1).integers(0, 4, size=30)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 5
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
+
+
+def test_commit__holds_the_schedule(tmp_path: Path) -> None:
+    problem, path = TINY["multiclass"](), path_of(**PATH)
+    stopped_and_resumed(problem, tmp_path, at_mean(), path, [12, 0])
+    commit = CommitStore(tmp_path / "state", {"key": "k"}).load()
+    assert commit is not None
+    assert commit.arrays["surprise"].shape == (problem.n,)
+    assert commit.arrays["path_duals"].shape == commit.arrays["path_vectors"].shape
+    assert {"moving", "last_exact", "partial"} <= set(commit.attrs["method"]["counts"])
+
+
+def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None:
+    problem = TINY["multiclass_cone"]()
+    path = path_of(**PATH)
+    assert solved(problem, tmp_path, at_mean(), path) is Status.CONVERGED
+    found = verify(problem, tmp_path, asked=asked_for(path, METHOD, seed=3, key="k"))
+    assert found["certified"]
+    stored = open_path(tmp_path)
+    lams = stored["lambda"].values
+    for lam in (1.5 * lams[0], np.sqrt(lams[1] * lams[2]), lams[-1]):
+        primal = primal_value(problem, stored.weights_at(lam).values, lam)
+        assert primal - optimum(problem, lam) <= PATH["eps"] * (1 + 1e-6)
+
+
+def entry(name, at, value):
+    def tamper(group: zarr.Group) -> None:
+        array = group[name][...]
+        array[at] = value(array[at])
+        group[name][...] = array
+
+    return tamper
+
+
+def attribute(name, value):
+    return lambda group: group.attrs.update({name: value})
+
+
+def drop_dual_norm2(group: zarr.Group) -> None:
+    del group["dual_norm2"]
+
+
+def consistent_lie(group: zarr.Group) -> None:
+    """A smaller ||q||^2 with the dual value and the gap that it would give."""
+    change, lam = 1e-3 * group["dual_norm2"][1], group["lambda"][1]
+    entry("dual_norm2", 1, lambda x: x - change)(group)
+    entry("dual", 1, lambda x: x + change / (2 * lam))(group)
+    entry("gap", 1, lambda x: x - change / (2 * lam))(group)
+
+
+TAMPER = {
+    "dual_norm2": (entry("dual_norm2", 1, lambda x: x * (1 + 1e-5)), "breakpoint 1.*dual_norm2 is stored as"),
+    "no dual_norm2": (drop_dual_norm2, "every breakpoint: .*dual_norm2"),
+    "consistent": (consistent_lie, "breakpoint 1.*dual_norm2 is stored as"),
+    "weights": (entry("weights", (1, 2), lambda x: x + 1e-3), "breakpoint 1.*(hinge|norm2) is stored as"),
+    "own_primal": (attribute("own_primal", False), "breakpoint 1.*stored weights differ"),
+    "gap": (entry("gap", 1, lambda x: x - 2e-6), "breakpoint 1.*gap is stored as"),
+    "inner": (entry("cell_inner", 3, lambda x: x * (1 + 1e-5)), "inner is stored as"),
+    "dual_inner": (entry("cell_dual_inner", 3, lambda x: x * (1 + 1e-5)), "dual_inner is stored as"),
+    "low": (entry("cell_low", -1, lambda x: 0.1 * x), "the gap reaches"),
+}
+
+
+@pytest.mark.parametrize("what", TAMPER)
+def test_verify__finds_what_is_not_so(tmp_path: Path, what: str) -> None:
+    run = copy_of(run_of("multiclass", "two_sided", method=METHOD), tmp_path)
+    tamper, message = TAMPER[what]
+    tamper(zarr.open_group(run / "path.zarr", mode="a"))
+    with pytest.raises(CertificateError) as error:
+        verify(TINY["multiclass"](), run)
+    assert re.search(message, str(error.value)) or re.search(message, (run / "verify.json").read_text())
+
+
+def test_verify__takes_no_point_of_its_own_from_a_rule_that_needs_that_of_the_supports(tmp_path: Path) -> None:
+    """Saying that w is a point of its own does not make it one: `one_sided` compares it with the supports all the same."""
+    run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
+    group = zarr.open_group(run / "path.zarr", mode="a")
+    attribute("own_primal", True)(group)
+    entry("weights", (1, 2), lambda x: x + 1e-3)(group)
+    with pytest.raises(CertificateError, match=r"breakpoint 1.*stored weights differ"):
+        verify(TINY["multiclass"](), run)
+
+
+# -- the schedule ---------------------------------------------------------------------------------------------------------
+def solver_at_mean(problem, lam=1e-2, **choices):
+    return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0, at_mean=AtMeanGroup(**choices))
+
+
+def test_exact_passes__are_made_at_the_mean_and_end_the_solve():
+    problem = multiclass(n=60, width=12, classes=6)
+    solver, made = solver_at_mean(problem), []
+    exact_pass, partial_pass = solver.exact_pass, solver.partial_pass
+
+    def exact():
+        w = solver.mean
+        point, found = exact_pass()
+        assert solver.weights is w
+        assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
+        assert solver.at.last_exact == point.gap
+        made.append("exact")
+        return point, found
+
+    def partial():
+        calls = solver.oracle_calls
+        partial_pass()
+        assert 0 < solver.oracle_calls - calls < problem.n
+        made.append("partial")
+
+    solver.exact_pass, solver.partial_pass = exact, partial
+    status, point = solver.solve(1e-4, never)
+    assert status is Status.CONVERGED
+    assert point.gap <= 1e-4
+    assert made[-1] == "exact"
+    assert "partial" in made
+    assert not any(a == b == "partial" for a, b in itertools.pairwise(made))
+    assert optimum(problem, 1e-2) - 1e-6 <= point.primal <= optimum(problem, 1e-2) + 1e-4
+
+
+def test_moving_passes__end_near_the_tolerance_and_are_not_made_where_gaps_are_known():
+    problem = multiclass(n=60, width=12, classes=6)
+    solver, moved = solver_at_mean(problem), []
+    moving_pass = solver.moving_pass
+    solver.moving_pass = lambda: (moving_pass(), moved.append(solver.at.lam))
+    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
+    few = len(moved)
+    assert few >= 1
+    solver.move_to(5e-3, 1, "keep_dual")
+    assert not solver.at.moving
+    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
+    assert len(moved) == few
+    solver.move_to(5e-3, 2, "none")
+    assert solver.at.moving
+    other, later = solver_at_mean(problem, start=1.0), []
+    again = other.moving_pass
+    other.moving_pass = lambda: (again(), later.append(1))
+    other.solve(1e-3, never)
+    assert len(later) > few
+
+
+def test_partial_pass__asks_the_blocks_that_surprised_and_caches_their_answers():
+    problem = multiclass(n=60, width=12, classes=6)
+    solver = solver_at_mean(problem)
+    solver.solve(1e-2, never)
+    solver.mean, solver.at.points = np.random.default_rng(4).normal(size=problem.d), 1  # where the cache knows little
+    S = solver.state
+    exact, known = exact_gaps(problem, solver.mean, S.mu, S.ell).gap, solver.gaps_at_mean()
+    asked = np.flatnonzero(known < exact - 1e-6)[:2]
+    others = np.setdiff1d(np.arange(problem.n), asked)[:2]
+    solver.surprise = np.zeros(problem.n)
+    solver.surprise[asked], solver.surprise[others] = (0.5, 0.3), (0.15, 0.05)
+    assert solver.surprising().tolist() == asked.tolist()
+    calls = solver.oracle_calls
+    solver.partial_pass()
+    assert solver.oracle_calls - calls == 2
+    np.testing.assert_allclose(solver.gaps_at_mean()[asked], exact[asked], atol=1e-12)
+    np.testing.assert_allclose(solver.surprise[asked], (exact - known)[asked], atol=1e-12)
+    assert solver.surprise[others].tolist() == [0.15, 0.05]
+
+
+def test_options__name_what_is_wrong():
+    for name, value in (("start", 0.0), ("rounds", 0), ("surprise", 1.0), ("of_exact", -1.0)):
+        with pytest.raises(ValueError, match=rf"solver\.at_mean\.{name}: expected"):
+            at_mean(at_mean=AtMeanGroup(**{name: value}))
