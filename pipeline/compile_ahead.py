@@ -1,4 +1,5 @@
-"""Compiles what later stages call while the first stages work, in two processes of their own.
+"""Compiles what later stages call while the first stages work: in one process on two cores, since features need the other
+one, and in two where there are more.
 
 numba keeps what they compile on disk, where this process finds it; a mark beside it says which settings are done. A
 process that fails costs nothing but its time: what it did not compile is compiled when it is needed.
@@ -31,14 +32,18 @@ if TYPE_CHECKING:
     from stages.problems.protocol import Problem
 
 PARTS = (("init_path", "solve"), ("verify", "evaluate"))
-"""The stages whose functions each process compiles, in the order of the stages."""
+"""The stages whose functions each process compiles where there are `ENOUGH` cores. Elsewhere one process compiles for all
+stages in this order: what they share once, and what verify and evaluate call while the path is solved."""
+
+ENOUGH = 3
+"""Cores from which on two processes are sooner ready than one."""
 
 ROOMS = ("problems", "solver", "certify")
 """Packages of `stages` with compiled code, besides evaluate.py."""
 
 
 class CompileAhead:
-    """Context manager: two processes run `target` to compile for `settings`, unless that was done before.
+    """Context manager: processes run `target` to compile for `settings`, unless that was done before.
 
     Attributes
     ----------
@@ -62,7 +67,7 @@ class CompileAhead:
         with contextlib.suppress(
             OSError
         ):  # no more processes, memory or files: what is not started is not compiled ahead
-            for part in PARTS:
+            for part in PARTS if cores() >= ENOUGH else (sum(PARTS, ()),):
                 self._start(part, settings, target or compile_part)
             self._mark = mark
 
@@ -123,9 +128,13 @@ def worthwhile(settings: Settings) -> bool:
         return False
     if settings.run.managed or settings.compute.kind == "serial":
         return False
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     whole = settings.run.stage is None and settings.run.until is None
-    return cores > 1 and whole and has_specimen(settings.dataset["name"])
+    return cores() > 1 and whole and has_specimen(settings.dataset["name"])
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def mark_of(settings: Settings) -> Path | None:

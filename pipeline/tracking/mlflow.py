@@ -12,10 +12,11 @@ import contextlib
 import io
 import logging
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,6 +27,8 @@ from storage.backend import Location
 
 LIVE_SECONDS = 30.0
 """Seconds between two projections of an unfinished run."""
+STOP_SECONDS = 1.0
+"""How long a run that was told to stop waits to be shown as such."""
 TRIES = 3
 """Attempts at the end of a sweep to log what failed before."""
 log = logging.getLogger("gapwise")
@@ -54,6 +57,11 @@ class NoTracker:
     def finish(self, status: str) -> None: ...
     def mend(self) -> None: ...
     def sync(self, status: str) -> None: ...
+
+
+def _loaded() -> bool:
+    """Whether this process has shown anything in MLflow yet."""
+    return "mlflow" in sys.modules
 
 
 def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
@@ -92,12 +100,26 @@ class MlflowTracker:
         self._last = time.monotonic()
 
     def finish(self, status: str) -> None:
-        if self._pool is not None:
+        if self._pool is not None and status != "KILLED":
             self._pool.shutdown(wait=True)
             self._pool = None
         with contextlib.suppress(OSError):  # the run itself reports a directory that cannot be written to
             self._marker.unlink(missing_ok=True)
-        self._guarded(status, None)
+        if status == "KILLED":
+            self._stopped()
+        else:
+            self._guarded(status, None)
+
+    def _stopped(self) -> None:
+        """Show that the run was told to stop, if that is quick; the same command goes on and shows it in any case.
+
+        Importing mlflow takes seconds, and so may other runs that write to the database.
+        """
+        if not _loaded():
+            return
+        pool, self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="tracking"), None
+        wait([pool.submit(self._guarded, "KILLED", None)], STOP_SECONDS)
+        pool.shutdown(wait=False, cancel_futures=True)
 
     def mend(self) -> None:
         if not _shows(_marker(self._marker), self._uri, self._children):
@@ -116,7 +138,7 @@ class MlflowTracker:
     def _guarded(self, status: str, trace: Mapping[str, Any] | None) -> None:
         """Project; the first problem becomes a warning."""
         level = logging.DEBUG if self._broken else logging.WARNING
-        with _warned(self._uri, level) as worked, _quiet(status != "RUNNING"):
+        with _warned(self._uri, level) as worked, _quiet(status not in ("RUNNING", "KILLED")):
             columns = (_stored_trace(self._dir.path) or self._seen) if trace is None else trace
             if status != "FINISHED" and not columns:
                 return  # it ended before there was anything to show

@@ -22,6 +22,7 @@ from numba import njit
 
 from stages.certify.oracle import ROUNDING, OracleError
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.marginals import Scores
 from stages.problems.protocol import JIT, Problem, frozen
 
@@ -35,13 +36,13 @@ TOLERANCE = 1e-9
 """Relative difference that rounding may make."""
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _first(y):
     for t in range(y.size):
         y[t] = 0
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _next(y, values):
     """y <- the following row of entries 0 to values - 1; False after the last."""
     for t in range(y.size):
@@ -52,7 +53,7 @@ def _next(y, values):
     return False
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _sum_all(P, i, theta, c, values, y, mu):
     """mu <- the mean of m_i(y) over all rows of labels, in two sweeps; returns (mean loss, largest loss)."""
     _first(y)
@@ -74,7 +75,7 @@ def _sum_all(P, i, theta, c, values, y, mu):
     return mean / total, largest
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _excess(P, i, mu, y, scratch):
     """The largest <theta, mu> - max_y <theta, m_i(y)> found, as a share of the terms that it is the sum of.
 

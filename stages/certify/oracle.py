@@ -22,6 +22,7 @@ from numba import njit
 from stages.parallel import HERE, Spread
 from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, Problem, frozen
 
 ROUNDING = 1e-6
@@ -84,7 +85,7 @@ class Answers(NamedTuple):
         return self.hinges if self.found is self.most else np.maximum(self.hinges - (self.most - self.found), 0.0)
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _terms(P, i, theta, y):
     """L_i(y) and the sum of |theta_j m_ij(y)|: the size of the numbers that y's value is summed from."""
     m = np.zeros(theta.size)
@@ -95,7 +96,7 @@ def _terms(P, i, theta, y):
     return total
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _compare(P, i, theta, y, most, z, code, rival, worth, k):
     """Note in entry k that labelling z is worth more than the oracle's answer y, if it is, by more than rounding."""
     value = P.loss(i, z) + P.value(i, theta, z)
@@ -106,7 +107,7 @@ def _compare(P, i, theta, y, most, z, code, rival, worth, k):
         worth[k] = value
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _rival(P, i, code, theta, values, z, scratch):
     """z <- the labelling of this code for block i; returns whether there is one."""
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
@@ -129,7 +130,7 @@ def _rival(P, i, code, theta, values, z, scratch):
     return True
 
 
-@njit(**JIT)
+@inner(**JIT)
 def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, worth, k):
     """`_compare` with the labellings that are at hand; z is workspace."""
     for code in range(TRUTH, STORED):

@@ -11,8 +11,10 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload_method
+
+from stages.problems.inner import ALONE, inner
 
 JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True}
 """Options of compiled functions that allocate, or call back to Python."""
@@ -146,7 +148,7 @@ class Summable(Problem, Protocol):
 
 def _forward(declaration: Any) -> None:
     forward: Any = overload_method  # its stub lacks jit_options
-    options = JIT if declaration.__name__ == "scratch" else PLAIN
+    options = {**(JIT if declaration.__name__ == "scratch" else PLAIN), **ALONE}
     forward(types.BaseNamedTuple, declaration.__name__, jit_options=options)(declaration)
 
 
@@ -206,7 +208,7 @@ def scratch(self):
     return self.instance_class.scratch
 
 
-@njit(**FAST)
+@inner(**FAST)
 def dot(a, b):
     """<a, b>."""
     total = 0.0
@@ -215,7 +217,7 @@ def dot(a, b):
     return total
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def widest_block(local_ptr):
     """Largest p_i, in compiled code."""
     widest = 0

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
+from stages.problems.inner import inner
 from stages.problems.protocol import PLAIN
 
 WIDTH = 8
@@ -136,7 +137,7 @@ def largest(typingctx, x):
     return types.float64(packed), codegen
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def columns(first, K):
     """First columns of the four vectors of the group that starts at column `first`; for K >= 8 none ends after K."""
     last = K - WIDTH

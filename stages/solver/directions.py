@@ -7,13 +7,12 @@ clipping does not increase distances).
 
 from __future__ import annotations
 
-from numba import njit
-
+from stages.problems.inner import inner
 from stages.problems.protocol import PLAIN
 from stages.solver.steps import FW, PAIRWISE
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def line_search(slope, norm2, scale, gamma_max):
     """argmax over [0, gamma_max] of gamma * slope - gamma^2 * scale * norm2 / 2; gamma_max if there is no curvature."""
     if slope <= 0.0:
@@ -24,13 +23,13 @@ def line_search(slope, norm2, scale, gamma_max):
     return slope / curvature
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def gain(gamma, slope, norm2, scale):
     """n times the increase of the dual objective by the move."""
     return gamma * slope - 0.5 * gamma * gamma * scale * norm2
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
     """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i is `mu` if `by_mu`, else summed over atoms."""
     sign = -1.0 if kind == FW else 1.0
@@ -50,7 +49,7 @@ def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
         P.add(i, y_away, -1.0, delta)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def largest_step(kind, alpha_away):
     """gamma_max of a kind of move."""
     if kind == FW:
@@ -60,7 +59,7 @@ def largest_step(kind, alpha_away):
     return alpha_away / (1.0 - alpha_away)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def update_weights(pool, i, kind, target, away, gamma, gamma_max):
     """Move the alphas of block i; a full step away from a corner sets its alpha to exactly zero."""
     full = gamma >= gamma_max

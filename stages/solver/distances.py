@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.moves import pair_norm2
 from stages.problems.protocol import JIT, PLAIN
 
@@ -60,7 +61,7 @@ def _copy(distances, wider):
                 wider.squared[wider.start[i] + a * width + b] = distances.squared[distances.start[i] + a * size + b]
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def measure(P, pool, distances, i, slots, delta):
     """Give each atom of block i that lacks a row one and fill in its distances; `slots`: all its atoms in list order."""
     start, width = distances.start[i], distances.width[i]
@@ -85,7 +86,7 @@ def measure(P, pool, distances, i, slots, delta):
         pool.place[s] = place
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _taken(pool, slots, place):
     for s in slots:  # noqa: SIM110
         if pool.place[s] == place:

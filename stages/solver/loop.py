@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
 from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
 from stages.solver.distances import Distances
@@ -84,7 +85,7 @@ class Flags(NamedTuple):
     """return when steps have made this many oracle calls"""
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def reason_to_return(S, flags):
     """POOL_FULL, CALLS_REACHED or SUM_REACHED if the loop must return before the next step, otherwise DONE."""
     if S.pool.free[1] < 1:
@@ -96,7 +97,7 @@ def reason_to_return(S, flags):
     return DONE
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def draw(S, flags, rng, order, k):
     """The k-th block of this call, drawn by the sampler; -1 if no block has a positive gap."""
     if flags.sampler == PERMUTATION:

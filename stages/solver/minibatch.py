@@ -28,6 +28,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
 from stages.solver.codes import BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
 from stages.solver.loop import draw, reason_to_return
@@ -54,7 +55,7 @@ class Answers(NamedTuple):
     """truth's dtype, (blocks, longest)"""
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def among(blocks, i):
     """Whether i is one of `blocks`."""
     for k in range(blocks.size):  # noqa: SIM110
@@ -63,7 +64,7 @@ def among(blocks, i):
     return False
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def step_from_cache(P, S, flags, i, theta_all, delta_all):
     """Take the step of block i if its cached corner promises enough; returns whether it did."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]

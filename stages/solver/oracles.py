@@ -15,6 +15,7 @@ from numba import njit
 from stages.parallel import HERE, Spread
 from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
 from stages.solver.codes import FEW_ATOMS
 from stages.solver.supports import Pool, empty_pool
@@ -59,7 +60,7 @@ class Corners(NamedTuple):
         return self.bound - self.h <= ROUNDING * (np.abs(self.loss) + np.abs(self.h) + np.abs(self.h - self.hinge))
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, corner):
     """Compute entry k of the driver's results, for block i."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]

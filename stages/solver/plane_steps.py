@@ -25,6 +25,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
 from stages.solver.codes import AVERAGED, CACHED_STEPS, STEPS
 from stages.solver.directions import gain, largest_step, line_search
@@ -34,7 +35,7 @@ from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.working_sets import RETIRED
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers):
     """Up to `flags.rounds` steps of block i within its working set; returns how many labellings they scored, all together.
 
@@ -84,7 +85,7 @@ def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, num
     return scored
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def write_spreads(squared, start, width, places, alpha, spreads):
     """S_k = sum_l alpha_l D_kl; `spreads` is zero before."""
     for j in range(places.size):
@@ -94,7 +95,7 @@ def write_spreads(squared, start, width, places, alpha, spreads):
                 spreads[k] += alpha[j] * squared[row + places[k]]
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def survey(pool, slots, values, spreads, alpha):
     """(best of the working set or -1, worst active atom, active atoms, sum_k alpha_k h_k, V) of a block."""
     best, away, active, base, variance = -1, -1, 0, 0.0, 0.0
@@ -110,7 +111,7 @@ def survey(pool, slots, values, spreads, alpha):
     return best, away, active, base, variance
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def choose(flags, h, base, h_away, active, to_corner, between, from_away, alpha_away):
     """(kind, gamma, gamma_max) of the move that improves the dual most; gamma = 0 if none does (`step.best_move`).
 
@@ -138,7 +139,7 @@ def choose(flags, h, base, h_away, active, to_corner, between, from_away, alpha_
     return kind, gamma, top
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def make_move(kind, gamma, top, scale, squared, to_best, to_away, places, best, away, values, spreads, alpha):
     """The weights, scores and S of a block's labellings after a move; a full step away from a corner leaves exactly 0."""
     factor = 1.0 - gamma if kind == FW else 1.0 + gamma if kind == AWAY else 1.0
@@ -160,7 +161,7 @@ def make_move(kind, gamma, top, scale, squared, to_best, to_away, places, best, 
         alpha[away] = 0.0 if full else max(alpha[away] - gamma, 0.0)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def push_moves(P, S, flags, i, slots, alpha, before, pivot, delta):
     """mu, u, w and the average follow delta = sum_k (alpha_k - before_k) m(y_k); then before <- alpha.
 
@@ -187,7 +188,7 @@ def push_moves(P, S, flags, i, slots, alpha, before, pivot, delta):
         P.push(i, -flags.scale * 0.5 * t * (t - 1.0), delta, S.z)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def keep(S, flags, i, slots, alpha, ell):
     """Store block i's weights, and its loss, which was `ell` before the visit."""
     S.ell[i] = 0.0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN
 
 UNIFORM, PERMUTATION, GAP, MAX_GAP = range(4)
@@ -22,7 +23,7 @@ def tree_size(n: int) -> int:
     return 2 * (1 << max(0, (n - 1).bit_length()))
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def tree_set(tree, greedy, i, weight):
     """Set the weight of block i and recombine its ancestors; O(log n)."""
     k = i + tree.size // 2
@@ -45,14 +46,14 @@ def tree_rebuild(tree, greedy, degree, gap):
         tree[k] = max(left, right) if greedy else left + right
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def weight_of(gap, degree):
     """Sampling weight of a block: max(g_i, 0) ** degree."""
     positive = max(gap, 0.0)
     return positive if degree == 1.0 else positive**degree
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def tree_draw(tree, greedy, rng):
     """A block drawn with probability proportional to its weight, or that of largest weight if greedy; -1 if all are zero."""
     total = tree[1]

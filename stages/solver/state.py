@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from stages.problems.stored import check_array, check_supports
 from stages.solver.codes import FEW_ATOMS, N_COUNTERS
@@ -36,7 +37,7 @@ def chunk_length(d: int) -> int:
     return max(SHORT_CHUNK, d // FOLDED_PER_BLOCK)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def fold(part, u, error):
     """Add a chunk's sum to u, add the rounding error of each addition to `error`, and set the chunk to zero; (d,) each."""
     for j in range(u.size):
@@ -48,7 +49,7 @@ def fold(part, u, error):
         part[j] = 0.0
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
     """Block i's mu and ell; adds its share of u."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]

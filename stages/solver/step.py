@@ -10,8 +10,8 @@ base = sum_y alpha_i(y) h(y) = ell_i + <theta, mu_i>, so that the block gap is (
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
 from stages.problems.protocol import PLAIN, dot
 from stages.solver.codes import (
@@ -30,14 +30,14 @@ from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.supports import drop_inactive, find, insert
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def clip_into(u, lower, upper, w):
     """w <- clip(u)."""
     for j in range(u.size):
         w[j] = min(max(u[j], lower[j]), upper[j])
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
     """One step of block i, or `flags.rounds` of them: the first towards a corner, the others between the block's own atoms.
 
@@ -79,13 +79,13 @@ def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
     end_step(S, flags, i)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def reads_mu(S, flags, i):
     """Whether block i reads its stored mu_i; pairwise moves need none, and blocks with few atoms recompute it."""
     return flags.kinds != PAIRWISE and S.by_mu[i] == 1
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
     """(base, best cached slot, its h, worst active slot, its h, active atoms) of block i; a slot is -1 if there is none."""
     pool = S.pool
@@ -107,7 +107,7 @@ def score_atoms_of(P, S, flags, i, theta, mu, by_mu, length):
     return base, best, h_best, away, h_away, active
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def cache_promises_enough(S, flags, i, best, improvement):
     """Whether the best cached labelling improves by >= max(F g_i, (nu / n) g), with the last known gaps (O16 Alg. 5)."""
     known, n = S.gap[i], S.ell.size
@@ -116,7 +116,7 @@ def cache_promises_enough(S, flags, i, best, improvement):
     return known < np.inf and improvement >= max(flags.F * n * known, flags.nu * flags.exact_total)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def note_cached_gap(S, flags, i, improvement):
     """Record the gap of block i over its cached labellings; a small one makes cached passes skip the block for a while."""
     S.gap[i] = max(improvement, 0.0) / S.ell.size
@@ -124,7 +124,7 @@ def note_cached_gap(S, flags, i, improvement):
         S.skip[i] = SKIPPED_VISITS
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def note_answer(P, S, flags, i, theta, y, loss, base):
     """Record an oracle's answer y: block gap, sampling weight, slot in the pool. Returns (slot or -1, h(y))."""
     h = loss + P.value(i, theta, y)
@@ -137,7 +137,7 @@ def note_answer(P, S, flags, i, theta, y, loss, base):
     return target, h
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length):
     """(kind, gamma, gamma_max, slope, ||B_i delta||^2) of the move that improves the dual most; gamma = 0 if none does.
 
@@ -176,7 +176,7 @@ def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, 
     return kind, gamma, gamma_max, slope_taken, norm2_taken
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta):
     """||B_i delta||^2 of a move; afterwards `delta` holds its direction, or what `push_move` needs."""
     if kind == PAIRWISE:
@@ -185,7 +185,7 @@ def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta):
     return P.norm2(i, delta)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, length):
     """Move block i by gamma: alpha, mu, ell, u, w, and the running averages (LJ13 3.4)."""
     pool, n = S.pool, S.ell.size
@@ -215,7 +215,7 @@ def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, 
         S.z_ell[0] += late * gamma * dl / n
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def push_move(P, i, kind, c, y_to, y_from, delta, u):
     """u += c B_i delta of a move that `best_move` has just measured."""
     if kind == PAIRWISE:
@@ -224,7 +224,7 @@ def push_move(P, i, kind, c, y_to, y_from, delta, u):
         P.push(i, c, delta, u)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def follow(P, S, flags, i, kind, target, away, gamma, theta, delta, length):
     """theta <- B_i^T w after a move of block i."""
     if kind == PAIRWISE and P.lower.size == 0:
@@ -234,7 +234,7 @@ def follow(P, S, flags, i, kind, target, away, gamma, theta, delta, length):
         P.scores(i, S.w, theta)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def end_step(S, flags, i):
     """Count the step in the average; without a cache, drop labellings that have no weight."""
     S.counters[AVERAGED] += 1
@@ -242,7 +242,7 @@ def end_step(S, flags, i):
         drop_inactive(S.pool, i)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, places_all, values_all):
     """Pairwise moves between the labellings of block i's cache, `flags.rounds` of them; arrays are workspace."""
     S.counters[STEPS] += 1
@@ -297,7 +297,7 @@ def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, places_all, val
                 values[k] += half * (squared[to_best + places[k]] - squared[to_worst + places[k]])
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def atoms_of(pool, i, slots, places):
     """Write the atoms of block i in list order and their rows in `distances`; returns -1 if one has no row, otherwise 0."""
     s, known = pool.head[i], 0
@@ -308,7 +308,7 @@ def atoms_of(pool, i, slots, places):
     return known
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def score_atoms(P, pool, i, w, slots, theta, values):
     """values <- losses and scores at w of the atoms in `slots`, up to a term common to all; theta is workspace."""
     score_labels(P, i, w, pool.labels, slots, theta, values)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN
 
 
@@ -72,7 +73,7 @@ def empty_pool(n: int, capacity: int, length: int, dtype: np.dtype) -> Pool:
     )
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def find(pool, i, y, loss):
     """Slot of labelling y among the atoms of block i, -1 if it is not among them."""
     s = pool.head[i]
@@ -90,7 +91,7 @@ def find(pool, i, y, loss):
     return -1
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def insert(pool, i, y, loss, capacity):
     """Slot of a new atom of block i with weight zero, at the front of its list.
 
@@ -113,7 +114,7 @@ def insert(pool, i, y, loss, capacity):
     return s
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def evict(pool, i):
     """Drop the least recently used atom of block i that has no weight, if there is one."""
     oldest = -1
@@ -126,7 +127,7 @@ def evict(pool, i):
         remove(pool, i, oldest)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def remove(pool, i, slot):
     """Take an atom out of block i's list."""
     before = -1
@@ -144,7 +145,7 @@ def remove(pool, i, slot):
     pool.counts[i] -= 1
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def drop_inactive(pool, i):
     """Drop all atoms of block i without weight."""
     s = pool.head[i]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN
 from stages.solver.supports import Pool, remove
 
@@ -18,7 +19,7 @@ RETIRED = -1
 """`Pool.used` of an atom that has weight but is outside its block's working set."""
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def retire_atom(pool, i, s):
     """Take atom s of block i out of the working set."""
     if pool.alpha[s] > 0.0:

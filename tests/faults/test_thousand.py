@@ -205,6 +205,7 @@ def runs(bench: Bench, calm: Calm, solved: Place, halfway: Place, folder: Path) 
     return Runs(bench, calm, solved, halfway, folder / "victim")
 
 
+@pytest.mark.timeout(7200)  # fifty faults take 90 s of CPU time, but the cores may be shared with others
 @pytest.mark.fault("thousand")
 @pytest.mark.parametrize("share", [0, *map(long, range(1, SHARES))])
 def test_faults__drawn_from_all_kinds_are_survived_or_told(

@@ -16,6 +16,7 @@ KERNELS = (
     "stages.problems.marginals",
     "stages.problems.moves",
     "stages.problems.compiled",
+    "stages.problems.inner",
     "stages.problems.metric",
     "stages.problems.stored",
     "stages.problems.weightless",

@@ -158,8 +158,7 @@ def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
 def test_wait_for__ends_when_a_stop_is_requested_and_leaves_no_process(settings) -> None:
     stop = Stop()
     found, _ = ahead(settings, ahead_parts.never, stop)
-    children = psutil.Process().children(recursive=True)
-    assert len(children) >= 2
+    assert psutil.Process().children(recursive=True)
     with found:
         found.wait_for("featurize")  # nobody compiles for it
         stop.request()
@@ -182,7 +181,20 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
     assert not mark.exists(), "nothing was compiled"
 
 
-def test_wait_for__does_not_wait_for_the_other_process(settings) -> None:
+def test_processes__are_one_on_two_cores_and_two_on_more(settings, monkeypatch) -> None:
+    """On two cores features need one, and what the parts share is compiled once."""
+    started: list[tuple[str, ...]] = []
+    monkeypatch.setattr(CompileAhead, "_start", lambda self, part, *_: started.append(part))
+    ahead(settings, ahead_parts.never)
+    assert started == [("init_path", "solve", "verify", "evaluate")]
+    started.clear()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    ahead(settings, ahead_parts.never)
+    assert started == [("init_path", "solve"), ("verify", "evaluate")]
+
+
+def test_wait_for__does_not_wait_for_the_other_process(settings, monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
     found, _ = ahead(settings, ahead_parts.one_dies)
     with found:
         found.wait_for("solve")  # its process dies, the one of verify goes on

@@ -9,6 +9,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,7 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
     database = tmp_path / "mlflow.db"
     directory = finished_run(tmp_path, count=40)
     monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
+    monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
     run_id = project(uri, directory.path, {name: column[:3] for name, column in trace(40).items()}, "RUNNING")
 
     tracker = MlflowTracker(uri, directory)
@@ -195,12 +198,44 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
 
     monkeypatch.setattr("pipeline.tracking.mlflow.project", fake)
     monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
+    monkeypatch.setattr("pipeline.tracking.mlflow._loaded", lambda: True)
     tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
     tracker.finish("FAILED")
     assert shown == []
     tracker.observe(trace())
     tracker.finish("KILLED")
     assert shown == [("RUNNING", 6), ("KILLED", 6)]
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+def test_finish__of_a_run_that_was_told_to_stop_waits_for_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loaded: bool
+) -> None:
+    """Neither for the import of mlflow, which takes seconds, nor for those who write to the database."""
+    began, go_on = threading.Event(), threading.Event()
+
+    def stuck(*_: Any, **__: Any) -> str:
+        began.set()
+        go_on.wait(5.0)
+        return "id"
+
+    monkeypatch.setattr("pipeline.tracking.mlflow.project", stuck)
+    monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 0.0)
+    monkeypatch.setattr("pipeline.tracking.mlflow._loaded", lambda: loaded)
+    tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
+    if loaded:
+        monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
+    tracker.observe(trace())
+    assert not loaded or began.wait(60.0)
+    started = time.monotonic()
+    try:
+        tracker.finish("KILLED")
+    finally:
+        waited = time.monotonic() - started
+        go_on.set()
+    assert began.is_set() is loaded
+    assert waited < 4.0
 
 
 def client_of(uri: str) -> Any:

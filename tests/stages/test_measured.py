@@ -1,7 +1,8 @@
-"""Numbers of the benchmarks' README that depend on no clock: the same commands give them again."""
+"""Numbers of the READMEs that depend on no clock: the same commands give them again."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from storage.results import read_path
 
 pytestmark = pytest.mark.slow
 README = Path(__file__).resolve().parents[1] / "benchmarks" / "README.md"
+TOP = README.parents[2] / "README.md"
 
 
 def row_of(label: str) -> dict[str, tuple[int, float]]:
@@ -50,3 +52,19 @@ def test_table__of_the_rules_is_what_the_command_gives(
         pytest.approx(stated[0], rel=0.02),
         pytest.approx(stated[1], rel=0.02),
     )
+
+
+def facts_of(summary: str) -> dict[str, str]:
+    """The lines of a run's summary by their first word, without seconds and without the folder of the run."""
+    lines = re.findall(r"^ *(problem|path|work|verify|best|run:) +(.*(?:\n {10,}test .*)?)", summary, re.MULTILINE)
+    found = {word: re.sub(r" · [0-9.]+ s solving", "", text) for word, text in lines}
+    return {**found, "run:": Path(found["run:"]).name}
+
+
+@pytest.mark.long
+def test_readme__shows_what_its_first_command_gives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """To the digits that are printed, the name of the run included: the key is that of the sample's pictures and options."""
+    assert run(composed("+experiment=regpath_horseseg", f"run.root={tmp_path}", "tracking=none")) == 0
+    stated = facts_of(TOP.read_text(encoding="utf-8").split("```")[3])
+    assert len(stated) == 6
+    assert facts_of(capsys.readouterr().out) == stated

@@ -6,7 +6,8 @@ depend on the number of threads or the order of sums."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,12 @@ SIFT_SIZES = (2.5, 5.0)
 
 ETAS = 2.0 ** np.arange(-5, 6)
 """exp(-eta chi^2) for each of these."""
+
+ROWS = 1024
+"""Rows that `nearest` compares with all words at a time: their products stay in the processor's cache."""
+
+SMALLEST = np.nextafter(0.0, 1.0)
+"""Divides 0 into 0."""
 
 RINGS = 3
 """Histograms over: own pixels, neighbours, second-order neighbours."""
@@ -65,12 +72,23 @@ def dense_sift(rgb: np.ndarray, chosen: np.ndarray | None = None) -> tuple[np.nd
 
     cv2.setNumThreads(1)
     grey = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
-    raster = [cv2.KeyPoint(x, y, size, 0.0) for x, y, size in keypoints(*grey.shape)]
+    raster, position = _raster(*grey.shape)
     if chosen is not None:
-        raster = [raster[k] for k in chosen]
+        raster, position = tuple(raster[k] for k in chosen), position[chosen]
     points, descriptor = cv2.SIFT.create().compute(grey, raster)
-    position = np.array([round(p.pt[1]) * grey.shape[1] + round(p.pt[0]) for p in points], dtype=np.int64)
+    if len(points) != len(raster):  # OpenCV left some out
+        position = np.array([round(p.pt[1]) * grey.shape[1] + round(p.pt[0]) for p in points], dtype=np.int64)
     return position, descriptor.astype(np.uint8)
+
+
+@lru_cache(maxsize=8)
+def _raster(height: int, width: int) -> tuple[tuple[Any, ...], np.ndarray]:
+    """The `keypoints` as OpenCV takes them, which reads them only, and the flat pixel index of each: int64 (P,)."""
+    import cv2
+
+    points = keypoints(height, width)
+    position = np.array([round(y) * width + round(x) for x, y, _ in points], dtype=np.int64)
+    return tuple(cv2.KeyPoint(x, y, size, 0.0) for x, y, size in points), position
 
 
 def nearest(values: np.ndarray, words: np.ndarray) -> np.ndarray:
@@ -78,7 +96,13 @@ def nearest(values: np.ndarray, words: np.ndarray) -> np.ndarray:
     (P,). All products and sums are integers below 2^24, hence exact in f32."""
     rows, centres = values.astype(np.float32), words.astype(np.float32)
     half = 0.5 * (centres * centres).sum(axis=1)
-    return np.argmax(rows @ centres.T - half, axis=1)
+    found, products = np.empty(len(rows), dtype=np.int64), np.empty((ROWS, len(centres)), dtype=np.float32)
+    for start in range(0, len(rows), ROWS):
+        part = rows[start : start + ROWS]
+        scores = np.matmul(part, centres.T, out=products[: len(part)])
+        scores -= half
+        np.argmax(scores, axis=1, out=found[start : start + ROWS])
+    return found
 
 
 def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.ndarray:
@@ -162,9 +186,12 @@ def pairwise_features(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int
     columns = [np.ones((len(edges), 1))]
     start = 1
     for width in np.repeat(widths, RINGS):
-        a, b = histogram[edges[:, 0], start : start + width], histogram[edges[:, 1], start : start + width]
+        own = np.ascontiguousarray(histogram[:, start : start + width])
+        a, b = own[edges[:, 0]], own[edges[:, 1]]
         both = a + b
-        terms = np.divide(np.square(a - b), both, out=np.zeros_like(both), where=both > 0)
+        terms = np.square(np.subtract(a, b, out=a), out=a)  # 0 where both are
+        np.maximum(both, SMALLEST, out=both)
+        np.divide(terms, both, out=terms)
         columns.append(np.exp(-0.5 * terms.sum(axis=1)[:, None] * ETAS))
         start += width
     return np.concatenate(columns, axis=1).astype(np.float32)

@@ -50,18 +50,21 @@ def segment(rgb: np.ndarray, count: int) -> np.ndarray:
         start_label=0,
         channel_axis=-1,
     )
-    _, dense = np.unique(regions, return_inverse=True)
-    return dense.reshape(regions.shape).astype(np.uint16)
+    used = np.bincount(regions.ravel()) > 0
+    dense = np.cumsum(used) - 1  # the number of each id among those that occur
+    return dense[regions].astype(np.uint16)
 
 
 def adjacency(regions: np.ndarray) -> np.ndarray:
     """Pairs of regions that share a pixel side: int32 (E, 2), a < b, sorted, each pair once."""
     regions = regions.astype(np.int64)
-    across = np.stack([regions[:, :-1].ravel(), regions[:, 1:].ravel()], axis=1)
-    down = np.stack([regions[:-1].ravel(), regions[1:].ravel()], axis=1)
-    pairs = np.concatenate([across, down])
-    pairs = np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1)
-    return np.unique(pairs, axis=0).astype(np.int32).reshape(-1, 2)
+    a = np.concatenate([regions[:, :-1].ravel(), regions[:-1].ravel()])
+    b = np.concatenate([regions[:, 1:].ravel(), regions[1:].ravel()])
+    differ = np.flatnonzero(a != b)
+    a, b = a[differ], b[differ]
+    count = int(regions.max()) + 1
+    pairs = np.unique(np.minimum(a, b) * count + np.maximum(a, b))
+    return np.stack(np.divmod(pairs, count), axis=1).astype(np.int32)
 
 
 def tally(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:

@@ -7,8 +7,8 @@ Indices are unsigned: with signed ones the compiler must allow for negative, wra
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import FAST, PLAIN
 from stages.problems.simd import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
 
@@ -18,7 +18,7 @@ FEW = 4
 """Rows of a direction with at most this many non-zero labels are handled label by label."""
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def token_scores(ids, values, start, stop, labels, w, theta, offset):
     """theta[offset:offset + K] <- sum of the weight rows ids[start:stop], each times its value if there are any."""
     K, o = U(labels), U(offset)
@@ -49,7 +49,7 @@ def token_scores(ids, values, start, stop, labels, w, theta, offset):
         store(theta, o + c3, sum3)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
     """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
     for t in range(T):
@@ -60,7 +60,7 @@ def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
         theta[p + k] = w[o + k]
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _best_predecessors(theta, step, labels, before, here, best):
     """best[here + b] <- max_a best[before + a] + transition(a, b); theta[step:] holds the transitions (K, K)."""
     K, p, h = U(labels), U(before), U(here)
@@ -85,7 +85,7 @@ def _best_predecessors(theta, step, labels, before, here, best):
         store(best, h + c3, best3)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def viterbi(theta, T, K, bonus, truth, first, y, best):
     """y <- argmax of theta plus `bonus` for every wrong label; returns how many are wrong. best (2 T K,) is workspace.
 
@@ -124,7 +124,7 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
     return wrong
 
 
-@njit(**FAST)
+@inner(**FAST)
 def _dot(x, first, second, size):
     total, a, b = 0.0, U(first), U(second)
     for j in range(U(size)):
@@ -133,7 +133,7 @@ def _dot(x, first, second, size):
     return total
 
 
-@njit(**FAST)
+@inner(**FAST)
 def _nonzeros(x, start, size):
     count, o = 0, U(start)
     for j in range(U(size)):
@@ -141,7 +141,7 @@ def _nonzeros(x, start, size):
     return count
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def gram_norm2(delta, T, K, gram, start):
     """delta' (G (x) I_K) delta + ||delta_transitions||^2; the cost of a sparse row is that of its non-zeros."""
     total = 0.0
@@ -163,7 +163,7 @@ def gram_norm2(delta, T, K, gram, start):
     return max(total, 0.0) + _dot(delta, T * K, T * K, K * K)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
     """w += c B delta: weight rows of each token's attributes, then the transitions."""
     K = U(labels)

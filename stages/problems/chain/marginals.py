@@ -9,8 +9,8 @@ sum to 1, and those of pairs have those of labels as their sums.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.marginals import FAINT
 from stages.problems.protocol import PLAIN
 
@@ -20,7 +20,7 @@ LEAST = 1e-25
 """Labels of less weight are not carried back: all of them together are less than rounding."""
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def forward_backward(theta, T, labels, bonus, truth, first, mu, work):
     """mu <- mean of m(y) with weights exp(<theta, m(y)> + bonus x wrong labels); returns (log of their sum, mean wrong).
 
@@ -63,7 +63,7 @@ def forward_backward(theta, T, labels, bonus, truth, first, mu, work):
     return top + np.log(total), wrong
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _log_sums(theta, step, K, before, here, reached, mu, work):
     """work[reached + b] <- log sum_a exp(work[before + a] + transition(a, b)); mu[here:] is workspace."""
     for b in range(K):
@@ -86,7 +86,7 @@ def _log_sums(theta, step, K, before, here, reached, mu, work):
         work[reached + k] += np.log(mu[here + k])
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _carry_back(theta, step, K, before, here, reached, mu, work):
     """Weights of the labels before, and of the transitions, from the weights mu[here:] of the labels of a token."""
     for a in range(K):

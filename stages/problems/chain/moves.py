@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from stages.problems.chain.kernels import U, token_scores
+from stages.problems.inner import inner
 from stages.problems.protocol import PLAIN
 from stages.problems.simd import GROUP
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _differing(y, z, T, places):
     """places[:count] <- the tokens where two labellings differ; returns count. Branch-free: a branch would mispredict."""
     count = 0
@@ -21,7 +21,7 @@ def _differing(y, z, T, places):
     return count
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def pair_gram_norm2(y, z, T, K, gram, start, work):
     """||B (m(y) - m(z))||^2, summed over the tokens where the labellings differ. work (T + K * K,) is workspace."""
     total, many = 0.0, _differing(y, z, T, work)
@@ -51,7 +51,7 @@ def pair_gram_norm2(y, z, T, K, gram, start, work):
     return max(total, 0.0)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, work):
     """w += c B (m(y) - m(z))."""
     K, o = U(labels), U(transitions)
@@ -67,7 +67,7 @@ def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, w
         w[o + U(z[t - 1]) * K + U(z[t])] -= c
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def follow_pair(y, z, T, labels, gram, start, c, theta, work):
     """theta += c B' B (m(y) - m(z))."""
     K = U(labels)
@@ -83,7 +83,7 @@ def follow_pair(y, z, T, labels, gram, start, c, theta, work):
         theta[(U(T) + U(z[t - 1])) * K + U(z[t])] -= c
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots, theta, found):
     """found[k] <- the score of labels[slots[k]], up to a common constant; theta (T K,) is workspace.
 
@@ -111,7 +111,7 @@ def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots,
         found[k] = total
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _some_scores(ids, values, start, stop, labels_, labels, slots, t, w, theta):
     """theta[t K + k] <- the score of token t for every label k that it has in labels[slots]."""
     K, o = U(labels_), U(t) * U(labels_)

@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import PLAIN, frozen
 from stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
 from stages.problems.segmentation.maxflow import minimum_cut, workspace
@@ -126,7 +126,7 @@ class FixedSegmentation(NamedTuple):
         return workspace(self.most_superpixels, self.most_edges)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _margin(self, i, y):
     first, cut = self.edge_ptr[i], 0.0
     for e in range(first, self.edge_ptr[i + 1]):
@@ -135,7 +135,7 @@ def _margin(self, i, y):
     return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y) - (cut - self.energy[i])
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _cut(self, i, theta, augmented, y, scratch):
     start, stop, first, last = self.label_ptr[i], self.label_ptr[i + 1], self.edge_ptr[i], self.edge_ptr[i + 1]
     _terminals(theta, self.truth[start:stop], self.loss_if_wrong[start:stop], augmented, stop - start, scratch[0])

@@ -6,8 +6,8 @@ Rows are float32 or uint8 codes, sums are float64 (layouts as in `segmentation`)
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import FAST, JIT, PLAIN, dot
 
 # Scores take one row at a time: they are bound by memory, and one stream reads faster than several at once (40 us per image
@@ -15,20 +15,20 @@ from stages.problems.protocol import FAST, JIT, PLAIN, dot
 # and stores of w. Each row is sliced first, because indices with offsets compile to slower loops.
 
 
-@njit(**FAST)
+@inner(**FAST)
 def axpy4(a, p, b, q, c, r, d, s, w):
     for j in range(w.size):
         w[j] += (a * p[j] + b * q[j]) + (c * r[j] + d * s[j])
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def rows_dot(x, scale, first, w, out):
     """out[k] <- scale <x[first + k], w> for all k."""
     for k in range(out.size):
         out[k] = scale * dot(x[first + k], w)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def rows_add(x, first, step, delta, w):
     """w += step sum_k delta[k] x[first + k]; skips zero entries and takes the others four per pass over w."""
     a = b = c = 0.0  # coefficients of up to three waiting rows, the latest last
@@ -48,7 +48,7 @@ def rows_add(x, first, step, delta, w):
         axpy4(a, x[p], b, x[q], c, x[r], 0.0, x[r], w)
 
 
-@njit(**JIT)
+@inner(**JIT)
 def rows_norm2(x, first, delta):
     """||sum_k delta[k] x[first + k]||^2."""
     moved = np.zeros(x.shape[1])
@@ -56,7 +56,7 @@ def rows_norm2(x, first, delta):
     return dot(moved, moved)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def gram_form(gram, delta):
     """delta' G delta for a symmetric G stored flat; reads the lower triangle only and skips rows where delta is zero."""
     total, row = 0.0, 0
@@ -68,7 +68,7 @@ def gram_form(gram, delta):
     return total
 
 
-@njit(**FAST)
+@inner(**FAST)
 def labelling_value(theta, y, edges, first):
     total = 0.0
     for p in range(y.size):

@@ -20,8 +20,8 @@ never the control flow. Everything is deterministic; nothing is allocated here.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN
 
 
@@ -58,13 +58,13 @@ def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> 
     return tuple(a.astype(np.int32) for a in (arc_ptr, head[order], back[order], edge[order]))
 
 
-@njit(**JIT)
+@inner(**JIT)
 def workspace(nodes, edges):
     """Arrays for `minimum_cut` on graphs of up to `nodes` nodes and `edges` edges."""
     return np.empty(nodes), np.empty(2 * edges), np.empty(nodes, np.int32), np.empty(nodes, np.int32)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
     """sink_side[p] <- 1 for nodes on the sink's side of the minimum cut with the fewest of them, 0 for the others.
 
@@ -108,7 +108,7 @@ def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
         sink_side[p] = distance[p] > 0
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _distances(arc_ptr, head, reverse, nodes, alive, work):
     """Residual distances to the sink (0: unreached), by breadth-first search until all `alive` nodes with excess are found.
 
@@ -141,7 +141,7 @@ def _distances(arc_ptr, head, reverse, nodes, alive, work):
     return last, found
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _wave(arc_ptr, head, reverse, reached, work):
     """Push every excess along shortest arcs, farthest nodes first; returns how many nodes of the queue keep some.
 

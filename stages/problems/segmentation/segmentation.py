@@ -20,8 +20,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from stages.problems.inner import inner
 from stages.problems.protocol import PLAIN, frozen
 from stages.problems.segmentation.kernels import gram_form, labelling_value, rows_add, rows_dot, rows_norm2
 from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
@@ -31,7 +31,7 @@ NEGATIVE = 1e-9
 """An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _terminals(theta, truth, cost, augmented, size, excess):
     """Terminal capacities: minus the gain of labelling p foreground. ValueError if the scores do not make a cut problem."""
     finite, largest, least = True, 0.0, 0.0
@@ -145,7 +145,7 @@ class Segmentation(NamedTuple):
         return workspace(self.most_superpixels, self.most_edges)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _loss(truth, cost, first, y):
     total = 0.0
     for p in range(y.size):
@@ -154,7 +154,7 @@ def _loss(truth, cost, first, y):
     return total
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def _cut(self, i, theta, augmented, y, scratch):
     start, stop, arcs, end = self.label_ptr[i], self.label_ptr[i + 1], 2 * self.edge_ptr[i], 2 * self.edge_ptr[i + 1]
     size = stop - start

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
 from stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
 from stages.solver.directions import write_direction
@@ -47,7 +48,7 @@ class Options(BcfwOptions):
         check("solver.cache.kind", kind, kind == CacheOptions().kind, f"none, for method={self.method}")
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def fixed_step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
     """One step of block i by 2n / (k + 2n), k being the steps at this lambda; the arrays are workspace."""
     n = S.ell.size

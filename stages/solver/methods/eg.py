@@ -41,6 +41,7 @@ from numba import njit
 
 from stages.parallel import HERE, Pace, Spread
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
 from stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from stages.problems.stored import check_array
@@ -121,7 +122,7 @@ class Counts(BlockCounts):
     """The same at the last exact pass, or at the beginning of this lambda."""
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def visit(P, i, scale, growth, theta, trial, delta, scratch, sigma, weight, eta, mu, ell, u, w, counters):
     """A step on block i; sigma, mu: its parts of the flat vectors; theta, trial, delta (p_i,) are workspace."""
     counters[STEPS] += 1

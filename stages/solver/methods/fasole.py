@@ -36,6 +36,7 @@ from numba import njit
 
 from stages.parallel import Pace
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
 from stages.solver.block_method import BlockMethod
 from stages.solver.cached_passes import CachedPassCounts
@@ -80,7 +81,7 @@ class Options(BlockOptions):
             check(f"solver.{name}", getattr(self, name), getattr(self, name) >= 0, "a number >= 0")
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def best_partner(values, alpha, squared, to_best, places, best, scale):
     """(v, gamma) of the pair that moves weight from v to `best` and raises the dual most; gamma = 0 if none does."""
     away, step, most = -1, 0.0, 0.0
@@ -94,7 +95,7 @@ def best_partner(values, alpha, squared, to_best, places, best, scale):
     return away, step
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def ask(P, S, flags, i, theta, y, scratch):
     """Call the max-oracle of block i at the current w and put its answer into the working set."""
     P.scores(i, S.w, theta)
@@ -106,7 +107,7 @@ def ask(P, S, flags, i, theta, y, scratch):
     S.pool.used[s] = S.counters[STEPS]
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def visit(P, S, flags, precision, i, theta_all, delta_all, y_all, slots_all, places_all, numbers, scratch):
     """An oracle call and the pair steps after it; the arrays are workspace, `numbers` a row each for scores and weights."""
     S.counters[STEPS] += 1

@@ -36,6 +36,7 @@ from numba import njit
 from stages.parallel import HERE, Pace, Spread
 from stages.problems.certainty import ESTIMATE, certainty_of
 from stages.problems.compiled import driver
+from stages.problems.inner import inner
 from stages.problems.moves import pair_move, pair_norm2, pair_push
 from stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from stages.problems.stored import check_array
@@ -128,7 +129,7 @@ class SubgradientCounts(Counts):
 
 
 # -- compiled steps ---------------------------------------------------------------------------------------------------
-@njit(**PLAIN)
+@inner(**PLAIN)
 def free_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
     """One step of block i without bounds; projects if radius > 0. The arrays are workspace."""
     lo, hi, first, last = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i], P.label_ptr[i + 1]
@@ -158,7 +159,7 @@ def free_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
         pair_move(P, i, 1.0, truth, y, delta, S.vector)
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def fold(S):
     """Multiply c into s, and q s - z into z: the same w and the same average, with c = 1 and q = 0."""
     numbers, averaged = S.numbers, S.average.size > 0
@@ -170,7 +171,7 @@ def fold(S):
     numbers[SHRUNK], numbers[WEIGHT] = 1.0, 0.0
 
 
-@njit(**PLAIN)
+@inner(**PLAIN)
 def boxed_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
     """The same with bounds: `S.vector` is w, and the average is stored as it is."""
     lo, hi, first, last = P.local_ptr[i], P.local_ptr[i + 1], P.label_ptr[i], P.label_ptr[i + 1]

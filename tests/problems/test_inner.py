@@ -1,0 +1,32 @@
+"""Compiled functions without wrappers: called from compiled code as they are, from Python through a copy."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from numba import njit
+
+from stages.problems.inner import inner
+from stages.problems.protocol import FAST, dot
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+def test_inner__has_no_wrapper_and_can_be_called_from_python_all_the_same() -> None:
+    @inner(**FAST)
+    def total(a):
+        found = 0.0
+        for j in range(a.size):
+            found += a[j]
+        return found
+
+    @njit
+    def twice(a):
+        return 2.0 * total(a)
+
+    a = np.arange(4.0)
+    assert twice(a) == 12.0  # compiled for this type, and without the wrapper that Python would call
+    (code,) = total.overloads.values()
+    assert not [name for name in code.library.get_defined_functions() if "cpython" in name.name or "cfunc" in name.name]
+    assert total(a) == 6.0
+    assert dot(a, a) == 14.0
