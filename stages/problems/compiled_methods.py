@@ -18,7 +18,7 @@ from stages.problems import moves, weightless
 from stages.problems.contract import ContractError, read_only
 from stages.problems.protocol import JIT, Problem
 
-OPTIONAL = ("pair_norm2", "pair_push", "pair_move", "pair_follow", "score_labels")
+OPTIONAL = ("pair_norm2", "pair_norms", "pair_push", "pair_move", "pair_follow", "score_labels")
 """Methods of `moves` that a structure may have."""
 
 
@@ -83,6 +83,11 @@ def _pair_norm2(P, i, y, z, delta):
 
 
 @njit(**JIT)
+def _pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
+    moves.pair_norms(P, i, k, labels, slots, place, squared, first, width, delta)
+
+
+@njit(**JIT)
 def _pair_push(P, i, c, y, z, delta, w):
     moves.pair_push(P, i, c, y, z, delta, w)
 
@@ -105,7 +110,8 @@ def _score_labels(P, i, w, labels, slots, theta, found):
 FUNCTIONS: dict[str, Any] = {
     "scores": _scores, "max_oracle": _max_oracle, "max_bound": _max_bound, "decode": _decode, "value": _value, "add": _add,
     "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "task_loss": _task_loss, "pair_norm2": _pair_norm2,
-    "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow, "score_labels": _score_labels,
+    "pair_norms": _pair_norms, "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow,
+    "score_labels": _score_labels,
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
-from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
+from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
 from stages.problems.protocol import Problem, frozen
 from stages.problems.weightless import is_weightless, task_loss
 
@@ -175,6 +175,25 @@ def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.ra
         _close(P, "pair_follow", i, theta, _theta(P, i, moved))
 
 
+def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
+    """`pair_norms`, asked for the atoms of a list one by one, are the distances of the joint features."""
+    rows, count, width, first = np.array(labellings), min(5, len(labellings)), 7, 3
+    slots = rng.permutation(len(rows))[:count]
+    place, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
+    square = squared[first:].reshape(width, width)
+    for at, k in enumerate(rng.permutation(count).tolist()):
+        place[slots[k]], square[at + 1, at + 1] = at + 1, 0.0
+        pair_norms(P, i, k, rows, slots, place, squared, first, width, np.full(size(P, i), JUNK))
+        for j in range(count):
+            other = int(place[slots[j]])
+            if j == k or other < 0:
+                continue
+            move = np.zeros(P.d)
+            P.push(i, 1.0, local(P, i, rows[slots[k]]) - local(P, i, rows[slots[j]]), move)
+            _same(P, "pair_norms", i, square[at + 1, other], float(move @ move), 10.0 * (move @ move))
+            square[other, at + 1] = square[at + 1, other]
+
+
 def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """`score_labels` gives the differences of `value`."""
     rows, w = np.array(labellings), rng.normal(size=P.d)
@@ -194,6 +213,7 @@ CHECKS: dict[str, Check] = {
     "oracles": oracles_are_best,
     "repeatable": answers_repeat,
     "moves": moves_agree,
+    "distances": distances_agree,
     "scores of few labellings": few_scores_agree,
 }
 """By the name that ``gapwise check`` prints."""

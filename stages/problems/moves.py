@@ -44,6 +44,21 @@ def pair_norm2(P, i, y, z, delta):
 
 
 @_optional
+def pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
+    """Row place[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with place[slots[j]] >= 0.
+
+    y_j = labels[slots[j]]. The matrix is `squared[first:]` with rows of `width` entries; its diagonal is 0, and what is
+    between the other atoms is known. delta (p_i,) is workspace.
+    """
+    row, length = first + place[slots[k]] * width, P.label_ptr[i + 1] - P.label_ptr[i]
+    for j in range(slots.size):
+        other = place[slots[j]]
+        if j != k and other >= 0:
+            newer, older = slots[min(j, k)], slots[max(j, k)]
+            squared[row + other] = pair_norm2(P, i, labels[newer, :length], labels[older, :length], delta)
+
+
+@_optional
 def pair_push(P, i, c, y, z, delta, w):
     """w += c B_i (m_i(y) - m_i(z)), right after `pair_norm2` of the same pair with the same delta."""
     P.push(i, c, delta, w)

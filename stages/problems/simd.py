@@ -137,6 +137,33 @@ def largest(typingctx, x):
     return types.float64(packed), codegen
 
 
+def _mask(array: np.ndarray, index: int) -> int:
+    return int(sum(1 << k for k in range(WIDTH) if array[int(index) + k] != 0.0))
+
+
+@_operation(_mask)
+def nonzero_bits(typingctx, array, index):
+    """uint64 whose bit k says whether array[index + k] != 0, for k < 8; nothing is checked."""
+    _is_row_of_doubles(array)
+
+    def codegen(context, builder, signature, args):
+        values = builder.load(_address(context, builder, signature.args[0], *args), align=8)
+        bits = builder.bitcast(builder.fcmp_unordered("!=", values, ir.Constant(_VECTOR, [0.0] * WIDTH)), ir.IntType(8))
+        return builder.zext(bits, ir.IntType(64))
+
+    return types.uint64(array, index), codegen
+
+
+@_operation(lambda bits: (int(bits) & -int(bits)).bit_length() - 1)
+def lowest_bit(typingctx, bits):
+    """uint64: the place of the lowest bit of a uint64 that is not 0."""
+
+    def codegen(context, builder, signature, args):
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), codegen
+
+
 @inner(**PLAIN)
 def columns(first, K):
     """First columns of the four vectors of the group that starts at column `first`; for K >= 8 none ends after K."""

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.inner import inner
-from stages.problems.moves import pair_norm2
+from stages.problems.moves import pair_norms
 from stages.problems.protocol import JIT, PLAIN
 
 STEP = 8
@@ -41,11 +41,16 @@ def no_distances(n: int) -> Distances:
     return Distances(np.zeros(n, np.int64), np.zeros(n, np.int64), np.empty(0))
 
 
-def with_room(distances: Distances, counts: np.ndarray) -> Distances:
-    """The same distances with room for `counts` (n,) atoms of each block; takes 8 bytes times the squares of the counts."""
-    if (counts <= distances.width).all():
+def with_room(distances: Distances, counts: np.ndarray, spare: int = 0) -> Distances:
+    """The same distances with room for `counts` (n,) atoms of each block, and `spare` more.
+
+    Takes 8 bytes times the squares of the counts. Where one block lacks room and `spare` > 0, all get some, so that not
+    every call has to copy all distances.
+    """
+    if (counts + spare <= distances.width).all():
         return distances
-    width = np.where(counts <= distances.width, distances.width, STEP * -(-counts // STEP))
+    wanted = counts + (spare and max(spare, STEP // 2))
+    width = np.where(wanted <= distances.width, distances.width, STEP * -(-wanted // STEP))
     start = np.concatenate([[0], np.cumsum(width * width)])
     wider = Distances(start[:-1], width, np.empty(start[-1]))
     _copy(distances, wider)
@@ -64,31 +69,27 @@ def _copy(distances, wider):
 @inner(**PLAIN)
 def measure(P, pool, distances, i, slots, delta):
     """Give each atom of block i that lacks a row one and fill in its distances; `slots`: all its atoms in list order."""
-    start, width = distances.start[i], distances.width[i]
-    length = P.label_ptr[i + 1] - P.label_ptr[i]
-    place = -1
+    squared, start, width = distances.squared, distances.start[i], distances.width[i]
     for k in range(slots.size):
-        s = slots[k]
-        if pool.place[s] >= 0:
+        if pool.place[slots[k]] >= 0:
             continue
-        place += 1
-        while _taken(pool, slots, place):
-            place += 1
-        distances.squared[start + place * width + place] = 0.0
-        for j in range(slots.size):
-            other = pool.place[slots[j]]
-            if other < 0:
-                continue
-            newer, older = slots[min(j, k)], slots[max(j, k)]
-            found = pair_norm2(P, i, pool.labels[newer, :length], pool.labels[older, :length], delta)
-            distances.squared[start + place * width + other] = found
-            distances.squared[start + other * width + place] = found
-        pool.place[s] = place
+        place = _free_place(pool, slots)
+        pool.place[slots[k]] = place
+        squared[start + place * width + place] = 0.0
+        pair_norms(P, i, k, pool.labels, slots, pool.place, squared, start, width, delta)
+        for s in slots:
+            other = pool.place[s]
+            if other >= 0:
+                squared[start + other * width + place] = squared[start + place * width + other]
 
 
 @inner(**PLAIN)
-def _taken(pool, slots, place):
-    for s in slots:  # noqa: SIM110
-        if pool.place[s] == place:
-            return True
-    return False
+def _free_place(pool, slots):
+    """A row that no atom has; the last one that they need is the likeliest."""
+    for place in range(slots.size - 1, -1, -1):
+        taken = False
+        for s in slots:
+            taken = taken or pool.place[s] == place
+        if not taken:
+            return place
+    return -1  # never: one of them has no row

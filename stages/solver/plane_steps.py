@@ -1,8 +1,8 @@
-"""Approximate passes: steps of a block within its working set, from inner products kept between its labellings (S15 3.5).
+"""Steps of a block within its working set, from inner products kept between its labellings (S15 3.5).
 
-A visit scores the block's labellings once; every further step of the visit takes O(their number), whatever the
-features. With q_k = B_i m_i(y_k), D_kl = ||q_k - q_l||^2 (`distances`), weights alpha, their mean q = sum_l alpha_l q_l and
-the variance V = sum_l alpha_l ||q_l - q||^2, the numbers
+In an exact pass the max-oracle's answer joins the working set first. A visit scores the block's labellings once; every
+further step of the visit takes O(their number), whatever the features. With q_k = B_i m_i(y_k), D_kl = ||q_k - q_l||^2
+(`distances`), weights alpha, their mean q = sum_l alpha_l q_l and the variance V = sum_l alpha_l ||q_l - q||^2, the numbers
 
     S_k = sum_l alpha_l D_kl = ||q_k - q||^2 + V,        V = (1/2) sum_k alpha_k S_k
 
@@ -27,10 +27,10 @@ from numba import njit
 from stages.problems.compiled import driver
 from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
-from stages.solver.codes import AVERAGED, CACHED_STEPS, STEPS
+from stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
 from stages.solver.directions import gain, largest_step, line_search
 from stages.solver.distances import measure
-from stages.solver.step import atoms_of, clip_into, score_atoms
+from stages.solver.step import atoms_of, clip_into, note_answer, score_atoms
 from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.working_sets import RETIRED
 
@@ -43,25 +43,66 @@ def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, num
     """
     S.counters[STEPS] += 1
     S.counters[AVERAGED] += 1
-    pool, squared, count = S.pool, S.distances.squared, S.pool.counts[i]
-    size = P.local_ptr[i + 1] - P.local_ptr[i]
-    theta, delta = theta_all[:size], delta_all[:size]
+    count, size = S.pool.counts[i], P.local_ptr[i + 1] - P.local_ptr[i]
     slots, places = slots_all[:count], places_all[:count]
+    locate(P, S, i, slots, places, delta_all[:size])
+    score_atoms(P, S.pool, i, S.w, slots, theta_all[:size], numbers[0, :count])
+    return steps_within(P, S, flags, i, theta_all[:size], delta_all[:size], slots, places, numbers)
+
+
+@inner(**PLAIN)
+def oracle_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers, y_all, scratch):
+    """The same with the max-oracle: its answer joins the working set, and the first step is towards it.
+
+    The scores B_i^T w serve the oracle and all labellings of the block, whose inner products give the curvature.
+    """
+    S.counters[STEPS] += 1
+    S.counters[AVERAGED] += 1
+    pool, size, length = S.pool, P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i + 1] - P.label_ptr[i]
+    theta, y, count = theta_all[:size], y_all[:length], pool.counts[i]
+    P.scores(i, S.w, theta)
+    loss = P.max_oracle(i, theta, y, scratch)
+    base, s = 0.0, pool.head[i]
+    for k in range(1, count + 1):  # place 0 is for the answer, if it is new
+        slots_all[k] = s
+        numbers[0, k] = pool.losses[s] + P.value(i, theta, pool.labels[s, :length])
+        if pool.alpha[s] > 0.0:
+            base += pool.alpha[s] * numbers[0, k]
+        s = pool.next[s]
+    target, h = note_answer(P, S, flags, i, theta, y, loss, base)
+    if target >= 0:
+        pool.used[target] = S.counters[STEPS]
+    first = 1
+    if pool.counts[i] > count:
+        slots_all[0], numbers[0, 0], first = target, h, 0
+    slots, places = slots_all[first : count + 1], places_all[first : count + 1]
+    locate(P, S, i, slots, places, delta_all[:size])
+    steps_within(P, S, flags, i, theta, delta_all[:size], slots, places, numbers[:, first:])
+
+
+@inner(**PLAIN)
+def locate(P, S, i, slots, places, delta):
+    """The atoms of block i in list order, and their rows in the distances, which are measured where they are not known."""
+    if atoms_of(S.pool, i, slots, places) < 0:
+        measure(P, S.pool, S.distances, i, slots, delta)
+        atoms_of(S.pool, i, slots, places)
+
+
+@inner(**PLAIN)
+def steps_within(P, S, flags, i, theta, delta, slots, places, numbers):
+    """Up to `flags.rounds` steps among the labellings `slots`, whose scores are numbers[0]; returns how many it scored."""
+    pool, squared, count = S.pool, S.distances.squared, slots.size
     values, spreads, alpha, before = numbers[0, :count], numbers[1, :count], numbers[2, :count], numbers[3, :count]
-    if atoms_of(pool, i, slots, places) < 0:
-        measure(P, pool, S.distances, i, slots, delta)
-        atoms_of(pool, i, slots, places)
     start, width = S.distances.start[i], S.distances.width[i]
-    score_atoms(P, pool, i, S.w, slots, theta, values)
     for k in range(count):
         alpha[k] = before[k] = pool.alpha[slots[k]]
         spreads[k] = 0.0
     if flags.kinds != PAIRWISE:
         write_spreads(squared, start, width, places, alpha, spreads)
     scored, moved, ell = 0, False, S.ell[i]
-    for _ in range(flags.rounds):
+    for turn in range(flags.rounds):
         scored += count
-        S.counters[CACHED_STEPS] += 1
+        S.counters[CACHED_STEPS] += flags.corner != ORACLE_ALWAYS
         best, away, active, base, variance = survey(pool, slots, values, spreads, alpha)
         if best < 0:
             break
@@ -77,7 +118,8 @@ def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, num
         make_move(kind, gamma, top, flags.scale, squared, to_best, to_away, places, best, away, values, spreads, alpha)
         if P.lower.size > 0:
             push_moves(P, S, flags, i, slots, alpha, before, best, delta)
-            score_atoms(P, pool, i, S.w, slots, theta, values)
+            if turn + 1 < flags.rounds:
+                score_atoms(P, pool, i, S.w, slots, theta, values)
     if moved:
         if P.lower.size == 0:
             push_moves(P, S, flags, i, slots, alpha, before, 0, delta)
@@ -204,17 +246,24 @@ def keep(S, flags, i, slots, alpha, ell):
 
 @driver
 def planes_driver(fingerprint: str) -> Any:
-    """`run_planes(P, S, flags, order) -> labellings scored`: `plane_steps` of every block of `order`."""
+    """`run_planes(P, S, flags, order) -> labellings scored`: a visit of every block of `order`, none of which occurs twice.
+
+    With `flags.corner` ORACLE_ALWAYS they are `oracle_steps`, for which pool and distances have room for an atom more per
+    block; otherwise `plane_steps`.
+    """
 
     @njit(cache=True, **JIT)
     def run_planes(P, S, flags, order):
         fingerprint  # noqa: B018
-        widest = widest_block(P.local_ptr)
-        theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
+        widest, most = widest_block(P.local_ptr), S.pool.counts.max() + 1
+        theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
         slots, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((4, most))
-        scored = 0
+        scratch, scored = P.scratch(), 0
         for k in range(order.size):
-            scored += plane_steps(P, S, flags, order[k], theta, delta, slots, places, numbers)
+            if flags.corner == ORACLE_ALWAYS:
+                oracle_steps(P, S, flags, order[k], theta, delta, slots, places, numbers, y, scratch)
+            else:
+                scored += plane_steps(P, S, flags, order[k], theta, delta, slots, places, numbers)
         return scored
 
     return run_planes

@@ -13,7 +13,7 @@ from tiny import by_all_methods, instance, multiclass
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.distances import with_room
 from stages.solver.methods import method_options
-from stages.solver.methods.mpbcfw import MEASURED, worth_another
+from stages.solver.methods.mpbcfw import MEASURED, UNSETTLED, VISIT, worth_another
 from stages.solver.options import CacheOptions, MultiplaneGroup, Status
 from stages.solver.plane_steps import planes_driver
 from stages.solver.sampling import PERMUTATION
@@ -102,6 +102,8 @@ def test_costs__are_measured_at_the_start_and_then_kept():
     assert min(min(costs) for costs in seen[1:]) > 0.0
     assert len(set(seen[MEASURED:])) == 1
     assert len(set(seen[: MEASURED + 1])) == MEASURED + 1
+    for (_, *before), (_, *after) in itertools.pairwise(seen[UNSETTLED + 1 : MEASURED + 1]):
+        assert all(b <= a for a, b in zip(before, after, strict=True)), "of the later ones the least"
 
 
 def test_costs__are_given_both_or_none():
@@ -227,6 +229,12 @@ def test_plane_steps__several_a_visit_gain_more_than_one_and_count_their_work():
     assert scored[0] < scored[1] <= 10 * scored[0]
 
 
+def test_approximate_pass__counts_labellings_and_visits(monkeypatch):
+    solver = after_exact_passes(instance("chain"), lam=0.02)
+    monkeypatch.setattr(solver, "visit", lambda pace, flags, order: 1000)
+    assert solver.approximate_pass() == 1000 + VISIT * solver.problem.n
+
+
 # -- the method -------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize(("sampler", "step"), MEMBERS)
@@ -264,6 +272,22 @@ def test_multiplane__without_approximate_passes_is_bcfw(name):
     assert one.dual_value() == pytest.approx(two.dual_value(), abs=1e-12)
 
 
+@pytest.mark.parametrize("name", ["chain", "chain_sparse", "multiclass"])
+@pytest.mark.parametrize("step", steps())
+def test_exact_pass__from_inner_products_takes_the_same_steps(name, step):
+    """As from features, of which chains keep inner products in single precision."""
+    ends = []
+    for most in (0, 1):
+        solver = multiplane_of(instance(name), step=step, multiplane={"approximate_passes": most})
+        solver.rebase()
+        assert solver.by_planes == (most > 0)
+        for _ in range(2 if step == "fw" else 1):  # later, the worst of a block's labellings may be equally bad
+            assert solver.moving_pass() == solver.problem.n
+        ends.append((solver.state.u.copy(), solver.state.ell.copy(), solver.state.gap.copy()))
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
+
+
 def test_multiplane__needs_fewer_oracle_calls_than_bcfw():
     problem = multiclass(n=60, width=12, classes=6)
     passes = []
@@ -278,14 +302,14 @@ def test_multiplane__needs_fewer_oracle_calls_than_bcfw():
 def test_exact_pass__calls_the_oracle_for_every_block_in_a_new_order():
     solver = multiplane_of(instance("chain"))
     solver.rebase()
-    orders, run = [], solver.run
+    orders, visit = [], solver.visit
 
-    def noted(flags, order, count):
+    def noted(pace, flags, order):
         assert flags.corner == ORACLE_ALWAYS
         orders.append(order.tolist())
-        return run(flags, order, count)
+        return visit(pace, flags, order)
 
-    solver.run = noted
+    solver.visit = noted
     assert [solver.moving_pass(), solver.moving_pass()] == [solver.problem.n] * 2
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(solver.problem.n))
     assert orders[0] != orders[1]

@@ -22,7 +22,7 @@ import numpy as np
 from stages.problems.chain.features import derived
 from stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
 from stages.problems.chain.marginals import forward_backward
-from stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, push_pair
+from stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
 from stages.problems.protocol import frozen
 
 
@@ -102,6 +102,11 @@ class Chain(NamedTuple):
     def pair_norm2(self, i, y, z, delta):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
         return pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
+
+    def pair_norms(self, i, k, labels, slots, place, squared, first, width, delta):
+        K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
+        start = self.gram_ptr[i]
+        pair_gram_norms(labels, slots, k, place, T, K, self.gram, start, whole, squared, first, width, delta)
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]

@@ -10,7 +10,19 @@ import numpy as np
 
 from stages.problems.inner import inner
 from stages.problems.protocol import FAST, PLAIN
-from stages.problems.simd import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
+from stages.problems.simd import (
+    GROUP,
+    WIDTH,
+    add,
+    broadcast,
+    columns,
+    larger,
+    load,
+    lowest_bit,
+    multiply,
+    nonzero_bits,
+    store,
+)
 
 U = np.uint64
 
@@ -167,6 +179,13 @@ def gram_norm2(delta, T, K, gram, start):
 def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
     """w += c B delta: weight rows of each token's attributes, then the transitions."""
     K = U(labels)
+    if WIDTH <= labels <= GROUP:
+        for t in range(T):
+            _push_token(ids, values, U(row_ptr[first + t]), U(row_ptr[first + t + 1]), labels, c, delta, U(t) * K, w)
+        o, p = U(transitions), U(T) * K
+        for j in range(K * K):
+            w[o + U(j)] += c * delta[p + U(j)]
+        return
     for t in range(T):
         start, stop, o = row_ptr[first + t], row_ptr[first + t + 1], U(t * labels)
         count = _nonzeros(delta, t * labels, labels)
@@ -190,3 +209,56 @@ def push_rows(ids, values, row_ptr, first, T, labels, c, delta, w, transitions):
             for b in range(K):
                 k = U(b)
                 w[o + k] += c * delta[p + k]
+
+
+@inner(**PLAIN)
+def _push_token(ids, values, start, stop, labels, c, delta, o, w):
+    """The rows of one token, for 8 to 32 labels: the labels of `delta` that are not 0 four at a time, or all of them.
+
+    Every sum has the terms that it has in the general case, in the same order; adding 0 changes none. The vectors of a
+    row overlap, so all are loaded before one is stored.
+    """
+    K = U(labels)
+    c0, c1, c2, c3 = columns(0, labels)
+    bits = nonzero_bits(delta, o + c0) << c0 | nonzero_bits(delta, o + c1) << c1
+    bits |= nonzero_bits(delta, o + c2) << c2 | nonzero_bits(delta, o + c3) << c3
+    if bits == U(0):
+        return
+    k0 = k1 = k2 = k3 = lowest_bit(bits)
+    x0, x1, x2, x3, count = c * delta[o + k0], 0.0, 0.0, 0.0, 1
+    bits &= bits - U(1)
+    if bits != U(0):
+        k1, count = lowest_bit(bits), 2
+        x1 = c * delta[o + k1]
+        bits &= bits - U(1)
+    if bits != U(0):
+        k2, count = lowest_bit(bits), 3
+        x2 = c * delta[o + k2]
+        bits &= bits - U(1)
+    if bits != U(0):
+        k3 = lowest_bit(bits)
+        x3 = c * delta[o + k3]
+        bits &= bits - U(1)
+    if bits != U(0):
+        d0, d1, d2, d3 = load(delta, o + c0), load(delta, o + c1), load(delta, o + c2), load(delta, o + c3)
+        for j in range(start, stop):
+            row = U(ids[U(j)]) * K
+            x = broadcast(c * values[U(j)] if values.size else c)
+            w0, w1 = add(load(w, row + c0), multiply(x, d0)), add(load(w, row + c1), multiply(x, d1))
+            w2, w3 = add(load(w, row + c2), multiply(x, d2)), add(load(w, row + c3), multiply(x, d3))
+            store(w, row + c0, w0)
+            store(w, row + c1, w1)
+            store(w, row + c2, w2)
+            store(w, row + c3, w3)
+    elif count <= 2:
+        for j in range(start, stop):
+            row, x = U(ids[U(j)]) * K, values[U(j)] if values.size else 1.0
+            w[row + k0] += x0 * x
+            w[row + k1] += x1 * x
+    else:
+        for j in range(start, stop):
+            row, x = U(ids[U(j)]) * K, values[U(j)] if values.size else 1.0
+            w[row + k0] += x0 * x
+            w[row + k1] += x1 * x
+            w[row + k2] += x2 * x
+            w[row + k3] += x3 * x

@@ -52,6 +52,59 @@ def pair_gram_norm2(y, z, T, K, gram, start, work):
 
 
 @inner(**PLAIN)
+def pair_gram_norms(labels, slots, k, place, T, K, gram, start, whole, squared, first, width, work):
+    """Distances of atom k to the others whose rows are known, into its own row; see `moves.pair_norms`.
+
+    With r one of those, g = B' B (m(y) - m(r)) and f(z) = <g, m(z)>, the distance of y to z is
+
+        ||B (m(y) - m(z))||^2 = f(y) - f(r) + ||B (m(r) - m(z))||^2 - 2 (f(z) - f(r)).
+
+    So g, which takes as long as one distance, gives all of them. Where all values are 1 (`whole`) these are sums of
+    integers, the same as those of `pair_gram_norm2` to the last bit; other chains take that one, for its rounding. work:
+    (T K + K K,).
+    """
+    row, known = U(first + place[slots[k]] * width), -1
+    for j in range(slots.size):
+        if j != k and place[slots[j]] >= 0:
+            known = j
+            if not whole:
+                y, z = labels[slots[min(j, k)]], labels[slots[max(j, k)]]
+                squared[row + U(place[slots[j]])] = pair_gram_norm2(y[:T], z[:T], T, K, gram, start, work)
+    if known < 0 or not whole:
+        return
+    work[:] = 0.0
+    y, r = labels[slots[k]], labels[slots[known]]
+    for t in range(T):
+        if y[U(t)] != r[U(t)]:
+            for q in range(U(T)):
+                x, o = gram[U(start) + U(t) * U(T) + U(q)], U(q) * U(K)
+                work[o + U(y[U(t)])] += x
+                work[o + U(r[U(t)])] -= x
+    for t in range(1, T):
+        work[(U(T) + U(y[t - 1])) * U(K) + U(y[t])] += 1.0
+        work[(U(T) + U(r[t - 1])) * U(K) + U(r[t])] -= 1.0
+    known_row, at_r = U(first + place[slots[known]] * width), _inner(work, r, T, K)
+    own = _inner(work, y, T, K) - at_r
+    for j in range(slots.size):
+        other = place[slots[j]]
+        if j != k and other >= 0:
+            at_z = _inner(work, labels[slots[j]], T, K)
+            squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * (at_z - at_r), 0.0)
+
+
+@inner(**PLAIN)
+def _inner(theta, y, T, K):
+    """<theta, m(y)>."""
+    before = U(y[0])
+    total = theta[before]
+    for t in range(1, T):
+        here = U(y[U(t)])
+        total += theta[U(t) * U(K) + here] + theta[(U(T) + before) * U(K) + here]
+        before = here
+    return total
+
+
+@inner(**PLAIN)
 def push_pair(ids, values, row_ptr, first, T, labels, c, y, z, w, transitions, work):
     """w += c B (m(y) - m(z))."""
     K, o = U(labels), U(transitions)

@@ -6,9 +6,11 @@ long as the last one raised the dual by more per second than the whole outer ite
 included (`worth_another`): the more an oracle call costs, the more of them.
 
 S15 reads a clock. Here seconds are counted work times unit cost. Work is oracle calls, and labellings scored: every step of
-a block scores its whole working set. The unit costs are the seconds per call and per labelling of the `MEASURED`-th outer
-iteration. They are committed with the state, so a solve that is stopped and resumed has the same bits as one that is
-not. Two runs have the same bits if both are given the same costs (`solver.multiplane.oracle_seconds`, `plane_seconds`).
+a block scores its whole working set, and a visit of a block counts as `VISIT` labellings more, for computing B_i^T w and
+changing w. The unit costs, seconds per call and per labelling, are the least of the outer iterations `UNSETTLED` + 1 to
+`MEASURED`: calls in wall time, since oracles may wait, and labellings in CPU time. They are committed with the state, so a
+solve that is stopped and resumed has the same bits as one that is not. Two runs have the same bits if both are given the
+same costs (`solver.multiplane.oracle_seconds`, `plane_seconds`).
 
 With `step=fw` and `sampling=permutation` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks in permuted
 order. Pairwise and away steps, in both kinds of passes, and gap sampling in exact passes are not in S15.
@@ -22,6 +24,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -29,21 +32,26 @@ from stages.parallel import Pace
 from stages.problems.stored import check_array
 from stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Averages
 from stages.solver.block_method import SPECS, BlockMethod
-from stages.solver.codes import ORACLE_ALWAYS, ORACLE_CALLS
+from stages.solver.codes import DONE, ORACLE_ALWAYS, ORACLE_CALLS
 from stages.solver.counts import NEVER, BlockCounts
 from stages.solver.distances import no_distances, with_room
 from stages.solver.gaps import cached_driver
+from stages.solver.loop import Flags
 from stages.solver.objective import Certificate
 from stages.solver.options import SAMPLERS, MultiplaneOptions, Status
 from stages.solver.plane_steps import planes_driver
 from stages.solver.sampling import PERMUTATION
 from stages.solver.working_sets import retire, working_set_sizes
 
-MEASURED = 3
-"""Outer iterations that measure the unit costs; the last one counts. In the first one all oracles are called near w = 0,
-where some are much faster, and working sets hold a labelling or two."""
+MEASURED, UNSETTLED = 5, 2
+"""Outer iterations that measure the unit costs; those of the first ones are not kept. In the first one all oracles are
+called near w = 0, where some are much faster, and working sets hold a labelling or two. Of the others the least counts:
+whatever else the machine does can only add."""
 
-REBASE_STEPS = 10
+VISIT = 64
+"""Labellings that could be scored in the time that a visit takes besides."""
+
+REBASE_STEPS = 30
 """Outer iterations go on without a rebase until they have made this many steps per block, unless `solver.rebase_steps` says
 otherwise: a rebase takes about half as long as an exact pass with a fast oracle."""
 
@@ -64,6 +72,15 @@ ITERATION = (
 """What is recorded at the end of an outer iteration."""
 
 Options = MultiplaneOptions
+
+
+SPARE = 1
+"""Labellings that an exact pass may add to a block's distances."""
+
+
+def no_steps(*_: Any) -> tuple[int, int]:
+    """In place of `loop.steps_driver`'s, where no step is taken by it."""
+    return 0, DONE
 
 
 def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
@@ -92,7 +109,7 @@ class MultiplaneCounts(BlockCounts):
     oracle_seconds: float = 0.0
     """Seconds per oracle call, its step included."""
     plane_seconds: float = 0.0
-    """Seconds per labelling scored in approximate passes, their steps included."""
+    """Seconds per labelling scored in approximate passes, where a visit counts as `VISIT` of them."""
 
 
 @dataclass
@@ -139,6 +156,16 @@ class Multiplane(BlockMethod):
     def sampler(self) -> int:
         """The code of `solver.sampling`; approximate passes are always in permuted order."""
         return SAMPLERS.index(self.options.sampler)
+
+    @property
+    def loop(self) -> Any:
+        """The compiled steps of exact passes that `planes_driver` does not make."""
+        return no_steps if self.by_planes else super().loop
+
+    @property
+    def by_planes(self) -> bool:
+        """Whether exact passes, too, take curvatures from inner products: in permuted order, with approximate passes."""
+        return self.sampler == PERMUTATION and self.options.multiplane.approximate_passes > 0
 
     @property
     def capacity(self) -> int:
@@ -199,14 +226,24 @@ class Multiplane(BlockMethod):
         at, n = self.at, self.problem.n
         at.marks = [*at.marks, self.steps][-self.options.multiplane.unused_iterations :]
         self.make_room(n)
-        order = self.permutation() if self.sampler == PERMUTATION else np.empty(0, np.int64)
+        self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts, SPARE))
+        flags = self.flags(corner=ORACLE_ALWAYS)
         called, began = int(self.state.counters[ORACLE_CALLS]), time.perf_counter()
         with self.averages_of.during(self.state, EXACT) as self.state:
-            self.run(self.flags(corner=ORACLE_ALWAYS), order, n)
+            order = self.permutation() if self.sampler == PERMUTATION else np.empty(0, np.int64)
+            if self.by_planes:
+                self.visit(self.call_pace, flags, order)
+            else:
+                self.run(flags, order, n)
         calls = int(self.state.counters[ORACLE_CALLS]) - called
-        if at.measured < MEASURED:
-            at.oracle_seconds = (time.perf_counter() - began) / max(calls, 1)
+        at.oracle_seconds = self.measured(at.oracle_seconds, (time.perf_counter() - began) / max(calls, 1))
         return calls
+
+    def measured(self, known: float, now: float) -> float:
+        """A unit cost, given what is known of it and what it is in this outer iteration."""
+        if self.at.measured >= MEASURED:
+            return known
+        return min(known, now) if self.at.measured > UNSETTLED else now
 
     def approximate_passes(self, before: float, dual: float, calls: int) -> int:
         """As many approximate passes as pay; returns their number.
@@ -220,31 +257,33 @@ class Multiplane(BlockMethod):
         """
         at, options = self.at, self.options.multiplane
         retire(self.state.pool, self.oldest, int(self.options.cache.capacity))
-        self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts))
-        work, seconds, total = calls * at.oracle_seconds, 0.0, 0
+        self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts, 0))
+        work, before_cost, seconds, total = calls * at.oracle_seconds, at.plane_seconds, 0.0, 0
         for k in range(int(options.approximate_passes)):
-            began = time.perf_counter()
+            began = time.thread_time()  # which, unlike oracles, has nothing to wait for
             scored = self.approximate_pass()
-            seconds, total = seconds + time.perf_counter() - began, total + scored
-            if at.measured < MEASURED:
-                at.plane_seconds = seconds / max(total, 1)
-            last, last_work = dual, scored * at.plane_seconds
+            seconds, total = seconds + time.thread_time() - began, total + scored
+            cost = self.measured(before_cost, seconds / max(total, 1))
+            at.plane_seconds, last, last_work = cost, dual, scored * cost
             dual, work = self.dual_value(), work + last_work
             if not worth_another(dual - last, last_work, dual - before, work):
                 return k + 1
         return int(options.approximate_passes)
 
     def approximate_pass(self) -> int:
-        """A visit of every block within its working set, in a new permutation; returns how many labellings were scored."""
-        P, scored = self.problem, [0]
-        order, flags, driver = self.permutation(), self.flags(rounds=self.options.multiplane.rounds), planes_driver(P)
-
-        def part(start: int, stop: int) -> None:
-            scored[0] += driver(P, self.state, flags, order[start:stop])
-
+        """A visit of every block within its working set, in a new permutation; returns its work in labellings."""
         with self.averages_of.during(self.state, APPROXIMATE) as self.state:
-            self.plane_pace.run(part, 0, order.size, self.check_stop)
-        return int(scored[0])
+            flags, order = self.flags(rounds=self.options.multiplane.rounds), self.permutation()
+            return self.visit(self.plane_pace, flags, order) + VISIT * order.size
+
+    def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> int:
+        """A visit of every block of `order`; returns how many labellings were scored without an oracle."""
+        P, driver = self.problem, planes_driver(self.problem)
+
+        def part(start: int, stop: int) -> int:
+            return int(driver(P, self.state, flags, order[start:stop]))
+
+        return sum(pace.run(part, 0, order.size, self.check_stop))
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
@@ -274,7 +313,7 @@ class Multiplane(BlockMethod):
         P, S = self.problem, self.state
         retire(S.pool, 0, NEVER)
         working_set_sizes(S.pool)
-        with_room(no_distances(1), np.ones(1, np.int64))
+        with_room(no_distances(1), np.ones(1, np.int64), SPARE)
         planes_driver(P)(P, S, self.flags(), np.empty(0, np.int64))
         if self.averages(self.options):
             cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
