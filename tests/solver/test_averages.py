@@ -41,11 +41,11 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
         solver.make_room(problem.n)
         for kind in (EXACT, APPROXIMATE, APPROXIMATE):
             state = solver.state
-            solver.state = state._replace(distances=with_room(state.distances, state.pool.counts))
+            solver.state = state._replace(distances=with_room(state.distances, state.pool.counts, 1))
             with solver.averages_of.during(solver.state, kind) as solver.state:
                 for i in order:
                     if kind == EXACT:
-                        solver.run(solver.flags(sampler=1, corner=ORACLE_ALWAYS), order[i : i + 1], 1)
+                        solver.visit(solver.call_pace, solver.flags(corner=ORACLE_ALWAYS), order[i : i + 1])
                     else:
                         planes_driver(problem)(problem, solver.state, solver.flags(rounds=4), order[i : i + 1])
                     S = solver.state
