@@ -198,7 +198,7 @@ def test_check__of_a_structure(wrong: bool, monkeypatch: pytest.MonkeyPatch) -> 
     problem = (Untruthful if wrong else Multiclass)(*multiclass())
     found = check_problem("mine:Structure", problem)
     assert [finding.check for finding in found.findings if not finding.ok] == (["oracles"] if wrong else [])
-    assert len(found.findings) == 8
+    assert len(found.findings) == 9
     assert found.pass_seconds == (None if wrong else problem.n * 2e-6)
 
 
