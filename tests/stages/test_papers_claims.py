@@ -12,7 +12,7 @@ import pytest
 from stages.reports import papers
 from stages.reports.papers import claims, findings
 from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured, better_at_equal_work, less_work, work_to
+from stages.reports.papers.measured import Finding, Measured, better_at_equal_work, less_work, verdict, work_to
 from stages.reports.papers.ours import contests
 from stages.reports.papers.page import Shown, write_index, write_json_claims, write_markdown
 from stages.reports.sweep_figures import paths
@@ -74,6 +74,11 @@ def test_findings__say_which_runs_are_missing(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(papers, "claims", lambda: [ask])
     assert findings("here", part) == [(ask, Finding(None, "there are no complete runs of absent"))]
     assert findings("elsewhere", part) == []
+
+
+def test_verdict__can_be_written_as_json() -> None:
+    found = verdict([np.float64(2.0), np.float64(3.0)], ["so"])
+    assert json.loads(json.dumps([found.holds, found.ratio])) == [True, 2.0]
 
 
 def test_claims__have_names_of_their_own() -> None:

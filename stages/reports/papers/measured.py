@@ -179,4 +179,5 @@ def verdict(ratios: list[float], words: list[str]) -> Finding:
     """A claim holds if every ratio is above 1; what decides is shown as the least of them."""
     if not ratios:
         return Finding(None, "these runs do not come far enough to tell")
-    return Finding(min(ratios) > 1.0, "; ".join(words), min(ratios))
+    least = float(min(ratios))
+    return Finding(least > 1.0, "; ".join(words), least)
