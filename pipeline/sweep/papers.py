@@ -6,8 +6,8 @@ they would then, are shared with other parts, and are skipped when complete. So 
 
 from __future__ import annotations
 
+import shlex
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,10 @@ def papers(cfg: DictConfig) -> int:
                 return code
             codes.append(code)
             shown.append(part)
-            _write(folder, options, shown, wanted)
+            try:
+                _write(folder, options, shown, wanted, command_of(given))
+            except OSError as error:
+                return refuse(error, FAILED, "papers: ")
         print(f"papers: {folder / 'index.html'}", flush=True)
         return max(codes)
 
@@ -94,6 +97,11 @@ def words(part: dict[str, Any], budget: str, given: Sequence[str]) -> list[str]:
     return [own[0], *(word for word, skip in zip(given, mine, strict=True) if not skip), *own[1:]]
 
 
+def command_of(line: Sequence[str]) -> str:
+    """The command with these overrides, as it is typed in a shell."""
+    return shlex.join(["python", "-m", "pipeline", *line])
+
+
 def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) -> tuple[Shown, int]:
     """The sweep of one part, and its exit code. Without its data a part is left out, and the page says so."""
     from hydra.errors import HydraException
@@ -104,16 +112,12 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
 
     part = options.parts[name]
     line = words(part, options.budget, given)
-    command = " ".join(["python -m pipeline", *(f"'{word}'" if "[" in word else word for word in line)])
-    about = Shown(name, part["shows"], command, options.budget, part.get("differs") or "")
+    about = Shown(name, part["shows"], command_of(line), part.get("differs") or "")
     experiment = line[0].partition("=")[2]
-    started = time.monotonic()
     try:
         cfg = compose_words(line)
         OmegaConf.set_struct(cfg, False)
         whole = described(cfg, experiment, line, stop)
-    except Interrupted:
-        raise
     except (HydraException, OmegaConfBaseException) as error:
         refuse(ConfigError(explain(error)), BAD_CONFIGURATION)
         return about.without(explain(error)), BAD_CONFIGURATION
@@ -121,20 +125,20 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
         print(f"papers: left out {name}: {error}", file=sys.stderr, flush=True)
         return about.without(str(error)), DONE
     code = carry_out(whole, stop)
-    return about.of(whole.folder, time.monotonic() - started), code
+    return about.of(whole.folder), code
 
 
-def _write(folder: Location, options: PaperOptions, shown: Sequence[Shown], wanted: Sequence[str]) -> None:
+def _write(
+    folder: Location, options: PaperOptions, shown: Sequence[Shown], wanted: Sequence[str], command: str
+) -> None:
     """The page, the table of claims and, if asked for, the page in Markdown: after every part."""
     from pipeline.source_code import commit
     from stages.reports.papers.page import write_index, write_json_claims, write_markdown
 
-    about = {"budget": options.budget, "parts": f"{len(shown)} of {len(wanted)}", "source": commit()}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_json_claims(folder / "papers.json", shown, about)
-        write_index(folder / "index.html", shown, about)
-        if options.record and len(shown) == len(wanted):
-            write_markdown(location(options.record), shown, about)
-    except OSError as error:
-        raise SystemExit(refuse(error, FAILED, "papers: ")) from None
+    parts = f"{len(shown)} of {len(wanted)}"
+    about = {"command": command, "budget": options.budget, "parts": parts, "source": commit()}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json_claims(folder / "papers.json", shown, about)
+    write_index(folder / "index.html", shown, about)
+    if options.record and len(shown) == len(wanted):
+        write_markdown(location(options.record), shown, about)

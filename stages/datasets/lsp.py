@@ -8,7 +8,7 @@ joints, which stand in for LSP. The split is fixed: the images in the order of t
 A pose is a tree of 26 nodes (`poses.skeleton`) on a grid of one cell for 4 x 4 pixels, with 13 types of every relation
 (`poses.types`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
 learned on the training images (`poses.part_maps`), and are stored, not their products with weights: about 1.5 MB an image.
-The units of maps and displacements make one penalty fair to all of them (`poses.scaling`).
+Maps and displacements have units in which one penalty is meant to treat them alike (`poses.scaling`).
 
 Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
 distances are between centres of cells.

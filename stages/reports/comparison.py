@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stages.reports.curves import Curves, Trace
+from stages.reports.curves import Curves, Trace, first_at
 
 LEVELS = (0.1, 0.01, 0.001, 0.0001)
 """Gaps as shares of the best primal value known at their lambda."""
@@ -50,12 +50,6 @@ def costs(curves: Curves) -> list[Row]:
     for name in ("relative_gap", "relative_gap_at_equal"):
         table[name] /= table["lambda"].map(scales)
     return table.to_dict("records")
-
-
-def first_at(trace: Trace, over: str, gap: float) -> float:
-    """Passes or seconds at the first snapshot whose gap is at most `gap`; inf if there is none."""
-    (below,) = np.nonzero(trace["gap"] <= gap)
-    return float(trace[over][below[0]]) if below.size else np.inf
 
 
 def gap_within(trace: Trace, passes: float) -> float:

@@ -81,10 +81,20 @@ def column(trace: Trace, what: str) -> np.ndarray:
     return np.asarray(trace[what])
 
 
-def value_at(traces: Sequence[Trace], over: str, x: float) -> float:
-    """Median gap at `x` passes or seconds."""
-    logs = [np.interp(x, trace[over], np.log(np.maximum(trace["gap"], SMALLEST))) for trace in traces]
+def value_at(traces: Sequence[Trace], over: str, x: float, what: str = "gap") -> float:
+    """Median of a column at `x` passes or seconds, interpolated logarithmically; NaN if it has no finite value there."""
+    logs = []
+    for trace in traces:
+        y = np.log(np.maximum(column(trace, what), SMALLEST))
+        known = np.isfinite(y)
+        logs.append(np.interp(x, trace[over][known], y[known]) if known.any() else np.nan)
     return float(np.exp(np.median(logs)))
+
+
+def first_at(trace: Trace, over: str, level: float, what: str = "gap") -> float:
+    """Passes, calls or seconds at the first snapshot where a column is at most `level`; inf if there is none."""
+    (below,) = np.nonzero(np.nan_to_num(trace[what], nan=np.inf) <= level)
+    return float(trace[over][below[0]]) if below.size else np.inf
 
 
 def draw_bands(

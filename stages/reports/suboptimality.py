@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stages.reports.curves import Curves, Trace, by_lambda
+from stages.reports.curves import Curves, Trace, by_lambda, first_at
 from stages.reports.tables import markdown
 
 LEVELS = (1.0, 0.1, 0.01, 0.001)
@@ -93,16 +93,20 @@ def calls_table(curves: Curves) -> list[Row]:
     return rows
 
 
+def best_dual(trace: Trace) -> float:
+    """The largest known dual value at its lambda, of a trace with suboptimalities."""
+    return float((trace["primal"] - trace["primal_excess"])[0])
+
+
 def _of_run(trace: Trace) -> Row:
     """Of one run: calls and seconds to each level, those it spent, and its last test loss."""
-    best = float((trace["primal"] - trace["primal_excess"])[0])
+    best = best_dual(trace)
     found: Row = {"calls": float(trace["oracle_calls"][-1]), "seconds": float(trace["seconds"][-1])}
     found["test_loss"] = float(trace["test_loss"][-1]) if "test_loss" in trace else np.nan
     for measure, column in (("primal", "primal_excess"), ("gap", "gap")):
         for level in LEVELS:
-            (below,) = np.nonzero(np.nan_to_num(trace[column], nan=np.inf) <= level * best)
-            for name, column_of in (("calls", "oracle_calls"), ("seconds", "seconds")):
-                found[f"{measure} {name} {level:g}"] = float(trace[column_of][below[0]]) if below.size else np.inf
+            for name, over in (("calls", "oracle_calls"), ("seconds", "seconds")):
+                found[f"{measure} {name} {level:g}"] = first_at(trace, over, level * best, column)
     return found
 
 

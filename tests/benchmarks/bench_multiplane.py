@@ -66,7 +66,7 @@ class Recorder:
         self.rows.append(row)
         return Status.TIME_LIMIT if row[0] >= self.passes or row[1] >= self.seconds else None
 
-    def row(self, solver: Any, w: np.ndarray) -> Row:
+    def row(self, solver: Method, w: np.ndarray) -> Row:
         """What is known of a solver now."""
         spent = time.process_time() - self.begun
         return solver.passes_here, solver.at.seconds, solver.dual_value(), w.copy(), spent

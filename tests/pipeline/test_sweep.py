@@ -25,8 +25,8 @@ from pipeline.stage_graph import flow
 from pipeline.sweep import table
 from pipeline.sweep.outlook import Ahead, ahead_of, earlier_in, most_seconds, outlook, seconds_like
 from pipeline.sweep.plan import SweepOptions, plan, sweep_options
-from stages.reports.comparison import costs, first_at, lines
-from stages.reports.curves import band
+from stages.reports.comparison import costs, lines
+from stages.reports.curves import band, first_at, value_at
 from stages.reports.sweep_figures import compare
 from stages.reports.tables import write_csv
 
@@ -260,6 +260,10 @@ def test_band__is_the_median_between_the_extremes() -> None:
     np.testing.assert_allclose(most, 4.0 * 10.0**-at)
     assert first_at(traces[0], "passes", 0.01) == 2.0
     assert first_at(traces[0], "passes", 1e-9) == np.inf
+    unknown = {"passes": np.arange(3.0), "dual": np.array([np.nan, 0.01, np.nan])}
+    assert value_at([unknown], "passes", 1.0, "dual") == pytest.approx(0.01)
+    assert np.isnan(value_at([{**unknown, "dual": np.full(3, np.nan)}], "passes", 1.0, "dual"))
+    assert first_at(unknown, "passes", 0.5, "dual") == 1.0
 
 
 def test_costs__are_medians_over_seeds_relative_to_the_best_primal_of_their_lambda() -> None:

@@ -12,6 +12,7 @@ from stages.solver.averages import APPROXIMATE, EXACT, DualPoint, best_between, 
 from stages.solver.codes import ORACLE_ALWAYS
 from stages.solver.distances import with_room
 from stages.solver.methods import method_options
+from stages.solver.methods.mpbcfw import SPARE
 from stages.solver.objective import squared_norm
 from stages.solver.options import MultiplaneGroup, Status
 from stages.solver.plane_steps import planes_driver
@@ -41,7 +42,7 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
         solver.make_room(problem.n)
         for kind in (EXACT, APPROXIMATE, APPROXIMATE):
             state = solver.state
-            solver.state = state._replace(distances=with_room(state.distances, state.pool.counts, 1))
+            solver.state = state._replace(distances=with_room(state.distances, state.pool.counts, SPARE))
             with solver.averages_of.during(solver.state, kind) as solver.state:
                 for i in order:
                     if kind == EXACT:

@@ -45,6 +45,11 @@ def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: str, 
     return scrolling(caption, text.format(caption, head, body))
 
 
+def picture(alt: str, uri: str) -> Markup:
+    """An image as wide as the text."""
+    return Markup('<p><img class="figure" alt="{}" src="{}"></p>').format(alt, uri)
+
+
 def scrolling(label: str, content: Markup) -> Markup:
     """A box that scrolls sideways, also by keyboard, where its content is too wide."""
     return Markup('<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>').format(label, content)

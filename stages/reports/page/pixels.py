@@ -8,6 +8,8 @@ import io
 import numpy as np
 from PIL import Image
 
+from storage.backend import Location
+
 LARGEST = 320
 """Longest side in pixels."""
 
@@ -29,6 +31,11 @@ def label_map(labels: np.ndarray, colours: np.ndarray) -> str:
     return _uri(picture, "PNG", optimize=True, transparency=colours[:, 3].astype(np.uint8).tobytes())
 
 
+def saved(file: Location) -> str:
+    """A data URI of a PNG file."""
+    return _data("png", file.read_bytes())
+
+
 def ink(values: np.ndarray) -> str:
     """A data URI of a small grey picture (H, W) of values from 0, paper, to 1, ink."""
     grey = np.clip(255.0 * (1.0 - values), 0, 255).astype(np.uint8)
@@ -38,4 +45,8 @@ def ink(values: np.ndarray) -> str:
 def _uri(picture: Image.Image, form: str, **options: object) -> str:
     stream = io.BytesIO()
     picture.save(stream, form, **options)
-    return f"data:image/{form.lower()};base64,{base64.b64encode(stream.getvalue()).decode()}"
+    return _data(form.lower(), stream.getvalue())
+
+
+def _data(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

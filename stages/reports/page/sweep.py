@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,8 @@ from markupsafe import Markup
 from stages.problems.certainty import EXACT
 from stages.reports.page import FILE, write_page
 from stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
-from stages.reports.page.html import chart, joined, number, paragraph, records, table
+from stages.reports.page.html import chart, joined, number, paragraph, picture, records, table
+from stages.reports.page.pixels import saved
 from stages.reports.page.terms import term
 from stages.reports.stored import read_numbers
 from stages.reports.sweep_figures import figure_file
@@ -197,10 +197,7 @@ def drawn(found: Row, folder: Location) -> list[Part]:
     for name in found.get("figures", ()):
         file = figure_file(folder, name)
         if name.endswith(".png") and file.is_file():
-            uri = base64.b64encode(file.read_bytes()).decode()
-            pictures.append(
-                Markup('<p><img class="figure" alt="{}" src="data:image/png;base64,{}"></p>').format(name, uri)
-            )
+            pictures.append(picture(name, saved(file)))
     if pictures:
         parts.append(("Figures", joined(pictures)))
     if found.get("text"):

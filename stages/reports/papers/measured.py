@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from stages.reports.curves import SMALLEST, Curves, Trace, read_curves
+from stages.reports.curves import SMALLEST, Curves, Trace, first_at, read_curves, value_at
 from stages.reports.stored import read_numbers
-from stages.reports.suboptimality import with_suboptimality
+from stages.reports.suboptimality import LEVELS, best_dual, with_suboptimality
 from storage.backend import Location, location
 from storage.files import read_json
 from storage.results import read_iterations
 
 UNITS = {"oracle_calls": "calls", "passes": "passes", "seconds": "s"}
 FORMS = {"oracle_calls": ",.0f", "passes": ".3g", "seconds": ".2g"}
-SHARES = (1.0, 0.1, 0.01, 0.001, 0.0001)
+SHARES = (*LEVELS, 0.0001)
 """Accuracies to which work is compared, as shares of the largest dual value that is known."""
 
 
@@ -86,19 +86,10 @@ class Measured:
         return [columns for columns in found if columns]
 
 
-def at(trace: Trace, what: str, over: str, x: float) -> float:
-    """`what` at `x`, interpolated logarithmically between snapshots; NaN outside of them."""
-    values = np.log(np.maximum(np.asarray(trace[what], float), SMALLEST))
-    known = np.isfinite(values)
-    if not known.any():
-        return np.nan
-    return float(np.exp(np.interp(x, np.asarray(trace[over], float)[known], values[known], left=np.nan, right=np.nan)))
-
-
 def better_at_equal_work(
-    ours: str, theirs: str, what: str = "gap", over: str = "passes", share: float = 1.0
+    ours: str, theirs: str, what: str = "gap", over: str = "passes"
 ) -> Callable[[Measured], Finding]:
-    """A claim that `ours` has less of `what` than `theirs` after equal work, at every lambda of the sweep.
+    """A claim that `ours` has less of `what` than `theirs` after the work that all their runs reach, at every lambda.
 
     Parameters
     ----------
@@ -106,16 +97,14 @@ def better_at_equal_work(
         A column of the gap trace, or `primal_excess`, `dual_lack`.
     over : str
         The work: `passes`, `oracle_calls` or `seconds`.
-    share : float
-        Of the largest work that all runs of both variants reach, (0, 1].
     """
 
     def measure(part: Measured) -> Finding:
         ratios, words = [], []
         for lam in part.lambdas:
             pair = [part.traces(name, lam) for name in (ours, theirs)]
-            x = share * min(float(trace[over][-1]) for traces in pair for trace in traces)
-            values = [float(np.nanmedian([at(trace, what, over, x) for trace in traces])) for traces in pair]
+            x = min(float(trace[over][-1]) for traces in pair for trace in traces)
+            values = [value_at(traces, over, x, what) for traces in pair]
             if not np.isfinite(values).all():
                 continue
             ratios.append(values[1] / max(values[0], SMALLEST))
@@ -162,11 +151,7 @@ def less_work(
 
 def work_to(traces: list[Trace], what: str, over: str, level: float) -> float:
     """The median work until `what` is at most `level` times the largest known dual value; inf if half do not get there."""
-    found = []
-    for trace in traces:
-        best = float((np.asarray(trace["primal"]) - np.asarray(trace["primal_excess"]))[0])
-        (below,) = np.nonzero(np.nan_to_num(trace[what], nan=np.inf) <= level * best)
-        found.append(float(trace[over][below[0]]) if below.size else np.inf)
+    found = [first_at(trace, over, level * best_dual(trace), what) for trace in traces]
     return float(np.quantile(found, 0.5, method="higher"))
 
 

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from stages.reports.curves import value_at
 from stages.reports.papers.claim import Claim
 from stages.reports.papers.measured import Finding, Measured, better_at_equal_work, verdict
 
@@ -21,7 +22,7 @@ def _given_constants_are_good(part: Measured) -> Finding:
         names = [name for name in part.variants if re.fullmatch(r"F=\S+ nu=\S+", name)]
         x = min(float(trace["passes"][-1]) for name in names for trace in part.traces(name, lam))
         for name in names:
-            gaps[name] = np.median([np.interp(x, t["passes"], t["gap"]) for t in part.traces(name, lam)])
+            gaps[name] = value_at(part.traces(name, lam), "passes", x)
         if "F=0.25 nu=0.01" not in gaps:
             raise KeyError("F=0.25 nu=0.01")
         best = min(gaps, key=lambda name: gaps[name])
@@ -30,6 +31,11 @@ def _given_constants_are_good(part: Measured) -> Finding:
             f"λ = {lam}: {gaps['F=0.25 nu=0.01']:.2g}, the best ({best}) {gaps[best]:.2g}, after {x:.3g} passes"
         )
     return verdict(ratios, words)
+
+
+def _beats(name: str, ours: str, theirs: str, says: str) -> Claim:
+    """A member of the family has a smaller gap than another after equal passes."""
+    return Claim(name, "O16 5.1, Fig. 3", says, FAMILY, better_at_equal_work(ours, theirs))
 
 
 def _fewer_passes(ours: str, theirs: str) -> Claim:
@@ -61,22 +67,10 @@ CLAIMS = (
         "stale_gaps", "O16 3.1, Fig. 1", "Gap sampling with an exact pass every 10 passes beats gap sampling without any.",
         ("o16_fig1",), better_at_equal_work("every 10", "never"),
     ),
-    Claim(
-        "gap_sampling", "O16 5.1, Fig. 3", "Gap sampling beats uniform sampling with Frank-Wolfe steps.",
-        FAMILY, better_at_equal_work("bcfw_gap", "bcfw"),
-    ),
-    Claim(
-        "gap_sampling_pairwise", "O16 5.1, Fig. 3", "Gap sampling beats uniform sampling with pairwise steps.",
-        FAMILY, better_at_equal_work("bcpfw_gap", "bcpfw"),
-    ),
-    Claim(
-        "pairwise", "O16 5.1, Fig. 3", "With gap sampling, pairwise steps beat Frank-Wolfe steps in the end.",
-        FAMILY, better_at_equal_work("bcpfw_gap", "bcfw_gap"),
-    ),
-    Claim(
-        "cache", "O16 5.1, Fig. 3", "A cache of labellings lowers the gap after equal oracle calls.",
-        FAMILY, better_at_equal_work("bcfw_gap_cache", "bcfw_gap"),
-    ),
+    _beats("gap_sampling", "bcfw_gap", "bcfw", "Gap sampling beats uniform sampling with Frank-Wolfe steps."),
+    _beats("gap_sampling_pairwise", "bcpfw_gap", "bcpfw", "Gap sampling beats uniform sampling with pairwise steps."),
+    _beats("pairwise", "bcpfw_gap", "bcfw_gap", "With gap sampling, pairwise steps beat Frank-Wolfe steps in the end."),
+    _beats("cache", "bcfw_gap_cache", "bcfw_gap", "A cache of labellings lowers the gap after equal oracle calls."),
     Claim(
         "constants", "O16 3.3, Fig. 2", "F = 0.25, ν = 0.01 is a good choice: its gap is at most three times the best one.",
         ("o16_fig2",), _given_constants_are_good,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,7 +13,8 @@ from typing import Any
 from markupsafe import Markup
 
 from stages.reports.page import write_page
-from stages.reports.page.html import joined, paragraph, table
+from stages.reports.page.html import joined, paragraph, picture, table
+from stages.reports.page.pixels import saved
 from stages.reports.papers import findings
 from stages.reports.papers.claim import Claim
 from stages.reports.papers.measured import Finding, Measured, amount
@@ -35,12 +35,9 @@ class Shown:
     name: str
     shows: str
     command: str
-    budget: str
     differs: str = ""
     folder: Location | None = None
     """The sweep's directory; None if the part was left out."""
-    seconds: float = 0.0
-    """Of this time only; runs that were complete took none."""
     problem: str = ""
     figures: tuple[str, ...] = ()
     claims: tuple[tuple[Claim, Finding], ...] = ()
@@ -50,9 +47,9 @@ class Shown:
         """The part as left out."""
         return replace(self, problem=" ".join(problem.split()))
 
-    def of(self, folder: Location, seconds: float) -> Shown:
+    def of(self, folder: Location) -> Shown:
         """The part with what its sweep found. A sweep that cannot be read is a problem of the part, not of the page."""
-        done = replace(self, folder=folder, seconds=seconds)
+        done = replace(self, folder=folder)
         try:
             measured = Measured(folder)
             figures = tuple(name for name in measured.summary.get("figures", ()) if name.endswith(".png"))
@@ -118,9 +115,7 @@ def _part(part: Shown, target: Location) -> Markup:
     if part.folder is None:
         return joined(pieces)
     for name in part.figures:
-        uri = b64encode(figure_file(part.folder, name).read_bytes()).decode()
-        image = Markup('<p><img class="figure" alt="{}" src="data:image/png;base64,{}"></p>')
-        pieces.append(image.format(f"{part.shows}: {name}", uri))
+        pieces.append(picture(f"{part.shows}: {name}", saved(figure_file(part.folder, name))))
     pieces += [
         paragraph(
             Markup("<strong>{}</strong> ({}): {}. {}").format(
@@ -137,9 +132,7 @@ def _part(part: Shown, target: Location) -> Markup:
 
 def write_markdown(target: Location, parts: Sequence[Shown], about: Mapping[str, Any]) -> None:
     """The short page: date, commit, machine, command; what this project adds; the claims."""
-    facts = [f"Made on {datetime.now(UTC):%Y-%m-%d} by", "", "```bash"]
-    budget = "" if about["budget"] == "minutes" else f" papers.budget={about['budget']}"
-    facts += [f"python -m pipeline +experiment=papers{budget} papers.record={target}", "```", ""]
+    facts = [f"Made on {datetime.now(UTC):%Y-%m-%d} by", "", "```bash", about["command"], "```", ""]
     facts += [
         f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}; {BUDGETS[about['budget']]}."
     ]
