@@ -145,8 +145,9 @@ def summary(
     largest = f": largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}" if verify.get("dual_point", True) else ""
     lines.append(("verify", word + largest))
     if certainty == UPPER_BOUNDED and "proven" in verify:
-        share, used = verify["proven"], max(verify["bound_slack_share"], 0.0)  # rounding may leave less than none
-        text = f"oracle proven optimal on {share:.1%} of the blocks; its bounds use {used:.2%} of ε"
+        text = f"oracle proven optimal on {verify['proven']:.1%} of the blocks"
+        if verify.get("dual_point", True):  # rounding may leave less than none
+            text += f"; its bounds use {max(verify['bound_slack_share'], 0.0):.2%} of ε"
         lines.append(("", text))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} ({_picked(best)}) · {losses}"))

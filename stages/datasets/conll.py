@@ -89,7 +89,7 @@ def open(options: Mapping[str, Any]) -> Conll:
     if min_count < 1:
         raise OptionError(f"dataset.min_count: expected an integer >= 1, got {min_count}")
     if not options.get("root"):
-        raise DataError("dataset.root: missing; give the folder that holds train.txt and test.txt (or .gz)")
+        raise OptionError("dataset.root: missing; give the folder that holds train.txt and test.txt (or .gz)")
     root = Path(options["root"])
     files = []
     for name in ("train.txt", "test.txt"):

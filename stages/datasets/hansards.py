@@ -272,7 +272,7 @@ def open(options: Mapping[str, Any]) -> Hansards:
         if not ok:
             raise OptionError(f"dataset.{name}: expected {expected}, got {given[name]!r}")
     if not options.get("root"):
-        raise DataError(
+        raise OptionError(
             f"dataset.root: missing; give the folder that holds {', '.join(FILES)} and {' and '.join(PARALLEL)}"
         )
     root = Path(options["root"])

@@ -211,7 +211,7 @@ def open(options: Mapping[str, Any]) -> HDSeg:
         raise ValueError(f"dataset.{unknown[0]}: no such option of this reader; there are: {known}")
     given = {key: value for key, value in options.items() if key in own and value is not None}
     if not given.get("root"):
-        raise DataError("dataset.root: missing; give the folder that holds data/ and HDSeg/ of the HorseSeg release")
+        raise OptionError("dataset.root: missing; give the folder that holds data/ and HDSeg/ of the HorseSeg release")
     reader = HDSeg(**given | {"root": Path(given["root"]).expanduser(), "model": model})
     for key, choices in (("size", tuple(SIZES)), ("precision", PRECISIONS)):
         if getattr(reader, key) not in choices:

@@ -215,7 +215,7 @@ def open(options: Mapping[str, Any]) -> Any:
 def _opened(options: Mapping[str, Any]) -> MulticlassArrays:
     file, test_file, costs = (_file(options, name) for name in WHERE)
     if file is None:
-        raise DataError("dataset.file: missing; give a file of examples: .npz, .csv or .svmlight")
+        raise OptionError("dataset.file: missing; give a file of examples: .npz, .csv or .svmlight")
     kind = options.get("format") or _ending(file)
     if kind not in FORMATS:
         raise OptionError(f"dataset.format: expected one of {', '.join(FORMATS)}, got {kind!r}")

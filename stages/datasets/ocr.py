@@ -210,7 +210,7 @@ def open(options: Mapping[str, Any]) -> Ocr:
             expected = f"an integer from 0 to {FOLDS - 1} other than dataset.fold={fold}"
             raise OptionError(f"dataset.validation_fold: expected {expected}, got {other!r}")
     if not options.get("root"):
-        raise DataError(f"dataset.root: missing; give the folder that holds one of {', '.join(FILES)}")
+        raise OptionError(f"dataset.root: missing; give the folder that holds one of {', '.join(FILES)}")
     root = Path(options["root"])
     candidates = [root] if root.is_file() else [root / name for name in FILES]
     for file in candidates:

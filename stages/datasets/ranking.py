@@ -230,7 +230,7 @@ def open(options: Mapping[str, Any]) -> Queries:
         given = options.get(name)
         files[name] = _existing(given, f"dataset.{name}") if given else None
         if not given and name != "test_file":
-            raise DataError(f"dataset.{name}: missing; give a file of documents with qid in SVMlight's format")
+            raise OptionError(f"dataset.{name}: missing; give a file of documents with qid in SVMlight's format")
     share, seed = options.get("test_fraction"), options.get("seed")
     share, seed = 0.25 if share is None else share, 0 if seed is None else seed
     if type(share) not in (int, float) or not 0 < share < 1:

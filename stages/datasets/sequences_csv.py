@@ -123,7 +123,7 @@ def open(options: Mapping[str, Any]) -> Sequences:
     for name in named:
         given = options.get(name)
         if not given and name != "template":
-            raise DataError(f"dataset.{name}: missing; give a file of sequences, one token per line")
+            raise OptionError(f"dataset.{name}: missing; give a file of sequences, one token per line")
         files[name] = Path(given) if given else None
         if given and not Path(given).is_file():
             raise DataError(f"dataset.{name}: there is no file {given}")

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError, MapBlocks, Report, Sink
+from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.inputs import NewInput
 from stages.datasets.vision import masks
 from stages.datasets.vision.own_columns import ModelOptions, split_options
@@ -100,7 +100,7 @@ def open(options: Mapping[str, Any]) -> Weizmann:
     rest, model = split_options(options)
     given = FeatureOptions.taken_from(rest, also=("root", "n_train", "n_test", "seed"))
     if not given.get("root"):
-        raise DataError(f"dataset.root: missing; give the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")
+        raise OptionError(f"dataset.root: missing; give the folder that holds {NPZ}, {TAR} or rgb/ and figure_ground/")
     reader = Weizmann(**given | {"root": Path(given["root"]).expanduser(), "model": model})
     _find(reader.root)
     return reader

@@ -91,7 +91,7 @@ def test_conll__bad_lines_are_named(tmp_path, train, message):
 
 
 def test_conll__options_that_cannot_be_used_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"dataset\.root: missing"):
+    with pytest.raises(OptionError, match=r"dataset\.root: missing"):
         open_dataset("conll", {})
     with pytest.raises(DataError, match=r"dataset\.root: .* holds neither train\.txt"):
         open_dataset("conll", {"root": tmp_path})

@@ -12,7 +12,7 @@ from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
-from stages.datasets import DataError, hdseg, open_dataset, specimen
+from stages.datasets import DataError, OptionError, hdseg, open_dataset, specimen
 from stages.datasets.vision.features import pairwise_features
 from stages.datasets.vision.own_columns import own_columns
 from stages.datasets.vision.superpixels import adjacency
@@ -262,7 +262,7 @@ def test_hdseg__names_a_mask_of_another_size(release):
 
 
 def test_hdseg__needs_a_root_with_the_feature_files(tmp_path):
-    with pytest.raises(DataError, match=r"dataset\.root: missing"):
+    with pytest.raises(OptionError, match=r"dataset\.root: missing"):
         open_dataset("hdseg", {})
     with pytest.raises(DataError, match=r"no data/horse-features\.bin"):
         open_dataset("hdseg", {"root": tmp_path})

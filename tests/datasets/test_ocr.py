@@ -101,7 +101,7 @@ def test_ocr__bad_arrays_are_named(tmp_path, change, message):
 
 
 def test_ocr__options_that_cannot_be_used_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"dataset\.root: missing"):
+    with pytest.raises(OptionError, match=r"dataset\.root: missing"):
         open_dataset("ocr", {})
     with pytest.raises(DataError, match=r"dataset\.root: .* holds none of"):
         open_dataset("ocr", {"root": tmp_path})

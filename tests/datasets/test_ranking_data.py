@@ -124,11 +124,11 @@ def test_files__that_cannot_be_used_are_named(tmp_path: Path, train: str, messag
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"file": None}, DataError, r"dataset\.file: missing; give a file of documents with qid"),
+        ({"file": None}, OptionError, r"dataset\.file: missing; give a file of documents with qid"),
         ({"test_file": "/nowhere"}, DataError, r"dataset\.test_file: there is no file /nowhere"),
         ({"test_fraction": 1.5}, OptionError, r"dataset\.test_fraction: expected a number between 0 and 1, got 1\.5"),
         ({"seed": -1}, OptionError, r"dataset\.seed: expected a whole number >= 0, got -1"),
-        ({"validation": "file"}, DataError, r"dataset\.validation_file: missing"),
+        ({"validation": "file"}, OptionError, r"dataset\.validation_file: missing"),
     ],
 )
 def test_options__that_cannot_be_used_are_named(tmp_path: Path, change, error, message: str) -> None:

@@ -106,7 +106,7 @@ def test_sequences__labels_never_seen_can_count_as_errors(tmp_path):
 
 
 def test_sequences__options_that_cannot_be_used_are_named(tmp_path):
-    with pytest.raises(DataError, match=r"dataset\.file: missing"):
+    with pytest.raises(OptionError, match=r"dataset\.file: missing"):
         open_dataset("sequences_csv", {})
     options = write(tmp_path)
     with pytest.raises(DataError, match=r"dataset\.test_file: there is no file"):

@@ -30,6 +30,11 @@ def test_summary__says_what_a_method_without_a_dual_point_has_found() -> None:
     cut["path"][0] |= {"primal": 0.24321, "gap": "nan"}
     words = "the method has no dual point, so nothing is certified; a limit ends it and no tolerance"
     assert f"  verify  {words} · primal objective 0.243\n" in summary(cut, Path("run"))
+    cut["verify"]["certainty"] = "upper-bounded"
+    cut["verify"] |= {"proven": 0.9, "bound_slack_share": 0.05}
+    assert "oracle proven optimal on 90.0% of the blocks\n" in summary(cut, Path("run")), (
+        "no tolerance to take a share of"
+    )
     cut["path"] *= 2
     assert "primal objective" not in summary(cut, Path("run")), "several lambdas have several"
 

@@ -11,7 +11,7 @@ from memory_sink import read
 from python_task import Pairs
 
 from stages import featurize as module
-from stages.datasets import DataError, open_dataset
+from stages.datasets import DataError, OptionError, open_dataset
 from stages.featurize import featurize, open_problem
 from stages.problems.held_out import HeldOut
 from storage.features import open_features
@@ -235,5 +235,5 @@ def test_sequences__errors_name_the_validation_file(tmp_path: Path) -> None:
     (tmp_path / "validation_file").write_text("a b P\n")
     with pytest.raises(DataError, match="validation_file: line 1: 3 columns, but 2 in"):
         read(reader)
-    with pytest.raises(DataError, match=r"dataset\.validation_file: missing; give a file of sequences"):
+    with pytest.raises(OptionError, match=r"dataset\.validation_file: missing; give a file of sequences"):
         open_dataset("sequences_csv", {**files, "validation_file": None})
