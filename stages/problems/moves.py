@@ -80,6 +80,14 @@ def pair_follow(P, i, c, y, z, w, theta, delta):
 
 
 @_optional
+def touch(P, i, stage):
+    """Fetch what a visit of block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
+
+    Called with stage 0, 1, 2 some visits before: 0 for what is found by i alone, 1 for what that points to, 2 for the rest.
+    """
+
+
+@_optional
 def score_labels(P, i, w, labels, slots, theta, found):
     """found[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 

@@ -25,6 +25,7 @@ from numba import njit
 
 from stages.problems.confusion import counted
 from stages.problems.marginals import class_marginals
+from stages.problems.prefetch import prefetch, prefetch_range
 from stages.problems.protocol import FAST, PLAIN, frozen
 from stages.problems.single_label import best_label, sum_of_squares, worst_label
 
@@ -115,6 +116,12 @@ class Multiclass(NamedTuple):
 
     def scratch(self):
         return (np.empty(0),)
+
+    def touch(self, i, stage):
+        if stage == 1:
+            prefetch_range(self.x, i * self.x.shape[1], (i + 1) * self.x.shape[1])
+            prefetch(self.truth, i)
+            prefetch(self.norms2, i)
 
     # -- moves between two classes, and few classes: `stages.problems.moves` ----------------------------------------------
     def pair_norm2(self, i, y, z, delta):

@@ -44,7 +44,7 @@ class _PackedModel(models.PrimitiveModel):
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-def _operation(plain: Callable[..., Any]) -> Callable[..., Any]:
+def operation(plain: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator of an intrinsic: with the JIT off, `plain` replaces it and works on NumPy arrays."""
     return lambda typed: plain if vars(config)["DISABLE_JIT"] else intrinsic(typed)
 
@@ -61,7 +61,7 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
 
 
-@_operation(lambda array, index: array[int(index) : int(index) + WIDTH].copy())
+@operation(lambda array, index: array[int(index) : int(index) + WIDTH].copy())
 def load(typingctx, array, index):
     """array[index:index + 8]; nothing is checked."""
     _is_row_of_doubles(array)
@@ -72,7 +72,7 @@ def load(typingctx, array, index):
     return packed(array, index), codegen
 
 
-@_operation(lambda array, index, value: array.__setitem__(slice(int(index), int(index) + WIDTH), value))
+@operation(lambda array, index, value: array.__setitem__(slice(int(index), int(index) + WIDTH), value))
 def store(typingctx, array, index, value):
     """array[index:index + 8] = value; nothing is checked."""
     _is_row_of_doubles(array)
@@ -84,7 +84,7 @@ def store(typingctx, array, index, value):
     return types.void(array, index, packed), codegen
 
 
-@_operation(lambda x: np.full(WIDTH, x))
+@operation(lambda x: np.full(WIDTH, x))
 def broadcast(typingctx, x):
     """Eight times x."""
 
@@ -96,19 +96,19 @@ def broadcast(typingctx, x):
     return packed(types.float64), codegen
 
 
-@_operation(np.add)
+@operation(np.add)
 def add(typingctx, a, b):
     """a + b."""
     return packed(packed, packed), lambda context, builder, signature, args: builder.fadd(*args)
 
 
-@_operation(np.multiply)
+@operation(np.multiply)
 def multiply(typingctx, a, b):
     """a * b."""
     return packed(packed, packed), lambda context, builder, signature, args: builder.fmul(*args)
 
 
-@_operation(lambda a, b: np.where(a > b, a, b))
+@operation(lambda a, b: np.where(a > b, a, b))
 def larger(typingctx, a, b):
     """a where a > b, else b."""
 
@@ -118,7 +118,7 @@ def larger(typingctx, a, b):
     return packed(packed, packed), codegen
 
 
-@_operation(lambda x: float(np.max(x)))
+@operation(lambda x: float(np.max(x)))
 def largest(typingctx, x):
     """The largest of the eight; nan is not looked for."""
 
@@ -141,7 +141,7 @@ def _mask(array: np.ndarray, index: int) -> int:
     return int(sum(1 << k for k in range(WIDTH) if array[int(index) + k] != 0.0))
 
 
-@_operation(_mask)
+@operation(_mask)
 def nonzero_bits(typingctx, array, index):
     """uint64 whose bit k says whether array[index + k] != 0, for k < 8; nothing is checked."""
     _is_row_of_doubles(array)
@@ -154,7 +154,7 @@ def nonzero_bits(typingctx, array, index):
     return types.uint64(array, index), codegen
 
 
-@_operation(lambda bits: (int(bits) & -int(bits)).bit_length() - 1)
+@operation(lambda bits: (int(bits) & -int(bits)).bit_length() - 1)
 def lowest_bit(typingctx, bits):
     """uint64: the place of the lowest bit of a uint64 that is not 0."""
 

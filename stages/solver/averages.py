@@ -7,13 +7,17 @@ track stands still meanwhile, so for that track a whole pass is one such move.
 
 `weighted` is one track over all steps. `two_track` has one over the steps of exact passes and one over those of approximate
 passes; its point is where the dual value is largest between the two.
+
+`recent` (`RecentMean`) is the mean of the few iterates after the last exact passes. Right after an exact pass the primal
+value is least: approximate passes raise the dual, but w then violates constraints that no oracle has returned yet. It costs
+O(d) an exact pass and nothing in steps. It is a primal point only, and is certified beside the current alpha.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -26,11 +30,14 @@ if TYPE_CHECKING:
     from stages.problems.protocol import Problem
     from stages.solver.loop import State
 
-TRACKS = {"none": 0, "weighted": 1, "two_track": 2}
+TRACKS = {"none": 0, "recent": 0, "weighted": 1, "two_track": 2}
 """Tracks of each value of `solver.averaging`."""
 
 EXACT, APPROXIMATE = range(2)
 """Kinds of passes."""
+
+RECENT = 4
+"""Iterates in the mean of `recent`."""
 
 HALVINGS = 60
 """Bisections of the interval between two averages, with a box."""
@@ -139,3 +146,19 @@ class Averages:
         """The average of one track, or the best point between the averages of two."""
         points = self.points(state)
         return points[0] if len(points) == 1 else best_between(problem, lam, points[0], points[1])
+
+
+@dataclass
+class RecentMean:
+    """The mean of the last `RECENT` iterates that it was given."""
+
+    points: list[np.ndarray] = field(default_factory=list)
+    """float64, (d,) each: w after the last exact passes, the latest last"""
+
+    def note(self, w: np.ndarray) -> None:
+        """Take w (d,) in, and forget the oldest."""
+        self.points = [*self.points[1 - RECENT :], w.copy()]
+
+    def mean(self) -> np.ndarray:
+        """(d,); within any box, as all of them are."""
+        return np.mean(self.points, axis=0)

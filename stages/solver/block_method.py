@@ -29,7 +29,7 @@ from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value
 from stages.solver.options import Status
 from stages.solver.oracles import corners_at, load_exact
-from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
+from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_rebuild
 from stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from stages.solver.steps import step_rule
 from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
@@ -386,14 +386,22 @@ class BlockMethod(Accounts):
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
-        driver, counters = self.loop, self.state.counters
+        driver, counters, uniform = self.loop, self.state.counters, flags.sampler == UNIFORM
+        if uniform:  # drawn beforehand, so that the loop knows which blocks follow
+            flags = flags._replace(sampler=PERMUTATION)
         while True:
             self.check_stop()
             called = int(counters[ORACLE_CALLS])
             piece, last_call = min(steps, self.pace.begin()), min(flags.stop_calls, called + self.call_pace.begin())
+            if uniform:
+                before = self.rng.bit_generator.state
+                order = (self.rng.random(piece) * self.problem.n).astype(np.int64)
             made, why = driver(
                 self.problem, self.state, flags._replace(stop_calls=last_call), self.rng, order[:piece], piece
             )
+            if uniform and made < piece:  # as if each block were drawn right before its step
+                self.rng.bit_generator.state = before
+                self.rng.random(made)
             self.pace.end(made)
             self.call_pace.end(int(counters[ORACLE_CALLS]) - called)
             steps, order = steps - made, order[made:]

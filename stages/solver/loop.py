@@ -15,6 +15,7 @@ from numba import njit
 from stages.problems.compiled import driver
 from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
+from stages.solver.ahead import fetch_ahead, fetch_now
 from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
 from stages.solver.distances import Distances
 from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
@@ -124,6 +125,10 @@ def steps_driver(fingerprint: str) -> Any:
             i = draw(S, flags, rng, order, k)
             if i < 0:
                 return k, SUM_REACHED
+            if flags.sampler == PERMUTATION:
+                fetch_ahead(P, S, order, k, False)
+            else:
+                fetch_now(P, S, i)
             if flags.corner == CACHE_ONLY and S.skip[i] > 0:
                 S.skip[i] -= 1
             else:
@@ -147,6 +152,7 @@ def cached_steps_driver(fingerprint: str) -> Any:
         theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
         slots, places, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for k in range(order.size):
+            fetch_ahead(P, S, order, k, True)
             if S.skip[order[k]] > 0:
                 S.skip[order[k]] -= 1
             else:

@@ -262,7 +262,7 @@ class MultiplaneOptions(BlockOptions):
         """Raises ValueError naming the key."""
         super().check()
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
-        check_one_of("solver.averaging", self.averaging, (*AVERAGES, "two_track"))
+        check_one_of("solver.averaging", self.averaging, (*AVERAGES, "recent", "two_track"))
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
         self.multiplane.check()
 

@@ -27,6 +27,7 @@ from numba import njit
 from stages.problems.compiled import driver
 from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
+from stages.solver.ahead import fetch_ahead
 from stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
 from stages.solver.directions import gain, largest_step, line_search
 from stages.solver.distances import measure
@@ -39,7 +40,8 @@ from stages.solver.working_sets import RETIRED
 def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers):
     """Up to `flags.rounds` steps of block i within its working set; returns how many labellings they scored, all together.
 
-    The arrays are workspace; `numbers` has a row each for scores, S, weights, and the weights that u knows of.
+    The arrays are workspace; `numbers` has a row each for scores, S, weights, the weights that u knows of, and whether an
+    atom is in the working set.
     """
     S.counters[STEPS] += 1
     S.counters[AVERAGED] += 1
@@ -93,17 +95,18 @@ def steps_within(P, S, flags, i, theta, delta, slots, places, numbers):
     """Up to `flags.rounds` steps among the labellings `slots`, whose scores are numbers[0]; returns how many it scored."""
     pool, squared, count = S.pool, S.distances.squared, slots.size
     values, spreads, alpha, before = numbers[0, :count], numbers[1, :count], numbers[2, :count], numbers[3, :count]
-    start, width = S.distances.start[i], S.distances.width[i]
+    within, start, width = numbers[4, :count], S.distances.start[i], S.distances.width[i]
     for k in range(count):
         alpha[k] = before[k] = pool.alpha[slots[k]]
+        within[k] = pool.used[slots[k]] != RETIRED
         spreads[k] = 0.0
     if flags.kinds != PAIRWISE:
         write_spreads(squared, start, width, places, alpha, spreads)
     scored, moved, ell = 0, False, S.ell[i]
+    best, away, active, base, variance = survey(values, spreads, alpha, within)
     for turn in range(flags.rounds):
         scored += count
         S.counters[CACHED_STEPS] += flags.corner != ORACLE_ALWAYS
-        best, away, active, base, variance = survey(pool, slots, values, spreads, alpha)
         if best < 0:
             break
         pool.used[slots[best]] = S.counters[STEPS]
@@ -120,6 +123,8 @@ def steps_within(P, S, flags, i, theta, delta, slots, places, numbers):
             push_moves(P, S, flags, i, slots, alpha, before, best, delta)
             if turn + 1 < flags.rounds:
                 score_atoms(P, pool, i, S.w, slots, theta, values)
+        if turn + 1 < flags.rounds:
+            best, away, active, base, variance = survey(values, spreads, alpha, within)
     if moved:
         if P.lower.size == 0:
             push_moves(P, S, flags, i, slots, alpha, before, 0, delta)
@@ -138,18 +143,21 @@ def write_spreads(squared, start, width, places, alpha, spreads):
 
 
 @inner(**PLAIN)
-def survey(pool, slots, values, spreads, alpha):
-    """(best of the working set or -1, worst active atom, active atoms, sum_k alpha_k h_k, V) of a block."""
-    best, away, active, base, variance = -1, -1, 0, 0.0, 0.0
-    for k in range(slots.size):
-        if (best < 0 or values[k] > values[best]) and pool.used[slots[k]] != RETIRED:
-            best = k
-        if alpha[k] > 0.0:
-            active += 1
-            base += alpha[k] * values[k]
-            variance += 0.5 * alpha[k] * spreads[k]
-            if away < 0 or values[k] < values[away]:
-                away = k
+def survey(values, spreads, alpha, within):
+    """(best of the working set or -1, worst active atom, active atoms, sum_k alpha_k h_k, V) of a block.
+
+    `within` is 1 for labellings of the working set, 0 for others. Written with few branches: these would mispredict.
+    """
+    best, away, active, base, variance, most, least = -1, -1, 0, 0.0, 0.0, -np.inf, np.inf
+    for k in range(values.size):
+        h, a = values[k], alpha[k]
+        better = (h > most) & (within[k] > 0.0)
+        best, most = k if better else best, h if better else most
+        worse = (h < least) & (a > 0.0)
+        away, least = k if worse else away, h if worse else least
+        active += 1 if a > 0.0 else 0
+        base += a * h
+        variance += 0.5 * a * spreads[k]
     return best, away, active, base, variance
 
 
@@ -257,9 +265,10 @@ def planes_driver(fingerprint: str) -> Any:
         fingerprint  # noqa: B018
         widest, most = widest_block(P.local_ptr), S.pool.counts.max() + 1
         theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
-        slots, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((4, most))
+        slots, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((5, most))
         scratch, scored = P.scratch(), 0
         for k in range(order.size):
+            fetch_ahead(P, S, order, k, True)
             if flags.corner == ORACLE_ALWAYS:
                 oracle_steps(P, S, flags, order[k], theta, delta, slots, places, numbers, y, scratch)
             else:

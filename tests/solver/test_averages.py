@@ -8,7 +8,7 @@ from dense import best, primal_value
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
-from stages.solver.averages import APPROXIMATE, EXACT, DualPoint, best_between, between
+from stages.solver.averages import APPROXIMATE, EXACT, RECENT, DualPoint, best_between, between
 from stages.solver.codes import ORACLE_ALWAYS
 from stages.solver.distances import with_room
 from stages.solver.methods import method_options
@@ -89,7 +89,7 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
 
 
 @pytest.mark.parametrize("name", by_all_methods(["chain", "multiclass_cone", "segmentation"]))
-@pytest.mark.parametrize("averaging", ["weighted", "two_track"])
+@pytest.mark.parametrize("averaging", ["recent", "weighted", "two_track"])
 @pytest.mark.parametrize("step", ["fw", "pairwise"])
 def test_certificate__belongs_to_the_returned_weights(name, averaging, step):
     problem = instance(name)
@@ -117,14 +117,31 @@ def test_limits__certify_the_better_of_average_and_last_point(passes):
 def test_averaging__on_one_track_certifies_sooner_than_the_last_point():
     """Frank-Wolfe steps swing about the optimum (LJ13 3.4)."""
     problem, passes = multiclass(n=60, width=12, classes=6), {}
-    for averaging in ("none", "weighted", "two_track"):
+    for averaging in ("none", "recent", "weighted", "two_track"):
         solver = averaging_of(problem, averaging, 1e-2, max_passes=3000.0)
         assert solver.solve(2e-2, never)[0] is Status.CONVERGED
         passes[averaging] = solver.passes_here
     assert passes["two_track"] <= passes["none"] + 2.0, passes
+    assert passes["recent"] < passes["none"], passes
 
 
 def test_averaging__of_two_tracks_is_for_two_kinds_of_passes():
     with pytest.raises(ValueError, match=r"solver\.averaging: expected one of none, weighted, got 'two_track'"):
         method_options("bcfw", averaging="two_track").check()
     method_options("mpbcfw", averaging="two_track").check()
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
+def test_recent__is_the_mean_of_w_after_the_last_exact_passes(name):
+    solver, seen = averaging_of(instance(name), "recent", 0.05), []
+    solver.rebase()
+    np.testing.assert_array_equal(solver.point, solver.state.w)
+    for k in range(RECENT + 2):
+        dual = solver.dual_value()
+        solver.moving_pass()
+        seen.append(solver.state.w.copy())
+        solver.approximate_passes(dual, solver.dual_value(), solver.problem.n)
+        np.testing.assert_allclose(solver.point, np.mean(seen[-RECENT:], axis=0), atol=1e-15)
+        assert len(solver.own_arrays()["average"]) == min(k + 1, RECENT)
+    solver.start_lambda(0.02, 1)
+    np.testing.assert_array_equal(solver.point, solver.state.w)

@@ -10,7 +10,7 @@ from dense import best, primal_value
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
-from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from stages.solver.distances import with_room
 from stages.solver.methods import method_options
 from stages.solver.methods.mpbcfw import MEASURED, UNSETTLED, VISIT, worth_another
@@ -313,3 +313,24 @@ def test_exact_pass__calls_the_oracle_for_every_block_in_a_new_order():
     assert [solver.moving_pass(), solver.moving_pass()] == [solver.problem.n] * 2
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(solver.problem.n))
     assert orders[0] != orders[1]
+
+
+def test_exact_pass__from_inner_products_refuses_the_plain_loop():
+    """It would take curvatures from features, and new labellings would have no rows in the distances."""
+    solver = multiplane_of(instance("chain"))
+    solver.rebase()
+    order = np.arange(solver.problem.n)
+    arguments = solver.problem, solver.state, solver.flags(), solver.rng, order
+    assert solver.loop(*arguments, 0) == (0, DONE)
+    with pytest.raises(RuntimeError, match="exact passes of this solve are made by planes_driver"):
+        solver.loop(*arguments, order.size)
+
+
+@pytest.mark.parametrize("averaging", ["none", "recent"])
+def test_certificate__is_made_right_after_an_exact_pass(averaging):
+    """There the primal value is least; approximate passes of that outer iteration are made only if it was in vain."""
+    problem = multiclass(n=60, width=12, classes=6)
+    solver = multiplane_of(problem, 1e-2, averaging=averaging, multiplane={"oracle_seconds": 1e-2})
+    assert solver.solve(5e-2, never)[0] is Status.CONVERGED
+    assert solver.iterations[-1][-1] == 0
+    assert min(row[-1] for row in solver.iterations[:3]) > 0

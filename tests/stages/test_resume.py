@@ -177,7 +177,7 @@ def test_resume__does_not_depend_on_the_workers(tmp_path: Path) -> None:
 
 
 @pytest.mark.share(0.5)
-@pytest.mark.parametrize("averaging", ["weighted", "two_track"])
+@pytest.mark.parametrize("averaging", ["recent", "weighted", "two_track"])
 @pytest.mark.parametrize(("sampler", "step"), [("permutation", "fw"), ("gap", "pairwise")])
 def test_resume__is_bit_equal_with_averages_of_multiplane(tmp_path: Path, averaging, sampler, step) -> None:
     problem = TINY["chain"]()

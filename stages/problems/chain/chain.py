@@ -23,6 +23,7 @@ from stages.problems.chain.features import derived
 from stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
 from stages.problems.chain.marginals import forward_backward
 from stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
+from stages.problems.prefetch import prefetch, prefetch_range
 from stages.problems.protocol import frozen
 
 
@@ -123,6 +124,20 @@ class Chain(NamedTuple):
     def score_labels(self, i, w, labels, slots, theta, found):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
         few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, found)
+
+    def touch(self, i, stage):
+        if stage == 0:
+            prefetch(self.gram_ptr, i)
+            return
+        first, stop = self.label_ptr[i], self.label_ptr[i + 1]
+        if stage == 1:
+            prefetch_range(self.row_ptr, first, stop + 1)
+            prefetch_range(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
+            prefetch(self.truth, first)
+        else:
+            prefetch_range(self.ids, self.row_ptr[first], self.row_ptr[stop])
+            if self.values.size:
+                prefetch_range(self.values, self.row_ptr[first], self.row_ptr[stop])
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]

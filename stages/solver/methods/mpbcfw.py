@@ -30,7 +30,7 @@ import numpy as np
 
 from stages.parallel import Pace
 from stages.problems.stored import check_array
-from stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Averages
+from stages.solver.averages import APPROXIMATE, EXACT, RECENT, TRACKS, Averages, RecentMean
 from stages.solver.block_method import SPECS, BlockMethod
 from stages.solver.codes import DONE, ORACLE_ALWAYS, ORACLE_CALLS
 from stages.solver.counts import NEVER, BlockCounts
@@ -51,15 +51,16 @@ whatever else the machine does can only add."""
 VISIT = 64
 """Labellings that could be scored in the time that a visit takes besides."""
 
-REBASE_STEPS = 30
+REBASE_STEPS = 60
 """Outer iterations go on without a rebase until they have made this many steps per block, unless `solver.rebase_steps` says
-otherwise: a rebase takes about half as long as an exact pass with a fast oracle."""
+otherwise: a rebase takes about as long as an exact pass with a fast oracle."""
 
-NEAR = 30.0
-"""The average's gap over cached labellings is computed once the exact pass's gap is below this multiple of the tolerance."""
+NEAR = 2.0
+"""The gap of `point` over cached labellings is computed once the sum of last known gaps, each of which is that at another w,
+is below this multiple of the tolerance."""
 
 SURE = 0.95
-"""An exact pass at the average is made once that gap is below this share of the tolerance."""
+"""An exact pass at `point` is made once that gap is below this share of the tolerance."""
 
 ITERATION = (
     ("breakpoint", "number of the lambda"),
@@ -124,7 +125,7 @@ class Multiplane(BlockMethod):
             (f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {what}")
             for name, what in ITERATION
         ),
-        ("average", ("track", "average_feature"), "f8", "running sums of the weighted averages; empty without one"),
+        ("average", ("track", "average_feature"), "f8", "running sums of averages, or the iterates of `recent`"),
         ("average_ell", ("track",), "f8", "the same for the mean loss of the dual point"),
         ("average_count", ("track",), "i8", "steps that each average counts"),
     )
@@ -134,6 +135,7 @@ class Multiplane(BlockMethod):
     iterations: list[tuple[float, ...]] = field(default_factory=list)
     """Rows as `ITERATION`."""
     averages_of: Averages = field(default_factory=lambda: Averages.empty(0, 0))
+    recent: RecentMean = field(default_factory=RecentMean)
     plane_pace: Pace = field(default_factory=Pace)
     """Of visits in approximate passes."""
 
@@ -146,13 +148,13 @@ class Multiplane(BlockMethod):
 
     @staticmethod
     def averages(options: Options) -> bool:
-        """Whether the state keeps a running average."""
-        return options.averaging != "none"
+        """Whether steps keep a running average."""
+        return TRACKS[options.averaging] > 0
 
     @property
     def rewrites_w(self) -> bool:
         """True with averaging: an average is certified if its gap is smaller."""
-        return self.own_primal and self.averages(self.options)
+        return self.own_primal and self.options.averaging != "none"
 
     @property
     def sampler(self) -> int:
@@ -179,6 +181,8 @@ class Multiplane(BlockMethod):
         """(d,): the average, if there is one; otherwise the current w."""
         if not self.rewrites_w:
             return self.state.w
+        if self.options.averaging == "recent":
+            return self.recent.mean() if self.recent.points else self.state.w
         return self.averages_of.best(self.problem, self.at.lam, self.state).weights(self.problem)
 
     # -- the loop -----------------------------------------------------------------------------------------------------
@@ -204,24 +208,31 @@ class Multiplane(BlockMethod):
         return None
 
     def outer(self, tolerance: float, relative: bool, started: float) -> None:
-        """One exact pass and its approximate passes (S15 Alg. 3)."""
-        before = self.dual_value()
+        """One exact pass and its approximate passes (S15 Alg. 3).
+
+        The primal value is least right after an exact pass. So if `point` seems good enough then, it is certified first, and
+        approximate passes follow only if it was not.
+        """
+        at, before = self.at, self.dual_value()
         calls = self.moving_pass()
-        dual, estimate = self.dual_value(), self.known_gap
-        passes = self.approximate_passes(before, dual, calls)
+        dual, passes = self.dual_value(), 0
+        at.exact_due = self.seems_solved(tolerance * (max(dual, 0.0) if relative else 1.0)) or self.limit() is not None
+        if not at.exact_due:
+            passes = self.approximate_passes(before, dual, calls)
+            at.measured += at.measured < MEASURED
         planes = float(np.mean(working_set_sizes(self.state.pool)))
-        at = self.at
-        at.measured += at.measured < MEASURED
         self.iterations.append(
             (
                 at.breakpoint, self.oracle_calls, at.seconds + time.perf_counter() - started, self.dual_value(), planes,
                 passes,
             )
         )  # fmt: skip
-        bound = self.left_for_oracle(tolerance * (max(dual, 0.0) if relative else 1.0))
-        at.exact_due = estimate <= bound or self.limit() is not None
-        if self.rewrites_w and not at.exact_due and estimate <= NEAR * bound:
-            at.exact_due = self.cached_gap(self.point) <= SURE * bound
+
+    def seems_solved(self, tolerance: float) -> bool:
+        """Whether an exact pass at `point` is likely to certify the tolerance on the gap, as far as is known without one."""
+        bound = self.left_for_oracle(tolerance)
+        estimate = self.known_gap
+        return estimate <= bound or (estimate <= NEAR * bound and self.cached_gap(self.point) <= SURE * bound)
 
     def moving_pass(self) -> int:
         """n steps with the max-oracle; returns how many oracle calls they made."""
@@ -237,6 +248,8 @@ class Multiplane(BlockMethod):
                 self.visit(self.call_pace, flags, order)
             else:
                 self.run(flags, order, n)
+        if self.options.averaging == "recent":
+            self.recent.note(self.state.w)
         calls = int(self.state.counters[ORACLE_CALLS]) - called
         at.oracle_seconds = self.measured(at.oracle_seconds, (time.perf_counter() - began) / max(calls, 1))
         return calls
@@ -308,6 +321,7 @@ class Multiplane(BlockMethod):
         super().start_lambda(lam, breakpoint, exact_due=exact_due)
         self.at.marks = []
         self.averages_of.clear()
+        self.recent.points = []
 
     def warm_up(self) -> None:
         """Also compile or load what only this method calls."""
@@ -317,17 +331,17 @@ class Multiplane(BlockMethod):
         working_set_sizes(S.pool)
         with_room(no_distances(1), np.ones(1, np.int64), SPARE)
         planes_driver(P)(P, S, self.flags(), np.empty(0, np.int64))
-        if self.averages(self.options):
-            cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
+        cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
 
     # -- committed state ----------------------------------------------------------------------------------------------
     def own_arrays(self) -> dict[str, np.ndarray]:
         """The outer iterations and the averages."""
         rows = np.array(self.iterations, dtype=float).reshape(-1, len(ITERATION))
         found = self.averages_of
+        kept = self.recent.points or found.z
         return {
             **{f"iteration_{name}": rows[:, k] for k, (name, _) in enumerate(ITERATION)},
-            "average": np.array(found.z).reshape(len(found.z), -1 if found.z else 0),
+            "average": np.array(kept).reshape(len(kept), -1 if kept else 0),
             "average_ell": found.z_ell,
             "average_count": found.counts,
         }
@@ -339,9 +353,13 @@ class Multiplane(BlockMethod):
         columns = [check_array(name, arrays[name], rows, float) for name in names]
         self.iterations = list(zip(*(column.tolist() for column in columns), strict=True))
         into, tracks = self.averages_of, len(self.averages_of.z)
-        shape = (tracks, self.problem.d if tracks else 0)
-        for z, stored in zip(into.z, check_array("average", arrays["average"], shape, float, finite=True), strict=True):
-            z[:] = stored
+        kept = min(len(arrays["average"]), RECENT) if self.options.averaging == "recent" else tracks
+        stored = check_array("average", arrays["average"], (kept, self.problem.d if kept else 0), float, finite=True)
+        if self.options.averaging == "recent":
+            self.recent.points = list(stored)
+        else:
+            for z, row in zip(into.z, stored, strict=True):
+                z[:] = row
         into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
         into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)
 

@@ -1,0 +1,75 @@
+"""What is fetched ahead changes no result: visits one by one, which know of no next one, against visits of a whole order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from single import solver_of
+from tiny import instance
+
+from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS
+from stages.solver.distances import with_room
+from stages.solver.loop import cached_steps_driver
+from stages.solver.plane_steps import planes_driver
+from stages.solver.steps import PAIRWISE
+
+NAMES = ["chain", "multiclass"]
+
+
+def numbers(solver):
+    S = solver.state
+    return [S.u, S.ell, S.gap, S.tree, S.counters, S.pool.alpha, S.pool.labels, S.pool.used, S.pool.next, S.pool.head]
+
+
+def after_visits(name, kind, together):
+    """The state after passes over a problem, `together` visits at a time."""
+    choices = {"method": "mpbcfw", "capacity": 1000} if kind == "planes" else {"method": "accelerated"}
+    solver = solver_of(instance(name), 0.05, cache="gap", **choices)
+    solver.rebase()
+    n = solver.problem.n
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(n)
+        solver.make_room(n)
+        if kind == "steps":
+            for start in range(0, n, together):
+                solver.run(
+                    solver.flags(corner=ORACLE_ALWAYS), order[start : start + together], min(together, n - start)
+                )
+            continue
+        solver.moving_pass()
+        solver.state = solver.state._replace(distances=roomy(solver))
+        for start in range(0, n, together):
+            visit(solver, kind, order[start : start + together])
+    return numbers(solver)
+
+
+def roomy(solver):
+    return with_room(solver.state.distances, solver.state.pool.counts)
+
+
+def visit(solver, kind, order):
+    if kind == "planes":
+        planes_driver(solver.problem)(solver.problem, solver.state, solver.flags(rounds=4), order)
+    else:
+        flags = solver.flags(corner=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
+        cached_steps_driver(solver.problem)(solver.problem, solver.state, flags, order)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("kind", ["steps", "cached", "planes"])
+def test_visits__are_the_same_whether_the_next_ones_are_known_or_not(name, kind):
+    for one, whole in zip(after_visits(name, kind, 1), after_visits(name, kind, 10**6), strict=True):
+        np.testing.assert_array_equal(one, whole)
+
+
+@pytest.mark.parametrize("calls", [1, 7, 12])
+def test_uniform_draws__made_beforehand_are_those_made_one_by_one(calls):
+    """Also where steps end early: the generator goes on as if no more had been drawn."""
+    solver = solver_of(instance("chain"), sampler="uniform")
+    solver.rebase()
+    n, rng = solver.problem.n, np.random.default_rng(0)
+    expected = {int(rng.random() * n) for _ in range(calls)}
+    assert solver.run(solver.flags(stop_calls=calls), np.empty(0, np.int64), 50) == CALLS_REACHED
+    assert solver.steps == calls
+    assert set(np.flatnonzero(np.isfinite(solver.state.gap))) == expected
+    assert solver.rng.bit_generator.state == rng.bit_generator.state
