@@ -1,6 +1,8 @@
 """Progress of a stage: a bar when stderr is a terminal, otherwise a line every few seconds; and a log file.
 
 λ 12/≈40 2.1e-3 · pass 14 · gap 1.2e-3 (tol 9e-2) · 48k oracle calls · 00:42
+
+Where the oracle is approximate the gap says what it is: `gap ≤ 1.2e-3 (bound)`, `gap ≈ 1.2e-3 (estimate)`.
 """
 
 from __future__ import annotations
@@ -16,14 +18,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+
 if TYPE_CHECKING:
     import rich.progress
 
 log = logging.getLogger("gapwise")
 SOLVER_LINE = re.compile(
-    r"λ (?P<number>\d+)(?:/(?P<total>\d+))? (?P<lambda>\S+) · pass (?P<passes>\S+) · gap (?P<gap>\S+) "
-    r"\(tol (?P<tolerance>\S+)\) · (?P<oracle_calls>\S+) oracle calls"
+    r"λ (?P<number>\d+)(?:/(?P<total>\d+))? (?P<lambda>\S+) · pass (?P<passes>\S+) · gap (?:[≤≈] )?(?P<gap>\S+) "
+    r"(?:\((?P<kind>bound|estimate)\) )?\(tol (?P<tolerance>\S+)\) · (?P<oracle_calls>\S+) oracle calls"
 )
+KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
+"""How a solver's line says what a gap is that is not exact (`stages.problems.certainty`)."""
 
 
 class Progress:
@@ -133,13 +139,17 @@ def describe(done: int, total: int, what: str) -> str:
 
 
 def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
-    """A solver's report in words; `total` is the number of lambdas, 0 if a rule finds them."""
+    """A solver's report in words; `total` is the number of lambdas, 0 if a rule finds them.
+
+    Its ``certainty`` says what the gap is; without one it is exact. Between exact passes any gap is the last known one.
+    """
     count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
     known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # unknown until every block was visited
     tolerance = (
         f"{at['tolerance']:.0e}" if math.isfinite(at["tolerance"]) else "–"
     )  # without a dual point there is none
-    gap = f"gap {known} (tol {tolerance})"
+    sign, kind = KINDS.get(at.get("certainty", EXACT), ("", "")) if known != "–" else ("", "")
+    gap = f"gap {sign} {known} ({kind}) (tol {tolerance})" if kind else f"gap {known} (tol {tolerance})"
     return (
         f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"
     )
@@ -151,8 +161,11 @@ def read_solver_line(line: str) -> dict[str, Any] | None:
     if found is None:
         return None
     parts: dict[str, Any] = found.groupdict()
+    kinds = {kind: certainty for certainty, (_, kind) in KINDS.items()}
+    certainty = kinds.get(parts.pop("kind"), EXACT)
     return {
         **parts,
+        "certainty": certainty,
         "number": int(parts["number"]),
         "total": int(parts["total"] or 0),
         "lambda": float(parts["lambda"]),

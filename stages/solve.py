@@ -17,7 +17,7 @@ import numpy as np
 
 from stages.init_path import init_path
 from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, certainty_of
+from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from stages.problems.protocol import Problem
 from stages.solver.counts import TRACE
 from stages.solver.method import Method
@@ -120,7 +120,10 @@ def solve(
     else:
         solver, rule, start = _restored(problem, options, path, committed, seed, spread, store.folder)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
-    attempt = _Attempt(rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe)
+    certainty = certainty_of_path(problem, path)
+    attempt = _Attempt(
+        rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe, certainty
+    )
     solver.warm_up()
     try:
         status = walk(solver, path, start, attempt.boundary, attempt.finished.append, rule)
@@ -176,6 +179,8 @@ class _Attempt:
     max_seconds: float
     report: Report
     observe: Callable[[np.ndarray], None]
+    certainty: str
+    """What the gaps of this path are."""
     finished: list[Breakpoint] = dataclasses.field(default_factory=list)
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
     last_boundary: float | None = None
@@ -191,7 +196,8 @@ class _Attempt:
                 "lambda": at.lam,
                 "breakpoint": at.breakpoint,
                 "passes": solver.passes_here,
-                "gap": solver.known_gap,
+                "gap": solver.known_gap + (at.slack if self.certainty == UPPER_BOUNDED else 0.0),
+                "certainty": self.certainty,
                 "tolerance": self.rule.tolerance().gap if solver.certifies else math.nan,
                 "oracle_calls": solver.oracle_calls,
                 "seconds": at.seconds,

@@ -78,7 +78,7 @@ class Standing:
             "stage": self.stage, "stages_done": list(self.stages), "solve_status": self.solved,
             "lambdas": number, "lambda": lam, "passes": sum(r["effective_passes"] for r in path) if path else None,
             "gap": verified.get("max_gap", solving and solving["gap"]), "epsilon": verified.get("epsilon"),
-            "certified": verified.get("certified"), "certainty": verified.get("certainty"),
+            "certified": verified.get("certified"), "certainty": verified.get("certainty", solving and solving["certainty"]),
             "best_lambda": best.get("best_lambda"), "test_loss": best.get("test_loss"), "train_loss": best.get("train_loss"),
             "holder": None if self.holder is None else self.holder._asdict(),
         }  # fmt: skip

@@ -29,6 +29,11 @@ def accuracy_of(problem: Any) -> float | None:
     return None if found is None else float(found)
 
 
+def is_accuracy(value: Any) -> bool:
+    """Whether `value` is a number in (0, 1], as a multiplicative accuracy has to be."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value <= 1.0
+
+
 def promise(accuracy: float) -> str:
     """What LJ13's theorem promises for an oracle of this multiplicative accuracy."""
     return (

@@ -12,10 +12,11 @@ concern one block; blocks count from 0, and the methods are those of `python_ora
 
 Any answer may be ``{"error": "what is wrong"}``, as one to "features" or "loss" must be for a row that is no labelling of
 the block. The greeting may also have ``"lower"`` and ``"upper"``, rows of d numbers, null where there is no bound;
-``"approximate": true``; and ``"answers"``, a list of further questions that the program understands: "least_loss", whose
-answer is a number, or null for a block with only one labelling, and "coordinates", different numbers of weights, which
-"features" and theta are then restricted to. With ``dataset.bounded=true`` it is also asked for "max_bound", with theta. An
-answer may repeat the "block"; then it must be that of the question.
+``"approximate": true``, and then ``"accuracy"``, the multiplicative accuracy of `python_oracle.Oracle`, such as 0.8; and
+``"answers"``, a list of further questions that the program understands: "least_loss", whose answer is a number, or null for
+a block with only one labelling, and "coordinates", different numbers of weights, which "features" and theta are then
+restricted to. With ``dataset.bounded=true`` it is also asked for "max_bound", with theta. An answer may repeat the "block";
+then it must be that of the question.
 
 Questions have these keys in this order and no spaces; numbers are written so that reading them gives the same bits. The
 program must flush each line, give the same answer to the same question also after a new start, and end when its input ends.
@@ -32,6 +33,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from stages.problems.certainty import is_accuracy
 from stages.problems.python_oracle import Oracle
 from stages.problems.server import Server, ServerError
 
@@ -59,6 +61,9 @@ class ServerOracle(Oracle):
         self.approximate = said.get("approximate", False)
         if not isinstance(self.approximate, bool):
             self._refuse("approximate", self.approximate, "true or false")
+        self.accuracy = said.get("accuracy")
+        if self.accuracy is not None and not (self.approximate and is_accuracy(self.accuracy)):
+            self._refuse("accuracy", self.accuracy, 'a number in (0, 1], and only with "approximate": true')
         answers = said.get("answers", [])
         if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
             self._refuse("answers", answers, "a list of questions that it understands")

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit, objmode
 
 from stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
 from stages.problems.held_out import HeldOut
 from stages.problems.oracle_part import part_of
 from stages.problems.protocol import JIT, dot, frozen
@@ -392,7 +392,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
     local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
     kind = BoundedPythonOracle if oracle.approximate and bounds(oracle) else PythonOracle
     nu = oracle.accuracy
-    if nu is not None and not (oracle.approximate and isinstance(nu, (int, float)) and 0.0 < nu <= 1.0):
+    if nu is not None and not (oracle.approximate and is_accuracy(nu)):
         raise ValueError(
             f"python_oracle: {meta['oracle']}: accuracy is {nu!r}; expected a number in (0, 1], and only with "
             "approximate = True"

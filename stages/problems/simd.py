@@ -102,6 +102,12 @@ def add(typingctx, a, b):
     return packed(packed, packed), lambda context, builder, signature, args: builder.fadd(*args)
 
 
+@operation(np.subtract)
+def subtract(typingctx, a, b):
+    """a - b."""
+    return packed(packed, packed), lambda context, builder, signature, args: builder.fsub(*args)
+
+
 @operation(np.multiply)
 def multiply(typingctx, a, b):
     """a * b."""
@@ -135,6 +141,17 @@ def largest(typingctx, x):
         return builder.extract_element(values, ir.Constant(ir.IntType(32), 0))
 
     return types.float64(packed), codegen
+
+
+@operation(lambda a, b: sum(1 << k for k in range(WIDTH) if a[k] == b[k]))
+def equal_bits(typingctx, a, b):
+    """uint64 whose bit k says whether a[k] == b[k], for k < 8."""
+
+    def codegen(context, builder, signature, args):
+        bits = builder.bitcast(builder.fcmp_ordered("==", *args), ir.IntType(8))
+        return builder.zext(bits, ir.IntType(64))
+
+    return types.uint64(packed, packed), codegen
 
 
 def _mask(array: np.ndarray, index: int) -> int:

@@ -55,12 +55,24 @@ def test_solver_line__is_the_one_of_the_design() -> None:
     assert read_solver_line(nothing)["tolerance"] == "–"
 
 
+def test_solver_line__says_what_a_gap_is_that_is_not_exact() -> None:
+    at = {"lambda": 2.1e-3, "breakpoint": 11, "passes": 14.2, "gap": 0.012, "tolerance": 0.09, "oracle_calls": 48_123}
+    said = {kind: solver_line({**at, "certainty": kind}) for kind in ("exact", "upper-bounded", "estimate")}
+    assert "· gap 1.2e-02 (tol 9e-02) ·" in said["exact"]
+    assert "· gap ≤ 1.2e-02 (bound) (tol 9e-02) ·" in said["upper-bounded"]
+    assert "· gap ≈ 1.2e-02 (estimate) (tol 9e-02) ·" in said["estimate"]
+    assert "gap – (tol 9e-02)" in solver_line({**at, "gap": float("inf"), "certainty": "estimate"})
+    for kind, line in said.items():
+        found = read_solver_line(line)
+        assert (found["gap"], found["certainty"], found["tolerance"]) == ("1.2e-02", kind, "9e-02")
+
+
 def test_solver_line__is_read_back_from_a_log() -> None:
     at = {"lambda": 2.1e-3, "breakpoint": 11, "passes": 14.2, "gap": 1.2e-3, "tolerance": 0.09, "oracle_calls": 48_123}
     for total in (0, 40):
         assert read_solver_line(f"2026 INFO {solver_line(at, total)} · 00:42") == {
             "number": 12, "total": total, "lambda": 2.1e-3, "passes": "14", "gap": "1.2e-03", "tolerance": "9e-02",
-            "oracle_calls": "48k",
+            "oracle_calls": "48k", "certainty": "exact",
         }  # fmt: skip
     assert read_solver_line("solve compiling, once for these sources · 00:11") is None
 

@@ -21,6 +21,7 @@ from solved import options_of, path_of, solved
 from pipeline.data import contents
 from stages.datasets import DataError, FeatureMap, OptionError, open_dataset
 from stages.problems import build, server
+from stages.problems.certainty import accuracy_of, certainty_of
 from stages.problems.oracle_server import ServerOracle
 from stages.problems.python_oracle import decoded
 from storage.results import read_path
@@ -97,6 +98,15 @@ WRONG = {
 def test_server__whose_answer_is_none_is_an_error_that_names_the_block(how: str, bits: Path) -> None:
     with pytest.raises(DataError, match=WRONG[how]):
         read(reader(bad(how, bits)))
+
+
+def test_server__that_is_approximate_may_declare_its_accuracy(bits: Path) -> None:
+    problem = problem_of(bad('{"approximate": true, "accuracy": 0.8}', bits))
+    assert (certainty_of(problem), accuracy_of(problem)) == ("estimate", 0.8)
+    for greeting, value in (('{"approximate": true, "accuracy": 1.5}', "1.5"), ('{"accuracy": 0.8}', "0.8")):
+        expected = rf'says accuracy = {value} in its greeting; expected a number in \(0, 1\], and only with "approx'
+        with pytest.raises(server.ServerError, match=expected):
+            ServerOracle("train", bad(greeting, bits))
 
 
 def test_server__that_never_answers_is_given_up(bits: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,22 +10,38 @@ from numba.core.errors import TypingError
 from stages.problems.chain.kernels import chain_scores, viterbi
 from stages.problems.chain.moves import few_scores
 from stages.problems.protocol import PLAIN
-from stages.problems.simd import GROUP, WIDTH, add, broadcast, columns, larger, load, multiply, store
+from stages.problems.simd import (
+    GROUP,
+    WIDTH,
+    add,
+    broadcast,
+    columns,
+    equal_bits,
+    larger,
+    load,
+    multiply,
+    store,
+    subtract,
+)
 
 LABELS = (1, 2, 7, 8, 9, 15, 16, 22, 26, 32, 33, 41, 64, 70)
 
 
 @njit(**PLAIN)
 def combined(a, b, c, out):
-    store(out, 3, larger(add(load(a, 1), multiply(broadcast(c), load(b, 2))), load(b, 0)))
+    store(out, 3, larger(add(load(a, 1), multiply(broadcast(c), load(b, 2))), subtract(load(b, 0), load(a, 0))))
+    return equal_bits(load(out, 3), load(out, 4))
 
 
 def test_packed__is_what_numpy_computes() -> None:
     rng = np.random.default_rng(0)
     a, b, out = rng.normal(size=11), rng.normal(size=11), np.zeros(13)
-    combined(a, b, 0.3, out)
-    expected = np.maximum(a[1:9] + 0.3 * b[2:10], b[:8])
+    bits = combined(a, b, 0.3, out)
+    expected = np.maximum(a[1:9] + 0.3 * b[2:10], b[:8] - a[:8])
     np.testing.assert_array_equal(out, np.concatenate([np.zeros(3), expected, np.zeros(2)]))
+    assert bits == 0
+    steps = np.array([1.0, 1, 2, 2, 2, 0, 3, 3, 0, 0, 0])
+    assert combined(np.zeros(11), steps, 0.0, out) == 0b1001101  # which of them equal the next
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="types are only checked where there is a compiler")

@@ -9,7 +9,8 @@ from tiny import all_labels, potts, potts_blocks, ragged, segmentation
 
 from stages.problems import build
 from stages.problems.certainty import certainty_of
-from stages.problems.potts import metrics
+from stages.problems.potts import metrics, trws
+from stages.problems.potts.kernels import label_scores
 from stages.problems.potts.potts import ORACLES
 from stages.problems.potts.trws import padded
 from stages.problems.void import VOID, silenced
@@ -99,24 +100,45 @@ def test_bound__holds_for_any_messages():
     i = 2
     theta, _ = augmented(problem, i, draw_w(problem, rng))
     y, _, _ = answer(problem, i, theta, scratch)
-    scratch[0][1][: 2 * problem.most_edges * padded(3)] = np.nan
+    scratch[0][1][:] = np.nan
     assert np.isnan(problem.max_bound(i, theta, y, scratch))
 
 
-def test_bound__rests_on_the_rows_that_the_proof_names():
-    """With the messages at an edge's earlier end spoilt, the bound is the same: only those at the later end count."""
-    problem, rng = potts(n=6), np.random.default_rng(5)
-    scratch, i = problem.scratch(), 2
-    theta, _ = augmented(problem, i, draw_w(problem, rng))
-    y, _, bound = answer(problem, i, theta, scratch)
-    first = int(problem.label_ptr[i]) + i
-    rows = problem.arc_ptr[first : first + y.size + 1]
-    head = problem.head[2 * problem.edge_ptr[i] :]
-    for p in range(y.size):
-        for a in range(rows[p], rows[p + 1]):
-            if head[a] > p:
-                scratch[0][1][a * padded(3) : (a + 1) * padded(3)] = 1e9
-    assert problem.max_bound(i, theta, y, scratch) == bound
+@pytest.mark.parametrize("classes", [3, 9])
+def test_improve__leaves_no_node_a_better_label_and_says_what_it_gained(classes):
+    """With one vector a row, and with two."""
+    problem, rng = potts(n=6, classes=classes, most=4 if classes == 9 else 6), np.random.default_rng(5)
+    scratch, gained = problem.scratch(), 0
+    for i in range(problem.n):
+        theta, _ = augmented(problem, i, draw_w(problem, rng))
+        y, _, _ = answer(problem, i, theta, scratch)
+        scores, rows, capacity, unit = (scratch[0][k] for k in (0, 2, 3, 6))
+        y[:] = rng.integers(classes, size=y.size)
+        before = problem.loss(i, y) + problem.value(i, theta, y)
+        arcs, first, last = int(problem.label_ptr[i]) + i, 2 * problem.edge_ptr[i], 2 * problem.edge_ptr[i + 1]
+        graph = problem.arc_ptr[arcs : arcs + y.size + 1], problem.head[first:last], problem.edge[first:last]
+        gain = trws.improve(padded(classes), scores, rows, capacity, *graph, y, unit)
+        best = problem.loss(i, y) + problem.value(i, theta, y)
+        assert best - before == pytest.approx(gain, abs=1e-12)
+        gained += gain > 0.0
+        for p in range(y.size):
+            for k in range(classes):
+                z = y.copy()
+                z[p] = k
+                assert problem.loss(i, z) + problem.value(i, theta, z) <= best + 1e-9
+    assert gained >= 4
+
+
+@pytest.mark.parametrize("classes", [2, 9, 17])
+def test_scores__of_any_number_of_rows_and_labels(classes):
+    """Sums of four rows and four labels at a time, whatever is left over."""
+    rng = np.random.default_rng(9)
+    for size in (1, 3, 4, 6):
+        x, w = rng.normal(size=(size + 2, 7)).astype(np.float32), rng.normal(size=7 * classes)
+        found = np.full(classes * size, np.nan)
+        label_scores(x, 1, size, classes, w, found)
+        expected = (x[1 : size + 1].astype(float) @ w.reshape(classes, 7).T).T
+        np.testing.assert_allclose(found.reshape(classes, size), expected, atol=1e-12)
 
 
 def test_two_labels__agree_with_the_binary_structure():

@@ -75,6 +75,22 @@ def test_verify__certifies_by_its_own_bounds(kind):
         assert found["bound_slack_share"] == pytest.approx(found["bound_slack"] / 0.1)
 
 
+def test_progress__says_what_the_gap_is_and_counts_the_slack_of_the_bounds_in(tmp_path, monkeypatch):
+    def reports(name):
+        found = []
+        path = path_of(**KINDS["single"])
+        solved(problem_of(), tmp_path / name, options_of(), path, report=lambda at: found.append(dict(at)))
+        assert {at["certainty"] for at in found} == {"upper-bounded"}
+        return np.array([at["gap"] for at in found])
+
+    shown = reports("bounds")
+    monkeypatch.setattr("stages.solve.UPPER_BOUNDED", "nothing")
+    answers = reports("answers")
+    known = np.isfinite(answers)
+    assert (shown[known] >= answers[known]).all()
+    assert (shown[known] > answers[known] + 1e-4).any()
+
+
 def test_verify__refuses_the_gaps_of_the_answers(tmp_path):
     """What a solver without bounds would store: smaller hinges and gaps, which no bound confirms."""
     folder = copy_of(run(), tmp_path)

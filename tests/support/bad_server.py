@@ -1,4 +1,5 @@
-"""The example of an oracle server, made to misbehave: ``python bad_server.py HOW FOLDER EXAMPLES``."""
+"""The example of an oracle server, made to misbehave: ``python bad_server.py HOW FOLDER EXAMPLES``. An object of JSON as HOW
+is added to its greeting."""
 
 from __future__ import annotations
 
@@ -37,6 +38,8 @@ def reply(line: str, flush: bool) -> None:
             "float": '{"answer": [0.5, 1, 0]}',
             "NaN": '{"answer": NaN}',
         }.get(how, line)
+    if how.startswith("{") and answered == 1:
+        line = json.dumps({**json.loads(line), **json.loads(how)})
     if how == "no sizes" and answered == 1:
         line = json.dumps({"blocks": 3})
     print(line, flush=flush)

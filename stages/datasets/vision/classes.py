@@ -21,8 +21,8 @@ class PottsOptions:
     potts: float | None = None
     """Fixed weight of all pairwise features; None: learned, >= 0."""
     oracle: str = "trws"
-    sweeps: int = 100
-    slack: float = 1e-3
+    sweeps: int = 300
+    slack: float = 5e-4
 
     def __post_init__(self) -> None:
         for name, ok, expected in (

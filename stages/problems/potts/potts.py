@@ -47,7 +47,7 @@ MOST_LABELS = 254
 ORACLES = ("trws", "expansion", "trws_expansion")
 TRWS, EXPANSION, TRWS_EXPANSION = range(3)
 
-SWEEPS, SLACK = 100, 1e-3
+SWEEPS, SLACK = 300, 5e-4
 """Defaults of `meta["sweeps"]` and `meta["slack"]`: message passing ends after so many sweeps, or once the bound exceeds the
 answer's value by no more than so much (in units of the loss, whose largest value is 1)."""
 
@@ -228,10 +228,10 @@ def _fill(self, i, theta, augmented, size, scores):
 @njit(**PLAIN)
 def _bound(self, i, theta, size, messages):
     """The bound on the maximum with the loss, from the messages that `messages` holds."""
-    scores, phi, row = messages[0], messages[1], messages[2]
+    scores, u, row = messages[0], messages[1], messages[2]
     _fill(self, i, theta, True, size, scores)
-    rows, head, reverse, edge = _arcs(self, i)
-    return trws.bound(self.classes, scores, phi, row, theta[self.classes * size :], rows, head, reverse, edge)
+    rows, head, _, edge = _arcs(self, i)
+    return trws.bound(self.classes, scores, u, row, theta[self.classes * size :], rows, head, edge)
 
 
 @njit(**PLAIN)
@@ -254,7 +254,7 @@ def _maximise(self, i, theta, augmented, y, scratch):
     score = value_of(labels, scores, capacity, rows, head, edge, best[:size])
     if self.oracle != EXPANSION:
         slack = max(self.slack if augmented else 0.0, PROVEN * abs(score))
-        score, _ = trws.maximise(labels, self.sweeps, slack, score, capacity, rows, head, reverse, edge, messages)
+        score, _ = trws.maximise(labels, self.sweeps, slack, score, capacity, rows, head, edge, messages)
     if self.oracle != TRWS:
         expand(labels, score, capacity, rows, head, reverse, edge, scores, best, moves[0], cut, moves[2], moves[1])
     for p in range(size):

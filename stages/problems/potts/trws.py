@@ -2,22 +2,22 @@
 
 The score of a labelling y of S nodes is sum_p theta_p(y_p) - sum_e c_e [y_p != y_q] with c_e >= 0. Kolmogorov (PAMI 2006)
 moves parts of it between nodes and edges, which changes no labelling's score, until the sum of the separate maxima is small.
-In the form used here, phi_{e,p} in R^K is what edge e = (p, q) has taken over from its end p. A visit of node p computes
+An edge e holds one message u_e in R^K, for the end that is visited next. A visit of node p computes
 
-    M_e(k) = max(phi_{e,q}(k), max_l phi_{e,q}(l) - c_e),    b = theta_p + sum_e M_e,
-    phi_{e,p} <- b / max(edges before, edges after) - M_e    on edges to nodes that this pass has still to visit,
-    phi_{e,p} <- -M_e                                        on the others,
+    b = theta_p + sum_e u_e,
+    t = b / max(edges before, edges after) - u_e,    u_e <- max(t(k), max_l t(l) - c_e)
 
-and labels p on the way: y_p maximises theta_p(k) - sum_{visited q} c_e [k != y_q] + sum_{others} M_e(k). One sweep visits
-the nodes in order and then in reverse order.
+for its edges e to nodes that this pass has still to visit. One sweep visits the nodes in order and then in reverse order.
+Every few sweeps the visits also label the nodes: y_p maximises theta_p(k) - sum_{visited q} c_e [k != y_q] +
+sum_{others} u_e(k). In the end single nodes change their labels where that helps (`improve`).
 
-*Bound.* Let u_e = phi_{e,q} at the end q of e that comes later. For **any** numbers u_e(k), whatever made them,
+*Bound.* After a sweep u_e goes to the end of e that comes first. For **any** numbers u_e(k), whatever made them,
 
     B(u) = sum_p max_k [ theta_p(k) - sum_{e: p is later} u_e(k) + sum_{e: p is earlier} max(u_e(k), max_l u_e(l) - c_e) ]
 
 is at least the score of every labelling: an edge adds max(u(k), max_l u(l) - c) - u(l) >= -c [k != l] at labels k, l of its
 ends, by the first term if k = l and by the second if not. So `bound`, one loop over the edges, is right even where message
-passing is not, or has not converged. On trees both agree after one sweep.
+passing is not, or has not converged. On trees both agree once it has.
 
 Numbers are stored in rows of `padded(K)` columns, a multiple of eight (`stages.problems.simd`); those past K hold `NEVER`
 in theta, so that they are never the largest.
@@ -29,10 +29,28 @@ import numpy as np
 from numba import njit
 
 from stages.problems.protocol import JIT, PLAIN
-from stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
+from stages.problems.simd import (
+    WIDTH,
+    add,
+    broadcast,
+    equal_bits,
+    larger,
+    largest,
+    load,
+    lowest_bit,
+    multiply,
+    store,
+    subtract,
+)
 
 NEVER = -1e100
 """Score of the columns that stand for no label."""
+
+LABELLED = 4
+"""One sweep in so many labels the nodes, which takes a quarter of its time; labelling in more of them finds little more."""
+
+MOST_ROUNDS = 20
+"""Bound on the rounds of `improve`; two or three are usual."""
 
 
 @njit(**PLAIN)
@@ -43,15 +61,17 @@ def padded(labels):
 
 @njit(**JIT)
 def workspace(nodes, edges, labels):
-    """Arrays for graphs of up to `nodes` nodes and `edges` edges: theta, phi, two rows, and two labellings."""
+    """Arrays for graphs of up to `nodes` nodes and `edges` edges: theta, messages, three rows, the c_e,
+    two labellings, and the identity matrix."""
     columns = padded(labels)
     return (
         np.zeros(nodes * columns),
-        np.zeros(2 * edges * columns),
-        np.zeros(columns),
-        np.zeros(columns),
+        np.zeros(edges * columns),
+        np.zeros(3 * columns),
+        np.zeros(edges),
         np.zeros(nodes, np.uint8),
         np.zeros(nodes, np.uint8),
+        np.eye(columns).ravel(),
     )
 
 
@@ -68,126 +88,178 @@ def value_of(labels, theta, capacity, arc_ptr, head, edge, y):
 
 
 @njit(**PLAIN)
-def gather(p, forward, theta, phi, row, choice, capacity, arc_ptr, head, reverse, edge, y):
-    """First half of a visit: M_e into phi_{e,p} for the edges of p, b into `row`, what p's label maximises into `choice`.
+def one_pass(forward, label, theta, u, row, cap, arc_ptr, head, edge, y, unit):
+    """Visit all nodes in order, or in reverse order.
 
-    One vector holds a row here. `gather_wide` does the same for more columns.
+    Returns the score of the labelling y that this leaves, if it is to `label` the nodes, plus the sum of all c_e; and the
+    bound, after a backward pass. One vector holds a row here; `one_pass_wide` does the same for more columns. `row` is
+    workspace.
     """
-    b = load(theta, np.uint64(p * WIDTH))
-    wish = b
-    for a in range(arc_ptr[p], arc_ptr[p + 1]):
-        u = load(phi, np.uint64(reverse[a] * WIDTH))
-        message = larger(u, broadcast(largest(u) - max(capacity[edge[a]], 0.0)))
-        store(phi, np.uint64(a * WIDTH), message)
-        b = add(b, message)
-        if (head[a] < p) != forward:
-            wish = add(wish, message)
-    store(row, np.uint64(0), b)
-    store(choice, np.uint64(0), wish)
-    for a in range(arc_ptr[p], arc_ptr[p + 1]):
-        if (head[a] < p) == forward:
-            choice[y[head[a]]] += max(capacity[edge[a]], 0.0)
-
-
-@njit(**PLAIN)
-def gather_wide(columns, p, forward, theta, phi, row, choice, capacity, arc_ptr, head, reverse, edge, y):
-    """`gather` for rows of several vectors."""
-    for g in range(0, columns, WIDTH):
-        own = load(theta, np.uint64(p * columns + g))
-        store(row, np.uint64(g), own)
-        store(choice, np.uint64(g), own)
-    for a in range(arc_ptr[p], arc_ptr[p + 1]):
-        c, other = max(capacity[edge[a]], 0.0), reverse[a] * columns
-        most = load(phi, np.uint64(other))
-        for g in range(WIDTH, columns, WIDTH):
-            most = larger(most, load(phi, np.uint64(other + g)))
-        least = broadcast(largest(most) - c)
-        visited = (head[a] < p) == forward
-        for g in range(0, columns, WIDTH):
-            message = larger(load(phi, np.uint64(other + g)), least)
-            store(phi, np.uint64(a * columns + g), message)
-            store(row, np.uint64(g), add(load(row, np.uint64(g)), message))
-            if not visited:
-                store(choice, np.uint64(g), add(load(choice, np.uint64(g)), message))
-        if visited:
-            choice[y[head[a]]] += c
-
-
-@njit(**PLAIN)
-def scatter(columns, p, forward, share, phi, row, arc_ptr, head):
-    """Second half: phi_{e,p} <- b share - M_e on edges that are still to be visited, -M_e on the others."""
-    minus = broadcast(-1.0)
-    for a in range(arc_ptr[p], arc_ptr[p + 1]):
-        part = broadcast(0.0 if (head[a] < p) == forward else share)
-        for g in range(0, columns, WIDTH):
-            message = load(phi, np.uint64(a * columns + g))
-            store(
-                phi, np.uint64(a * columns + g), add(multiply(minus, message), multiply(part, load(row, np.uint64(g))))
-            )
-
-
-@njit(**PLAIN)
-def one_pass(labels, forward, theta, phi, row, choice, capacity, arc_ptr, head, reverse, edge, y):
-    """Visit all nodes in order, or in reverse order: (score of the labelling y that this leaves, sum of the terms of the
-    bound, which is the bound after a backward pass). `row` and `choice`, (padded(labels),) each, are workspace."""
-    columns, nodes = padded(labels), arc_ptr.size - 1
-    score, total = 0.0, 0.0
+    nodes, score, total = arc_ptr.size - 1, 0.0, 0.0
     for n in range(nodes):
         p = n if forward else nodes - 1 - n
-        if columns == WIDTH:
-            gather(p, forward, theta, phi, row, choice, capacity, arc_ptr, head, reverse, edge, y)
-        else:
-            gather_wide(columns, p, forward, theta, phi, row, choice, capacity, arc_ptr, head, reverse, edge, y)
-        best, most = 0, row[0]
-        for k in range(1, labels):
-            most = max(most, row[k])
-            if choice[k] > choice[best]:
-                best = k
-        y[p] = best
-        score += theta[p * columns + best]
-        before = 0
-        for a in range(arc_ptr[p], arc_ptr[p + 1]):
-            before += head[a] < p
-            if (head[a] < p) == forward and y[head[a]] != best:
-                score -= capacity[edge[a]]
-        after = arc_ptr[p + 1] - arc_ptr[p] - before
-        share = 1.0 / max(before, after, 1)
-        scatter(columns, p, forward, share, phi, row, arc_ptr, head)
-        total += most * (1.0 - (after if forward else before) * share)
+        first, last = arc_ptr[p], arc_ptr[p + 1]
+        middle = _first_later(p, first, last, head)
+        share = 1.0 / max(middle - first, last - middle, 1)
+        seen_from, seen_to = (first, middle) if forward else (middle, last)
+        next_from, next_to = (middle, last) if forward else (first, middle)
+        own = load(theta, np.uint64(p * WIDTH))
+        wish = own
+        for a in range(next_from, next_to):
+            wish = add(wish, load(u, np.uint64(edge[a] * WIDTH)))
+        b = wish
+        for a in range(seen_from, seen_to):
+            b = add(b, load(u, np.uint64(edge[a] * WIDTH)))
+        part = multiply(broadcast(share), b)
+        for a in range(next_from, next_to):
+            at = np.uint64(edge[a] * WIDTH)
+            t = subtract(part, load(u, at))
+            store(u, at, larger(t, broadcast(largest(t) - cap[edge[a]])))
+        if label:
+            for a in range(seen_from, seen_to):
+                vote = load(unit, np.uint64(np.int64(y[head[a]]) * WIDTH))
+                vote = multiply(broadcast(cap[edge[a]]), vote)
+                own, wish = add(own, vote), add(wish, vote)
+            best = lowest_bit(equal_bits(wish, broadcast(largest(wish))))
+            y[p] = best
+            store(row, np.uint64(0), own)
+            score += row[best]
+        rest = 1.0 - (middle - first) * share
+        if not forward and rest > 0.0:
+            total += largest(b) * rest
     return score, total
 
 
 @njit(**PLAIN)
-def maximise(labels, sweeps, slack, known, capacity, arc_ptr, head, reverse, edge, work):
+def one_pass_wide(columns, forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit):
+    """`one_pass` for rows of several vectors."""
+    nodes, score, total = arc_ptr.size - 1, 0.0, 0.0
+    for n in range(nodes):
+        p = n if forward else nodes - 1 - n
+        first, last = arc_ptr[p], arc_ptr[p + 1]
+        middle = _first_later(p, first, last, head)
+        share = 1.0 / max(middle - first, last - middle, 1)
+        seen_from, seen_to = (first, middle) if forward else (middle, last)
+        next_from, next_to = (middle, last) if forward else (first, middle)
+        highest, wished = broadcast(-np.inf), broadcast(-np.inf)
+        for g in range(0, columns, WIDTH):
+            own = load(theta, np.uint64(p * columns + g))
+            wish = own
+            for a in range(next_from, next_to):
+                wish = add(wish, load(u, np.uint64(edge[a] * columns + g)))
+            b = wish
+            for a in range(seen_from, seen_to):
+                b = add(b, load(u, np.uint64(edge[a] * columns + g)))
+                if label:
+                    vote = load(unit, np.uint64(np.int64(y[head[a]]) * columns + g))
+                    vote = multiply(broadcast(cap[edge[a]]), vote)
+                    own, wish = add(own, vote), add(wish, vote)
+            store(rows, np.uint64(g), own)
+            store(rows, np.uint64(columns + g), multiply(broadcast(share), b))
+            store(rows, np.uint64(2 * columns + g), wish)
+            highest, wished = larger(b, highest), larger(wish, wished)
+        for a in range(next_from, next_to):
+            start, peak = edge[a] * columns, broadcast(-np.inf)
+            for g in range(0, columns, WIDTH):
+                t = subtract(load(rows, np.uint64(columns + g)), load(u, np.uint64(start + g)))
+                store(u, np.uint64(start + g), t)
+                peak = larger(t, peak)
+            least = broadcast(largest(peak) - cap[edge[a]])
+            for g in range(0, columns, WIDTH):
+                store(u, np.uint64(start + g), larger(load(u, np.uint64(start + g)), least))
+        if label:
+            best = _place_of(largest(wished), columns, 2 * columns, rows)
+            y[p] = best
+            score += rows[best]
+        rest = 1.0 - (middle - first) * share
+        if not forward and rest > 0.0:
+            total += largest(highest) * rest
+    return score, total
+
+
+@njit(**PLAIN)
+def _first_later(p, first, last, head):
+    """The first arc of node p, in order of their heads, that leads to a later node."""
+    while first < last and head[first] < p:
+        first += 1
+    return first
+
+
+@njit(**PLAIN)
+def _place_of(value, columns, start, rows):
+    """The first column of the row at `start` that holds `value`; 0 if none does."""
+    for g in range(0, columns, WIDTH):
+        bits = equal_bits(load(rows, np.uint64(start + g)), broadcast(value))
+        if bits != 0:
+            return g + np.int64(lowest_bit(bits))
+    return 0
+
+
+@njit(**PLAIN)
+def maximise(labels, sweeps, slack, known, capacity, arc_ptr, head, edge, work):
     """(score, bound) after up to `sweeps` sweeps; ends once their difference is at most `slack`.
 
     Parameters
     ----------
     known : float
         The score of the labelling that comes in ``work[5]``; the best one found replaces it.
+    arc_ptr, head, edge : int32 arrays
+        From `maxflow.adjacency`: the arcs of a node in the order of their heads.
     work : tuple
         From `workspace`; ``work[0]`` holds theta. ``work[1]`` leaves with the messages that `bound` takes.
     """
-    theta, phi, row, choice, y, best = work
-    nodes = arc_ptr.size - 1
-    for j in range(head.size * padded(labels)):
-        phi[j] = 0.0
+    theta, u, rows, cap, y, best, unit = work
+    columns, cuts = padded(labels), 0.0
+    for j in range(capacity.size * columns):
+        u[j] = 0.0
+    for e in range(capacity.size):
+        cap[e] = max(capacity[e], 0.0)
+        cuts += cap[e]
     score, most = known, np.inf
-    for _ in range(sweeps):
+    for sweep in range(sweeps):
+        label = sweep % LABELLED == LABELLED - 1 or sweep == sweeps - 1
         for forward in (True, False):
-            value, most = one_pass(labels, forward, theta, phi, row, choice, capacity, arc_ptr, head, reverse, edge, y)
-            if value > score:
-                score = value
-                for p in range(nodes):
+            if columns == WIDTH:
+                found, most = one_pass(forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
+            else:
+                found, most = one_pass_wide(columns, forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
+            if label and found - cuts > score:
+                score = found - cuts
+                for p in range(arc_ptr.size - 1):
                     best[p] = y[p]
         if most - score <= slack:
-            break
-    return score, most
+            return score, most
+    return score + improve(columns, theta, rows, cap, arc_ptr, head, edge, best, unit), most
 
 
 @njit(**PLAIN)
-def bound(labels, theta, phi, row, capacity, arc_ptr, head, reverse, edge):
-    """B(u) for the u in `phi` (as many rows of ``padded(labels)`` as there are arcs), whatever they are; nan if one is.
+def improve(columns, theta, rows, cap, arc_ptr, head, edge, y, unit):
+    """What the score of y gains as one node after another takes its best label, given its neighbours', until none does."""
+    gain = 0.0
+    for _ in range(MOST_ROUNDS):
+        changed = False
+        for p in range(arc_ptr.size - 1):
+            peak = broadcast(-np.inf)
+            for g in range(0, columns, WIDTH):
+                own = load(theta, np.uint64(p * columns + g))
+                for a in range(arc_ptr[p], arc_ptr[p + 1]):
+                    vote = load(unit, np.uint64(np.int64(y[head[a]]) * columns + g))
+                    own = add(own, multiply(broadcast(cap[edge[a]]), vote))
+                store(rows, np.uint64(g), own)
+                peak = larger(own, peak)
+            most = largest(peak)
+            found = most - rows[np.int64(y[p])]
+            if found > 0.0:
+                y[p], changed = _place_of(most, columns, 0, rows), True
+                gain += found
+        if not changed:
+            break
+    return gain
+
+
+@njit(**PLAIN)
+def bound(labels, theta, u, row, capacity, arc_ptr, head, edge):
+    """B(u) for any u, a row of ``padded(labels)`` columns for each edge; nan if one of them is.
 
     `capacity` must be >= 0.
     """
@@ -196,17 +268,17 @@ def bound(labels, theta, phi, row, capacity, arc_ptr, head, reverse, edge):
         for k in range(labels):
             row[k] = theta[p * columns + k]
         for a in range(arc_ptr[p], arc_ptr[p + 1]):
+            at = edge[a] * columns
             if head[a] < p:
                 for k in range(labels):
-                    row[k] -= phi[a * columns + k]
+                    row[k] -= u[at + k]
             else:
-                other = reverse[a] * columns
-                most = phi[other]
+                most = u[at]
                 for k in range(1, labels):
-                    most = max(most, phi[other + k])
+                    most = max(most, u[at + k])
                 most -= max(capacity[edge[a]], 0.0)
                 for k in range(labels):
-                    row[k] += max(phi[other + k], most)
+                    row[k] += max(u[at + k], most)
         most = row[0]
         for k in range(1, labels):
             most = max(most, row[k])
