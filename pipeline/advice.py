@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stages.problems.certainty import ESTIMATE
-from stages.solver.options import Status
+from stages.solver.options import ENDED, Status
 
 ANOTHER = "another run, which shares these features"
 """What becomes of a command with another value of a key that makes the run's key."""
@@ -23,6 +23,9 @@ def what_next(found: Mapping[str, Any], solve: Mapping[str, Any] | None = None) 
         What the manifest says of the solve stage, where the limit of time is kept.
     """
     status, verify = found["status"], found["verify"]
+    within = found.get("every_lambda_within")
+    if isinstance(within, int | float) and status in ENDED:
+        return f"path.eps={within / 2:.2g} or less goes on from here, in this directory"
     if status == Status.TIME_LIMIT:
         spent = (solve or {}).get("max_seconds")
         beyond = (

@@ -150,9 +150,9 @@ def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
     )  # without a dual point there is none
     sign, kind = KINDS.get(at.get("certainty", EXACT), ("", "")) if known != "–" else ("", "")
     gap = f"gap {sign} {known} ({kind}) (tol {tolerance})" if kind else f"gap {known} (tol {tolerance})"
-    return (
-        f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {thousands(at['oracle_calls'])} oracle calls"
-    )
+    calls = f"{thousands(at['oracle_calls'])} oracle calls"
+    every = f" · every λ within {at['certified']:.2g}" if "certified" in at else ""
+    return f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {calls}{every}"
 
 
 def read_solver_line(line: str) -> dict[str, Any] | None:

@@ -112,8 +112,10 @@ def summary(
     path, verify, best = found["path"], found["verify"], found["evaluate"]
     problem, last = found["problem"], path[-1]
     lines = [("problem", f"{problem['name']}: {problem['n']:,} blocks, {problem['d']:,} features")]
+    within = found.get("every_lambda_within")
+    every = "" if within is None else f" · every λ within {_number(within)}"
     count = f"{len(path)} breakpoint" + "s" * (len(path) != 1)
-    lines.append(("path", f"{count}, λ {path[0]['lambda']:.3g} … {last['lambda']:.3g} · {found['status']}"))
+    lines.append(("path", f"{count}, λ {path[0]['lambda']:.3g} … {last['lambda']:.3g} · {found['status']}{every}"))
     passes, calls, seconds = (
         sum(record[name] for record in path) for name in ("effective_passes", "oracle_calls", "seconds")
     )

@@ -19,12 +19,19 @@ from stages.init_path import init_path
 from stages.parallel import HERE, Spread
 from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from stages.problems.protocol import Problem
-from stages.solver.counts import TRACE
+from stages.solver.counts import CERTIFIED, TRACE
 from stages.solver.method import Method
 from stages.solver.methods import method
-from stages.solver.options import MethodOptions, PathOptions, Status
+from stages.solver.options import ENDED, MethodOptions, PathOptions, Status, open_ended
 from stages.solver.path.breakpoints import Breakpoint
-from stages.solver.path.rule import PathRule, PathStart, attributes_of, certainty_of_path, rule_of
+from stages.solver.path.rule import (
+    PathRule,
+    PathStart,
+    as_open_ended,
+    attributes_of,
+    certainty_of_path,
+    rule_of,
+)
 from stages.solver.path.walk import begin, check_choices, own_primal, walk
 from stages.solver.snapshots import Snapshots
 from stages.solver.supports import Supports
@@ -106,8 +113,9 @@ def solve(
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"
     if target.is_dir():
-        status = Status(read_path(target, ())[1]["status"])
-        if status is not Status.TIME_LIMIT:
+        found = read_path(target, ())[1]
+        status = Status(found["status"])
+        if not goes_on(status, path, float(found["eps"])):
             parts.remove()
             return status
     store = CommitStore(run_dir / "state", {"key": key, **(science or {})})
@@ -125,6 +133,21 @@ def solve(
         rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe, certainty
     )
     solver.warm_up()
+
+    open_rule = as_open_ended(rule)
+
+    def write(status: Status) -> None:
+        """Leave path.zarr and trace.zarr, written last: it marks the solve as done."""
+        segments = [store.folder / s["name"] for s in store.segments]
+        write_trace(run_dir / "trace.zarr", *trace_of(solver, rule), iterations_of(solver))
+        if attempt.finished or segments:
+            last = stack([b.record() for b in attempt.finished]) if attempt.finished else None
+            attrs = _attributes(solver, rule, path, start, status, key, seed)
+            kept = None if open_rule is None else open_rule.kept
+            if open_rule and status is Status.INTERRUPTED:
+                log.warning("stopped: every λ within %.2g, as path.zarr has it", open_rule.reached)
+            write_path(target, segments, last, attrs, rule.model(_solved(segments, last)), kept)
+
     try:
         status = walk(solver, path, start, attempt.boundary, attempt.finished.append, rule)
     except Exception:
@@ -133,25 +156,24 @@ def solve(
         elif attempt.kept is not None:  # a signal between two rebase points: what was done since the first is lost
             del attempt.finished[attempt.kept.finished :]
             attempt.store(attempt.kept)
+        if stop() and open_rule and store.segments:
+            write(Status.INTERRUPTED)
         raise
-    if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+    if attempt.stopped:
         attempt.commit(solver)
     if status is Status.INTERRUPTED:
+        if open_rule and store.segments:
+            write(status)
         return status
-    segments = [store.folder / s["name"] for s in store.segments]
     if status is Status.CONVERGED and not path.is_path:
-        status = _first_limit(segments, attempt.finished)
+        status = _first_limit([store.folder / s["name"] for s in store.segments], attempt.finished)
     if snapshot_passes:
         snapshots.commit()
         parts.join(run_dir / "snapshots.zarr", {"every_passes": snapshot_passes})
-    write_trace(run_dir / "trace.zarr", trace_rows(solver), TRACE, iterations_of(solver))
-    if attempt.finished or segments:  # written last: it marks the solve as done
-        last = stack([b.record() for b in attempt.finished]) if attempt.finished else None
-        attrs = _attributes(solver, rule, path, start, status, key, seed)
-        write_path(target, segments, last, attrs, rule.model(_solved(segments, last)))
-    if status is not Status.TIME_LIMIT:
+    write(status)
+    if status is not Status.TIME_LIMIT and not attempt.stopped:
         parts.remove()
-    observe(trace_rows(solver))
+    observe(trace_of(solver, rule)[0])
     return status
 
 
@@ -184,13 +206,20 @@ class _Attempt:
     finished: list[Breakpoint] = dataclasses.field(default_factory=list)
     last_commit: float = dataclasses.field(default_factory=time.monotonic)
     last_boundary: float | None = None
+    stopped: bool = False
+    """Whether `boundary` has ended the solve."""
     kept: Packed | None = None
     """The state at the last boundary, if it is not committed and the next one may be far."""
 
     def boundary(self, solver: Method) -> Status | None:
         """Called where the state can be committed: reports, and takes a snapshot, commits or stops if due."""
+        status = self._boundary(solver)
+        self.stopped = status is not None
+        return status
+
+    def _boundary(self, solver: Method) -> Status | None:
         now = time.monotonic()
-        at = solver.at
+        at, rule = solver.at, as_open_ended(self.rule)
         self.report(
             {
                 "lambda": at.lam,
@@ -201,11 +230,14 @@ class _Attempt:
                 "tolerance": self.rule.tolerance().gap if solver.certifies else math.nan,
                 "oracle_calls": solver.oracle_calls,
                 "seconds": at.seconds,
+                **({"certified": rule.reached} if rule else {}),
             }
         )
         self.snapshots.offer(solver)
         if self.stop():
             return Status.INTERRUPTED
+        if rule and (ended := rule.ended):
+            return ended
         if at.seconds >= self.max_seconds:
             return Status.TIME_LIMIT
         buffered = sum(b.nbytes for b in self.finished) + self.snapshots.nbytes
@@ -239,7 +271,8 @@ class _Attempt:
         specs = [ArraySpec(*spec) for spec in (*solver.specs, *self.rule.specs)]
         if sorted([*arrays, *rule_arrays]) != sorted(spec.name for spec in specs):
             raise TypeError(f"solver.method={solver.options.method}: the arrays it packs are not those of its specs")
-        return Packed(specs, {**arrays, **rule_arrays}, attrs, trace_rows(solver), len(self.finished))
+        rows = trace_of(solver, self.rule)[0]
+        return Packed(specs, {**arrays, **rule_arrays}, attrs, rows, len(self.finished))
 
     def store(self, packed: Packed) -> None:
         """Commit a state, with the breakpoints finished so far."""
@@ -300,6 +333,7 @@ def _attributes(
         "n": solver.problem.n,
         "d": solver.problem.d,
         **({} if start is None else start.scalars()),
+        **({} if (certified := as_open_ended(rule)) is None else certified.attributes()),
     }
 
 
@@ -324,6 +358,27 @@ def iterations_of(solver: Method) -> dict[ArraySpec, np.ndarray]:
     specs = [ArraySpec(*spec) for spec in solver.specs if spec[1] == ("iteration",)]
     arrays = solver.packed()[0] if specs else {}
     return {spec: arrays[spec.name] for spec in specs}
+
+
+def goes_on(status: Status, path: PathOptions, certified: float) -> bool:
+    """Whether a solve that ended with `status`, and certified that eps, has more to do."""
+    if status is Status.TIME_LIMIT or not open_ended(path):
+        return status is Status.TIME_LIMIT
+    return status is Status.INTERRUPTED or (status in ENDED and certified > path.eps)
+
+
+def trace_of(solver: Method, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The trace, (rows, columns), and its columns: `TRACE`, and where the rule knows it, the eps certified at every lambda.
+
+    That stands in the last row of each solved lambda, and is nan in all others.
+    """
+    rows, known = trace_rows(solver), as_open_ended(rule)
+    if known is None:
+        return rows, TRACE
+    column, at = np.full(len(rows), np.nan), rows[:, TRACE.index("breakpoint")]
+    for number, eps in enumerate(known.certified):
+        column[np.flatnonzero(at == number)[-1:]] = eps
+    return np.column_stack([rows, column]), (*TRACE, CERTIFIED)
 
 
 def trace_rows(solver: Method) -> np.ndarray:

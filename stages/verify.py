@@ -7,6 +7,7 @@ follows by arithmetic; at some lambdas between breakpoints it is also checked by
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_o
 from stages.problems.protocol import Problem
 from stages.solver.methods import method as find_method
 from stages.solver.methods import method_options
-from stages.solver.options import PathOptions, Status
+from stages.solver.options import ENDED, PathOptions, Status, open_ended
 from stages.solver.path.rule import GIVEN, attributes_of, rule_of
 from storage.backend import Location
 from storage.files import write_json
@@ -40,6 +41,8 @@ class Asked:
 
     attributes: Mapping[str, Any]
     """Attributes of path.zarr by name, as they have to be."""
+    eps: float = math.inf
+    """The largest eps that the path may be certified for, where its rule says which it is, if it has come to its end."""
     lambdas: tuple[float, ...] = ()
     """Given lambdas, which all have to be there unless time ran out."""
 
@@ -73,10 +76,12 @@ def asked_for(
         "between": rule_of(path).between,
         **({"own_primal": method_options(method).two_points} if path.is_path else {}),
     }
+    if open_ended(path):  # its eps is the one reached
+        del attributes["eps"]
     if status is not None:
         attributes["status"] = status
     given = () if path.is_path else tuple(path.lambdas if path.kind == "grid" else [path.lam])
-    return Asked(attributes, given)
+    return Asked(attributes, path.eps if open_ended(path) else math.inf, given)
 
 
 def verify(
@@ -205,6 +210,8 @@ def differences(
         if name not in attrs or attrs[name] != value
     ]
     found += [f"{what}: nothing is stored that can be used" for what in unusable(arrays, attrs)]
+    if attrs.get("status") in ENDED and not float(attrs.get("eps", math.inf)) <= asked.eps:
+        found.append(f"attribute eps: {attrs.get('eps')!r} is stored, at most {asked.eps!r} was asked for")
     if attrs.get("status") != "TIME_LIMIT" and "lambda" in arrays:
         missing = [lam for lam in asked.lambdas if not np.any(arrays["lambda"] == lam)]
         if missing:

@@ -62,12 +62,14 @@ def write_path(
     last: Mapping[str, np.ndarray] | None,
     attrs: Mapping[str, Any],
     cells: Mapping[str, np.ndarray] | None = None,
+    kept: Sequence[int] | None = None,
 ) -> None:
     """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
 
     The result does not depend on how the breakpoints were divided into segments. With
     `cells` (arrays of CELLS, and of CELL_CERTIFICATES if there are any), which count breakpoints by falling lambda,
-    breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved.
+    breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved. With `kept`, only
+    the breakpoints of these numbers are written; the work of the others is counted with the next one that is.
     """
     shapes = [_shapes(segment) for segment in segments]
     dtypes = {}
@@ -76,6 +78,10 @@ def write_path(
     if last is not None:
         shapes.append({name: array.shape for name, array in last.items()})
         dtypes = {name: array.dtype for name, array in last.items()}
+    if kept is not None and len(kept) < sum(shape["lambda"][0] for shape in shapes):
+        parts = [read_group(segment)[0] for segment in segments] + ([] if last is None else [dict(last)])
+        _write_kept(path, parts, attrs, cells, kept)
+        return
     if not shapes:
         raise ValueError(f"{path}: there is no breakpoint to write")
     group = zarr.open_group(
@@ -113,6 +119,47 @@ def write_path(
                     target[name].oindex[rank[where]] = values
         breakpoint, atom, label = breakpoint + rows, atom + atoms, label + labels
     publish(path)
+
+
+WORK = ("effective_passes", "oracle_calls", "seconds")
+"""The arrays of PATH whose sum is the work of the path."""
+
+
+def _write_kept(
+    path: Location,
+    parts: Sequence[Mapping[str, np.ndarray]],
+    attrs: Mapping[str, Any],
+    cells: Mapping[str, np.ndarray] | None,
+    kept: Sequence[int],
+) -> None:
+    """`write_path` of the breakpoints numbered `kept`, counted over all `parts` in order; all of them are in memory."""
+    records, number, waiting = [], 0, dict.fromkeys(WORK, 0.0)
+    for part in parts:
+        for b in range(part["lambda"].size):
+            work = {name: part[name][b] + waiting[name] for name in WORK}
+            if number in kept:
+                records.append({**_record(part, b), **work})
+            waiting = dict.fromkeys(WORK, 0.0) if number in kept else work
+            number += 1
+    for name, more in waiting.items():
+        records[-1][name] += more
+    write_path(path, (), stack(records), attrs, cells)
+
+
+def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, Any]:
+    """Breakpoint b of stacked arrays, as `stack` takes it."""
+    edges = part["support_offset"][b]
+    first, last = int(edges[0]), int(edges[-1])
+    labels = part["label_offset"][first : last + 1]
+    found = {name: array[b] for name, array in part.items() if name not in RAGGED}
+    ragged = {
+        "support_offset": edges - first,
+        "support_alpha": part["support_alpha"][first:last],
+        "support_loss": part["support_loss"][first:last],
+        "support_label": part["support_label"][int(labels[0]) : int(labels[-1])],
+        "label_offset": labels - labels[0],
+    }
+    return {**found, **ragged}
 
 
 def _shapes(segment: Location) -> dict[str, tuple[int, ...]]:

@@ -34,7 +34,7 @@ from pipeline.config.validation import with_validation
 from stages import datasets
 from stages.problems.installed import conf_of
 from stages.solver.methods import method_options, methods
-from stages.solver.options import MethodOptions, PathOptions, check_one_of
+from stages.solver.options import MethodOptions, PathOptions, check_one_of, open_ended
 from storage.backend import backend, location
 from storage.format import FORMAT_VERSION
 
@@ -92,6 +92,8 @@ class Settings:
         """
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
+        if open_ended(self.path):  # where to stop, like a limit of time
+            del path["eps"]
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
         # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": self.snapshots.science} if self.snapshots.science else science

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pipeline.stage_graph import Stage
+from stages.solver.options import ENDED, open_ended
 
 if TYPE_CHECKING:
     from pipeline.config.settings import Settings
@@ -20,7 +21,7 @@ def run(job: Job) -> dict[str, Any]:
     from pipeline.progress import solver_line
     from pipeline.rundir import flat
     from stages.solve import solve
-    from stages.solver.counts import TRACE
+    from stages.solver.counts import CERTIFIED, TRACE
 
     snapshots = job.settings.snapshots
     total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
@@ -39,7 +40,7 @@ def run(job: Job) -> dict[str, Any]:
         every_seconds=job.settings.checkpoint.every_seconds,
         snapshot_passes=snapshots.every_passes,
         snapshot_share=snapshots.every_share,
-        observe=lambda rows: job.tracker.observe(dict(zip(TRACE, rows.T, strict=True))),
+        observe=lambda rows: job.tracker.observe(dict(zip((*TRACE, CERTIFIED), rows.T, strict=False))),
     )
     if status == "INTERRUPTED":
         raise Interrupted(job.stop.signal)
@@ -60,8 +61,19 @@ def run(job: Job) -> dict[str, Any]:
     return {
         "status": str(status),
         "max_seconds": job.settings.solver.max_seconds,
+        **certified_of(job),
         **({} if solved else {"solved": False}),
     }
+
+
+def certified_of(job: Job) -> dict[str, Any]:
+    """The eps that is certified at every lambda, where `path.eps` only says where to stop."""
+    found = job.dir.path / "path.zarr"
+    if not open_ended(job.settings.path) or not found.exists():
+        return {}
+    from storage.results import read_path
+
+    return {"certified": float(read_path(found, ())[1]["eps"])}
 
 
 def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
@@ -69,6 +81,8 @@ def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
 
     With snapshots and `run.until=solve` a solve may end before its first lambda is solved: the gap trace is its result.
     """
+    if "certified" in facts and facts.get("status") in ENDED:  # of a path that goes on to a smaller eps
+        return float(facts["certified"]) > settings.path.eps
     if facts.get("status") != "TIME_LIMIT":
         return False
     nothing = not facts.get("solved", True) and settings.run.until != "solve"
@@ -115,11 +129,13 @@ def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
     from stages.problems.certainty import EXACT
 
     path, attrs = breakpoints(directory.path)
+    solved = directory.manifest["stages"]["solve"]
     return {
-        "status": directory.manifest["stages"]["solve"]["status"],
+        "status": solved["status"],
         "rule": attrs["rule"],
         "kind": attrs["kind"],
         "certainty": attrs.get("certainty", EXACT),
+        **({"every_lambda_within": solved["certified"]} if "certified" in solved else {}),
         "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
         "path": path,
     }

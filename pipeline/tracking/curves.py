@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from stages.problems.certainty import ESTIMATE, EXACT
+from stages.solver.counts import CERTIFIED
 from storage.backend import Location
 from storage.mixture import Mixture
 
@@ -87,6 +88,8 @@ def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
     for name in ("gap", "lambda"):
         for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
             yield Point(f"vs_passes/log10_{name}", _log10(value), stamp, step)
+    for value, stamp, step in zip(trace.get(CERTIFIED, ()), stamps, steps, strict=False):
+        yield Point("vs_passes/log10_every_lambda_within", _log10(value), stamp, step)
     for name in ("passes", "oracle_calls", "seconds", "dual", "primal"):
         for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
             yield Point(f"vs_passes/{name}", float(value), stamp, step)

@@ -44,7 +44,7 @@ def run_name(manifest: Mapping[str, Any]) -> str:
         words.append(f"{len(science['path.lambdas'])} λ's")
     if kind in ("regpath", "heuristic") and science["path.rule"] != "one_sided":
         words.append(science["path.rule"])
-    if kind in ("regpath", "heuristic") and science["path.eps"] != 0.1:
+    if kind in ("regpath", "heuristic") and science.get("path.eps", 0.1) != 0.1:
         words.append(f"ε {science['path.eps']:g}")
     if science.get("solver.batch_size", 1) > 1:
         words.append(f"batches of {science['solver.batch_size']}")

@@ -292,9 +292,12 @@ class Audit:
         """The share of eps by which a bound that rests on these breakpoints may exceed eps."""
         return max([TOLERANCE, *(self.slacks[b].bound for b in breakpoints if 0 <= b < len(self.slacks))])
 
-    def end(self) -> None:
-        """The path ends where its status says: at lambda = 0, at `path.lambda_min`, or where nothing is left to gain."""
-        closed, status = self.twin.closed(), str(self.attrs["status"])
+    def end(self, ended: str | None = None) -> None:
+        """The path ends where its status says: at lambda = 0, at `path.lambda_min`, or where nothing is left to gain.
+
+        `ended` replaces the status, where a limit has stopped a path that ends like this all the same.
+        """
+        closed, status = self.twin.closed(), ended or str(self.attrs["status"])
         low, least = (float(closed[-1]) if closed.size else math.inf), float(self.attrs["lambda_min"])
         if status == "CONVERGED" and not low <= least:
             self.broken.append(f"lambda {low:.9g}: the path ends above lambda_min without reaching its end")

@@ -110,6 +110,10 @@ class TwoSided:
                 self.broken.append(f"{self._where(c)}: expected 0 <= low <= high")
             if c and not self.high[c] >= self.low[c - 1]:
                 self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: no cell covers this interval")
+        self.end()
+
+    def end(self) -> None:
+        """The path ends where its status says."""
         self.audit.end()
 
     def _cell(self, c: int) -> float:

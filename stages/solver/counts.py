@@ -44,3 +44,6 @@ class BlockCounts(Counts):
 
 TRACE = ("breakpoint", "lambda", "passes", "oracle_calls", "steps", "seconds", "timestamp_ms", "gap", "dual", "primal")
 """Columns of the trace: one row for each certificate."""
+
+CERTIFIED = "certified"
+"""The column after them on a path whose rule knows, after each solved lambda, which eps is certified at every one."""

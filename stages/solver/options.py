@@ -114,6 +114,11 @@ def takes_two_points(path: PathOptions) -> bool:
     return path.kind != "heuristic" and bool(getattr(path_rule(path.rule), "two_points", False))
 
 
+def open_ended(path: PathOptions) -> bool:
+    """Whether `path.eps` only says where to stop, and is no part of what a run is."""
+    return path.is_path and bool(getattr(path_rule(path.rule), "open_ended", False))
+
+
 @dataclass
 class CacheOptions:
     """Oracle caching (O16 3.3): a cached labelling is taken when it improves by max(F g_i, (nu / n) g)."""

@@ -18,6 +18,7 @@ KERNELS = (
     "stages.problems.compiled",
     "stages.problems.inner",
     "stages.problems.metric",
+    "stages.problems.prefetch",
     "stages.problems.stored",
     "stages.problems.weightless",
 )

@@ -76,6 +76,12 @@ def test_summary__tells_a_limit_of_breakpoints_from_one_of_passes() -> None:
     assert "the limit was path.max_breakpoints" in summary(cut, Path("run"))
 
 
+def test_summary__says_which_eps_every_lambda_is_within_and_how_to_go_on() -> None:
+    text = summary({**found("CONVERGED", 0.0), "every_lambda_within": 0.0838}, Path("run"))
+    assert " · CONVERGED · every λ within 0.0838\n" in text
+    assert "    next  path.eps=0.042 or less goes on from here, in this directory" in text
+
+
 def test_summary__says_what_would_certify_more() -> None:
     good = found("CONVERGED", 0.0)
     assert "    next  path.eps=0.05 certifies half the gap (another run, which shares these features)" in summary(

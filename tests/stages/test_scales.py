@@ -26,6 +26,7 @@ KINDS = {
     "two_sided": {"rule": "two_sided", "eps": 0.02, "lambda_min": 0.3},
     "relative path": {"rule": "two_sided", "eps": 0.05, "relative": True, "lambda_min": 0.05},
     "paper": {"rule": "paper", "lambda_min": 0.5},
+    "anytime": {"rule": "anytime", "eps": 0.02, "lambda_min": 0.3},
     "grid": {"kind": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-3},
     "relative": {"kind": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-2, "relative": True},
     "negligible": {"eps": 0.3},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -128,6 +128,9 @@ class PathRule(Protocol):
     two_points : bool
         Whether the primal and the dual point of a lambda need not be each other's. Rules without the attribute need
         w = w(alpha).
+    open_ended : bool
+        Whether the path may be stopped anywhere, is then certified for the eps reached, and goes on to a smaller
+        `path.eps`, which is no part of a run's key. Such a rule has the attributes and methods of `OpenEnded`.
     """
 
     kappa: ClassVar[float]
@@ -186,6 +189,34 @@ class PathRule(Protocol):
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
+
+
+class OpenEnded(PathRule, Protocol):
+    """What a rule has as well if its path may be stopped anywhere."""
+
+    @property
+    def reached(self) -> float:
+        """The eps that is certified at every lambda so far."""
+
+    @property
+    def ended(self) -> Status | None:
+        """How the path ends if `reached` is down at `path.eps`; else None."""
+
+    @property
+    def certified(self) -> list[float]:
+        """`reached` after each solved lambda."""
+
+    @property
+    def kept(self) -> list[int]:
+        """Numbers, in the order they were solved, of the breakpoints that the certificate rests on."""
+
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of path.zarr that say what is certified, `eps` among them."""
+
+
+def as_open_ended(rule: PathRule) -> OpenEnded | None:
+    """The rule, if its path may be stopped anywhere."""
+    return cast("OpenEnded", rule) if getattr(rule, "open_ended", False) else None
 
 
 def negligible(path: PathOptions, point: Certificate, hinge_at_zero: float, psi_norm2: float) -> bool:

@@ -67,14 +67,14 @@ def walk(
     Returns
     -------
     Status
-        CONVERGED at the end of the path or grid; INTERRUPTED or TIME_LIMIT if `boundary` stopped it, with the solver
-        at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
+        CONVERGED at the end of the path or grid; INTERRUPTED, TIME_LIMIT or whatever `boundary` stopped it with, the
+        solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
     rule = rule or rule_of(path).begin(path, start)
     while True:
         asked = rule.tolerance()
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
-        if status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+        if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and path.is_path):
             return status
         index = solver.at.breakpoint
         dual = solver.dual_weights() if path.is_path and solver.rewrites_w else None
@@ -121,7 +121,7 @@ def _check_kernel_choices(options: MethodOptions, path: PathOptions) -> None:
         )
     if path.is_path and rule_of(path).between:
         raise ValueError(
-            "path.rule: two_sided mixes solved points and needs inner products of their weights, which it takes from the "
+            f"path.rule: {path.rule} mixes solved points and needs inner products of their weights, which it takes from the "
             "numbers themselves; with a kernel use path.rule=one_sided or paper, path=grid or path=single"
         )
 

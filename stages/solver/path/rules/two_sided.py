@@ -255,17 +255,7 @@ class TwoSided:
     # -- results ------------------------------------------------------------------------------------------------------
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The cells, with the shares of their dual points and the inner products that certify them."""
-        rows = flat_cells(self.cells)
-        return {
-            "cell_interval": rows[:, 0].astype(np.int64),
-            "cell_low": rows[:, 1],
-            "cell_high": rows[:, 2],
-            "cell_primal": rows[:, 3:5],
-            "cell_scale": np.full(len(rows), math.inf),
-            "cell_dual": rows[:, 5:7],
-            "cell_inner": rows[:, 7],
-            "cell_dual_inner": rows[:, 8],
-        }
+        return model_of(self.cells)
 
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
@@ -310,6 +300,21 @@ def flat_cells(cells: list[Cell]) -> np.ndarray:
     """One row per cell: interval, low, high, t_a, t_b, tau_a, tau_b, G, S."""
     rows = [(c.interval, c.low, c.high, *c.primal, *c.dual, c.inner, c.dual_inner) for c in cells]
     return np.array(rows, dtype=float).reshape(-1, CELL_COLUMNS)
+
+
+def model_of(cells: list[Cell]) -> dict[str, np.ndarray]:
+    """Cells as arrays of `storage.layout.CELLS` and `CELL_CERTIFICATES`."""
+    rows = flat_cells(cells)
+    return {
+        "cell_interval": rows[:, 0].astype(np.int64),
+        "cell_low": rows[:, 1],
+        "cell_high": rows[:, 2],
+        "cell_primal": rows[:, 3:5],
+        "cell_scale": np.full(len(rows), math.inf),
+        "cell_dual": rows[:, 5:7],
+        "cell_inner": rows[:, 7],
+        "cell_dual_inner": rows[:, 8],
+    }
 
 
 RULE = TwoSided

@@ -1,0 +1,215 @@
+"""`path.rule=anytime`: certified wherever it is stopped, taken on to a smaller eps, the same bits whatever stopped it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zarr
+from configs import composed
+from dense import optimum, primal_value
+from equality import assert_same_path
+from solved import StopAfter, options_of, solved
+from tiny import multiclass, multiclass_cone
+
+from pipeline.config.settings import read
+from pipeline.progress import read_solver_line, solver_line
+from pipeline.stage_graph.solve import unfinished
+from pipeline.tracking.curves import convergence
+from stages.init_path import init_path
+from stages.parallel import HERE
+from stages.solver.counts import CERTIFIED
+from stages.solver.options import PathOptions, Status
+from stages.solver.path.rule import rule_of
+from stages.verify import CertificateError, asked_for, verify
+from storage.paths import open_path
+from storage.results import read_path, read_trace
+
+PROBLEMS = {"multiclass": multiclass, "separable": lambda: multiclass(width=9, classes=3), "cone": multiclass_cone}
+LOWEST = {"multiclass": 0.0, "separable": 0.0, "cone": 0.05}
+
+
+@functools.cache
+def problem_of(name: str):
+    return PROBLEMS[name]()
+
+
+@functools.cache
+def optimal(name: str, lam: float) -> float:
+    return optimum(problem_of(name), lam)
+
+
+def path_of(eps: float, name: str = "multiclass", **choices) -> PathOptions:
+    path = PathOptions(rule="anytime", eps=eps, lambda_min=LOWEST[name], **choices)
+    path.check()
+    return path
+
+
+def assert_certified(name: str, run: Path) -> float:
+    """The true suboptimality of w(lambda) is at most the eps that path.zarr claims, which is returned; verify agrees."""
+    problem, found = problem_of(name), open_path(run)
+    eps, low = float(found.attrs["eps"]), float(found["cell_low"][-1])
+    for lam in np.geomspace(max(low, 1e-3), 2.0 * float(found["lambda"][0]), 5).round(4):
+        if lam >= low:
+            assert primal_value(problem, found.weights_at(lam).values, lam) - optimal(name, lam) <= eps * (1 + 1e-6)
+    arrays, attrs = read_path(run / "path.zarr")
+    bound = rule_of(path_of(1.0)).bound(arrays, attrs, np.geomspace(max(low, 1e-6), 1e4, 200))
+    assert np.nanmax(bound) <= eps
+    assert verify(problem, run, samples=2)["certified"]
+    return eps
+
+
+CASES = [("separable", "bcfw", 7), ("cone", "accelerated_at_mean", 3)]
+MORE = [("multiclass", "bcfw", 5), ("cone", "bcfw", 5), ("separable", "accelerated_at_mean", 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "stops"), [*CASES, *(pytest.param(*case, marks=pytest.mark.long) for case in MORE)]
+)
+def test_stopped_anywhere__is_certified_everywhere_and_ends_with_the_same_bits(
+    tmp_path: Path, name: str, method: str, stops: int
+) -> None:
+    problem, options, path = problem_of(name), options_of(method=method, rebase_steps=20), path_of(0.05, name)
+    status = solved(problem, tmp_path / "whole", options, path)
+    assert status in (Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE)
+    run, reached = tmp_path / "parts", []
+    while solved(problem, run, options, path, stop=StopAfter(stops)) is Status.INTERRUPTED:
+        if (run / "path.zarr").exists():
+            assert read_path(run / "path.zarr", ())[1]["status"] == "INTERRUPTED"
+            reached.append(float(read_path(run / "path.zarr", ())[1]["eps"]))
+            if len(reached) == 3:
+                assert_certified(name, run)
+    assert reached == sorted(reached, reverse=True)
+    assert len({*reached}) > 1
+    assert assert_certified(name, run) <= 0.05 < reached[0]
+    assert_same_path(tmp_path / "whole", run)
+    arrays, trace = read_path(run / "path.zarr")[0], read_trace(run)
+    assert (
+        np.sum(arrays["oracle_calls"]) == trace["oracle_calls"][-1]
+    )  # those of lambdas that were solved again as well
+    assert np.sum(arrays["effective_passes"]) == pytest.approx(trace["passes"][-1])
+    assert trace[CERTIFIED][-1] == read_path(run / "path.zarr", ())[1]["eps"]
+    assert any(point.name == "vs_passes/log10_every_lambda_within" for point in convergence(trace))
+
+
+def test_smaller_eps__goes_on_as_if_it_had_been_asked_for_at_once(tmp_path: Path) -> None:
+    problem, options = problem_of("multiclass"), options_of(rebase_steps=20)
+    solved(problem, tmp_path / "once", options, path_of(0.01))
+    for eps, again in ((0.1, False), (0.2, True), (0.01, False), (0.05, True)):
+        before = (tmp_path / "twice" / "path.zarr").stat().st_mtime_ns if again else 0
+        solved(problem, tmp_path / "twice", options, path_of(eps))
+        assert (tmp_path / "twice" / "path.zarr").stat().st_mtime_ns == before or not again
+        assert read_path(tmp_path / "twice" / "path.zarr", ())[1]["eps"] <= eps
+        assert [*(tmp_path / "twice" / "state").glob("g*.zarr")]  # from which a smaller eps goes on
+    assert_same_path(tmp_path / "once", tmp_path / "twice")
+
+
+def test_limit__ends_with_a_certificate_of_the_eps_reached(tmp_path: Path) -> None:
+    problem, options = problem_of("multiclass"), options_of()
+    assert solved(problem, tmp_path / "few", options, path_of(1e-3, max_breakpoints=4)) is Status.PASS_LIMIT
+    assert 0.01 < assert_certified("multiclass", tmp_path / "few") < 1.0
+    short = dataclasses.replace(options, max_passes=14.0)
+    assert solved(problem, tmp_path / "short", short, path_of(1e-4)) is Status.PASS_LIMIT
+    assert 1e-4 < assert_certified("multiclass", tmp_path / "short") < 1.0
+
+
+def test_limit_of_time__is_gone_beyond_by_more(tmp_path: Path) -> None:
+    problem, options, path = problem_of("multiclass"), options_of(), path_of(0.05)
+    none = dataclasses.replace(options, max_seconds=1e-9)
+    solved(problem, tmp_path, options, path, stop=StopAfter(6))
+    assert solved(problem, tmp_path, none, path) is Status.TIME_LIMIT
+    assert assert_certified("multiclass", tmp_path) > 0.05
+    solved(problem, tmp_path, options, path)
+    assert assert_certified("multiclass", tmp_path) <= 0.05
+
+
+def put(name: str, row: int, change):
+    def tamper(group: zarr.Group) -> None:
+        values = group[name][...]
+        values[row] = change(values[row])
+        group[name][...] = values
+
+    return tamper
+
+
+def end_early(group: zarr.Group) -> None:
+    group.attrs["axis_end"] = "ROUNDING_LIMIT"
+    put("cell_low", -1, lambda x: x + 1e-3)(group)
+
+
+TAMPER = {
+    "eps": (lambda group: group.attrs.update(eps=0.9 * group.attrs["eps"]), "the gap reaches|duality gap"),
+    "end": (lambda group: group.attrs.update(axis_end="PASS_LIMIT"), "axis_end is stored as 'PASS_LIMIT'"),
+    "other end": (end_early, "says that rounding ends it"),
+    "bottom": (put("cell_low", -1, lambda x: x + 1e-3), "ends above"),
+    "hole": (put("cell_high", 2, lambda x: 0.99 * x), "no cell covers"),
+}
+
+
+@functools.cache
+def limited(folder: Path) -> Path:
+    """A path that ended at a limit, whose axis goes down to 0."""
+    assert solved(problem_of("separable"), folder, options_of(), path_of(1e-3, "separable", max_breakpoints=8))
+    assert read_path(folder / "path.zarr", ())[1]["axis_end"] == "CONVERGED"
+    return folder
+
+
+@pytest.mark.parametrize("what", TAMPER)
+def test_verify__finds_what_is_not_so(tmp_path: Path, tmp_path_factory, what: str) -> None:
+    run, (tamper, message) = tmp_path / "run", TAMPER[what]
+    shutil.copytree(limited(tmp_path_factory.getbasetemp() / "anytime_limited"), run)
+    tamper(zarr.open_group(run / "path.zarr", mode="a"))
+    with pytest.raises(CertificateError, match=message):
+        verify(problem_of("separable"), run, samples=2)
+
+
+def test_verify__refuses_a_larger_eps_than_was_asked_for(tmp_path: Path) -> None:
+    problem, path = problem_of("multiclass"), path_of(0.1)
+    solved(problem, tmp_path, options_of(), path)
+    zarr.open_group(tmp_path / "path.zarr", mode="a").attrs["eps"] = 0.2
+    with pytest.raises(CertificateError, match=r"eps: 0.2 is stored, at most 0.1 was asked for"):
+        verify(problem, tmp_path, asked=asked_for(path, "bcfw", seed=3, key="k"))
+
+
+@pytest.mark.parametrize(
+    ("key", "shape"), [("path_points", (2, 3)), ("path_vectors", (0, 4)), ("path_certified", (2, 3))]
+)
+def test_restored__refuses_arrays_that_do_not_fit(key: str, shape: tuple[int, int]) -> None:
+    path = path_of(0.1)
+    start = init_path(problem_of("multiclass"), path, HERE)
+    rule = dataclasses.replace(rule_of(path).begin(path, start), falling=False, done=0.3)
+    arrays, attrs = rule.packed()
+    again = rule_of(path).restored(path, start, arrays, attrs)
+    assert (again.packed()[1], again.falling, again.level) == (attrs, False, 0.1)
+    with pytest.raises(ValueError, match=f"^{key}: is float64"):
+        rule_of(path).restored(path, start, {**arrays, key: np.ones(shape)}, attrs)
+
+
+def test_eps__is_no_part_of_the_key_and_says_whether_there_is_more_to_do() -> None:
+    asked = [read(composed("path.rule=anytime", f"path.eps={eps}")) for eps in (0.1, 0.01)]
+    assert asked[0].science == asked[1].science
+    assert read(composed("path.eps=0.1")).science != read(composed("path.eps=0.01")).science
+    facts = {"status": "CONVERGED", "max_seconds": math.inf, "certified": 0.09}
+    assert [unfinished(facts, settings) for settings in asked] == [False, True]
+    assert not unfinished({**facts, "status": "PASS_LIMIT"}, asked[1])
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [({"kind": "heuristic"}, "path.rule: expected"), ({"relative": True}, "path.relative: expected .*two_sided")],
+)
+def test_choices__that_cannot_be_certified_are_refused(choices, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        path_of(0.1, **choices)
+
+
+def test_progress__tells_the_eps_of_the_whole_axis() -> None:
+    at = {"lambda": 0.01, "breakpoint": 3, "passes": 2.0, "gap": 0.02, "tolerance": 0.01, "oracle_calls": 9}
+    line = solver_line({**at, "certified": 0.0341})
+    assert line.endswith(" · every λ within 0.034")
+    assert read_solver_line(line) == read_solver_line(solver_line(at))
