@@ -20,11 +20,20 @@ from stages.parallel import HERE, Pace, Spread
 from stages.problems.metric import norm2_of
 from stages.problems.protocol import Problem
 from stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
-from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
+from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, MARGINS_FULL, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, BlockCounts
 from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
 from stages.solver.loop import Flags, State, steps_driver
+from stages.solver.margins import (
+    Margins,
+    margin_derive_driver,
+    margin_gaps_driver,
+    margin_steps_driver,
+    no_margins,
+    with_rows,
+    worth_keeping,
+)
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value
 from stages.solver.options import Status
@@ -84,6 +93,8 @@ class BlockMethod(Accounts):
     """Of steps that call the oracle."""
     weights: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): the primal point of the last certificate."""
+    margins: Margins | None = None
+    """Margin vectors of the atoms, where steps take them (`keeps_margins`)."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (n,): hinges of the blocks at the last exact pass, or the bounds on them that the structure offers."""
 
@@ -137,6 +148,11 @@ class BlockMethod(Accounts):
     def degree(self) -> float:
         """The sampling weight of a block is g_i ** degree."""
         return 1.0
+
+    @property
+    def keeps_margins(self) -> bool:
+        """Whether the method's steps are pairwise ones with a cache, which margin vectors may serve (`margins`)."""
+        return False
 
     # -- what is known ------------------------------------------------------------------------------------------------
     @property
@@ -290,7 +306,7 @@ class BlockMethod(Accounts):
             at.lam = lam
             self.derive()
             if self.caching:
-                cached_driver(P)(P, self.state.pool, self.state.w, self.state.gap)
+                self.state.gap[:] = self.cached_gaps(self.state.w)
             else:
                 self.state.gap[:] = np.inf
         else:  # w = 0
@@ -309,12 +325,35 @@ class BlockMethod(Accounts):
         else:
             repack(self.state.pool)
             normalise(self.state.pool)
+        self.choose_margins()
         self.derive()
         self.rebuild_tree()
 
+    def choose_margins(self) -> None:
+        """Keep margin vectors from here on, or do not; depends only on what is committed."""
+        P, atoms = self.problem, int(self.state.pool.counts.sum())
+        keep = self.keeps_margins and worth_keeping(P, atoms)
+        if keep != (self.margins is not None):
+            self.state.pool.place[:] = -1  # rows of `distances` are not those of `margins`
+            self.margins = no_margins(P.d) if keep else None
+
+    def make_rows(self) -> Margins:
+        """A free row for the margin vector of every atom that lacks one."""
+        assert self.margins is not None
+        self.margins = with_rows(self.margins, self.state.pool)
+        return self.margins
+
     def derive(self) -> None:
         """mu, ell, u and w from the pool."""
-        derive(self.problem, self.state, self.scale)
+        derive(self.problem, self.state, self.scale, fill=self.fill)
+
+    @property
+    def fill(self) -> Any:
+        """What `state.derive` calls: None where no margin vectors are kept."""
+        if self.margins is None:
+            return None
+        P, rows = self.problem, self.make_rows()
+        return lambda scale, chunk: margin_derive_driver(P)(P, self.state, rows, scale, chunk)
 
     def rebuild_tree(self) -> None:
         """Rebuild the sampling tree from the current gaps."""
@@ -370,9 +409,16 @@ class BlockMethod(Accounts):
 
     def cached_gap(self, w: np.ndarray) -> float:
         """The gap of (w, alpha) over cached labellings, a lower bound on the exact gap."""
-        gap = np.empty(self.problem.n)
-        cached_driver(self.problem)(self.problem, self.state.pool, w, gap)
-        return float(np.sum(gap)) + self.dual_and_excess(w)[1]
+        return float(np.sum(self.cached_gaps(w))) + self.dual_and_excess(w)[1]
+
+    def cached_gaps(self, w: np.ndarray) -> np.ndarray:
+        """float64, (n,): block gaps at w (d,) over cached labellings."""
+        P, gap = self.problem, np.empty(self.problem.n)
+        if self.margins is None:
+            cached_driver(P)(P, self.state.pool, w, gap)
+        else:
+            margin_gaps_driver(P)(P, self.state.pool, self.make_rows(), w, gap)
+        return gap
 
     def keep(self, blocks: np.ndarray, corner: np.ndarray, loss: np.ndarray) -> None:
         """Put the oracle's answers for `blocks` (their labels, their losses) into the cache."""
@@ -396,9 +442,11 @@ class BlockMethod(Accounts):
             if uniform:
                 before = self.rng.bit_generator.state
                 order = (self.rng.random(piece) * self.problem.n).astype(np.int64)
-            made, why = driver(
-                self.problem, self.state, flags._replace(stop_calls=last_call), self.rng, order[:piece], piece
-            )
+            rest = flags._replace(stop_calls=last_call), self.rng, order[:piece], piece
+            if self.margins is None:
+                made, why = driver(self.problem, self.state, *rest)
+            else:
+                made, why = margin_steps_driver(self.problem)(self.problem, self.state, self.margins, *rest)
             if uniform and made < piece:  # as if each block were drawn right before its step
                 self.rng.bit_generator.state = before
                 self.rng.random(made)
@@ -407,6 +455,8 @@ class BlockMethod(Accounts):
             steps, order = steps - made, order[made:]
             if why == POOL_FULL:
                 self.make_room(1)
+            elif why == MARGINS_FULL:
+                self.make_rows()
             elif why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls:
                 continue
             elif why != DONE or steps == 0:
@@ -418,7 +468,11 @@ class BlockMethod(Accounts):
             self.rebase()
         P, S = self.problem, self.state
         load_exact(P)
-        self.loop(P, S, self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0)
+        nothing = self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0
+        if self.margins is None:
+            self.loop(P, S, *nothing)
+        else:
+            margin_steps_driver(P)(P, S, self.margins, *nothing)
         if self.caching:
             self.keep(np.empty(0, np.int64), np.empty((0, S.pool.labels.shape[1]), P.truth.dtype), np.empty(0))
 

@@ -18,7 +18,6 @@ from stages.solver.block_method import BlockMethod
 from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from stages.solver.counts import BlockCounts
 from stages.solver.distances import no_distances, with_room
-from stages.solver.gaps import cached_driver
 from stages.solver.loop import cached_steps_driver
 from stages.solver.objective import Certificate
 from stages.solver.options import CachedPassOptions, Status
@@ -98,7 +97,7 @@ class CachedPasses(BlockMethod):
         order = np.concatenate([rng.permutation(self.problem.n) for _ in range(times)])
         self.at.permutations += 1
         flags = self.flags(**choices)
-        if flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
+        if self.margins is None and flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
             S = self.state
             self.state = S._replace(distances=with_room(S.distances, S.pool.counts))
             driver = cached_steps_driver(self.problem)
@@ -139,6 +138,7 @@ class CachedPasses(BlockMethod):
         """Also compile or load what only these methods call."""
         super().warm_up()
         drop_unused(self.state.pool, 0)
-        cached_driver(self.problem)(self.problem, self.state.pool, self.state.w, np.empty(self.problem.n))
+        self.cached_gaps(self.state.w)
         with_room(no_distances(1), np.ones(1, np.int64))
-        cached_steps_driver(self.problem)(self.problem, self.state, self.flags(), np.empty(0, np.int64))
+        if self.margins is None:
+            cached_steps_driver(self.problem)(self.problem, self.state, self.flags(), np.empty(0, np.int64))

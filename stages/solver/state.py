@@ -50,8 +50,8 @@ def fold(part, u, error):
 
 
 @inner(**PLAIN)
-def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
-    """Block i's mu and ell; adds its share of u."""
+def block_state(P, pool, mu, by_mu, ell, i):
+    """Block i's mu and ell."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
     mu[lo:hi] = 0.0
@@ -63,6 +63,14 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
             P.add(i, pool.labels[s, : last - first], pool.alpha[s], mu[lo:hi])
             ell[i] += pool.alpha[s] * pool.losses[s]
         s = pool.next[s]
+
+
+@inner(**PLAIN)
+def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
+    """Block i's mu and ell; adds its share of u."""
+    block_state(P, pool, mu, by_mu, ell, i)
+    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+    first, last = P.label_ptr[i], P.label_ptr[i + 1]
     delta = delta_all[: hi - lo]
     for j in range(hi - lo):
         delta[j] = -mu[lo + j]
@@ -155,7 +163,9 @@ def pool_of(problem: Problem, supports: Supports) -> Pool:
     return unpack(supports, max_label_length(problem), 2 * supports.alpha.size + 4 * problem.n + 64)
 
 
-def derive(problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None) -> None:
+def derive(
+    problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None, fill: Any = None
+) -> None:
     """Fill mu, ell, u, w and the current mean loss from the pool.
 
     Parameters
@@ -164,10 +174,15 @@ def derive(problem: Problem, state: State, scale: float, centre_share: np.ndarra
         1 / ((lambda + kappa) n).
     centre_share : (d,) array, optional
         kappa y / (lambda + kappa) of a proximal subproblem (`methods.accelerated`).
+    fill : callable, optional
+        `fill(scale, chunk)` does what `derive_driver` does.
     """
     state.u[:] = 0.0 if centre_share is None else centre_share
     chunk = chunk_length(problem.d)
-    derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u, chunk)
+    if fill is not None:
+        fill(scale, chunk)
+    else:
+        derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u, chunk)
     if problem.lower.size:
         clip_into(state.u, problem.lower, problem.upper, state.w)
     state.z_ell[1] = np.sum(state.ell) / problem.n

@@ -282,8 +282,12 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
 
 
 def grown(pool: Pool, label_ptr: np.ndarray) -> Pool:
-    """The same pool with twice the slots."""
-    return unpack(pack(pool, label_ptr), pool.labels.shape[1], 2 * pool.alpha.size)
+    """The same pool with twice the slots, in list order."""
+    order = np.empty(int(pool.counts.sum()), np.int64)
+    _flatten(pool, order)
+    larger = unpack(pack(pool, label_ptr), pool.labels.shape[1], 2 * pool.alpha.size)
+    larger.place[: order.size] = pool.place[order]
+    return larger
 
 
 def blocks_of(pool: Pool) -> np.ndarray:

@@ -22,7 +22,7 @@ from stages.certify.audit import Audit
 from stages.certify.recompute import dual_point
 from stages.parallel import HERE
 from stages.solver.gaps import exact_gaps
-from stages.solver.methods.accelerated_at_mean import AtMeanGroup
+from stages.solver.methods.accelerated_at_mean import AcceleratedAtMean, AtMeanGroup
 from stages.solver.options import PathOptions, Status
 from stages.solver.path.cells import Goal, Pair, solved_point
 from stages.verify import CertificateError, asked_for, verify
@@ -145,6 +145,9 @@ def test_commit__holds_the_schedule(tmp_path: Path) -> None:
     assert commit.arrays["surprise"].shape == (problem.n,)
     assert commit.arrays["path_duals"].shape == commit.arrays["path_vectors"].shape
     assert {"moving", "last_exact", "partial"} <= set(commit.attrs["method"]["counts"])
+    arrays = {**commit.arrays, "surprise": 1.0 + np.arange(problem.n)}
+    resumed = AcceleratedAtMean.restored(problem, at_mean(), 3, arrays, commit.attrs["method"])
+    np.testing.assert_array_equal(resumed.surprise, arrays["surprise"])
 
 
 def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None:

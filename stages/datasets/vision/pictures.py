@@ -218,20 +218,26 @@ def featurize_pictures(
     }
 
 
+SPECIMEN = 40
+"""Superpixels of an image to compile for: enough that its features outnumber the weights as those of real images do, on
+which the choice of compiled code depends (`stages.solver.margins`)."""
+
+
 def write_specimen(sink: Sink, codes: bool = False) -> dict[str, Any]:
-    """Write two training images of two superpixels each; `codes`: unary features are stored as uint8."""
+    """Write two training images of a row of superpixels each; `codes`: unary features are stored as uint8."""
     if codes:
         sink.put("", "unary_scale", np.array([1.0 / 255.0]))
     for number in range(2):
-        unary = np.array([[1, number, 0], [1, 0, 1]], np.uint8 if codes else np.float32)
+        labels = np.arange(SPECIMEN, dtype=np.uint8) % 2
+        unary = np.stack([np.ones(SPECIMEN), number * (1 - labels), labels], axis=1)
         sink.append(
             "train",
-            unary=unary,
-            pairwise=np.ones((1, 2), np.float32),
-            edges=np.array([[0, 1]], np.int32),
-            labels=np.array([0, 1], np.uint8),
-            area=np.array([5.0, 7.0]),
-            foreground=np.array([0.0, 7.0]),
+            unary=unary.astype(np.uint8 if codes else np.float32),
+            pairwise=np.ones((SPECIMEN - 1, 2), np.float32),
+            edges=np.stack([np.arange(SPECIMEN - 1), np.arange(1, SPECIMEN)], axis=1).astype(np.int32),
+            labels=labels,
+            area=np.where(labels, 7.0, 5.0),
+            foreground=np.where(labels, 7.0, 0.0),
         )
     return {"d_unary": 3, "d_pairwise": 2}
 

@@ -100,6 +100,11 @@ class Segmentation(NamedTuple):
         """Every superpixel may have either label."""
         return True
 
+    @property
+    def features_per_block(self) -> float:
+        """Mean number of features of a block: `scores` reads them all (`stages.solver.margins`)."""
+        return (self.unary.size + self.pairwise.size) / self.n
+
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w[:width], theta[:size])

@@ -91,6 +91,11 @@ class Accelerated(CachedPasses):
     """float64, (d,): mean of the points, the w that is certified; empty before the first."""
 
     @property
+    def keeps_margins(self) -> bool:
+        """With pairwise steps."""
+        return self.options.step == "pairwise"
+
+    @property
     def rewrites_w(self) -> bool:
         """Whether the mean is certified."""
         return self.own_primal
@@ -122,7 +127,7 @@ class Accelerated(CachedPasses):
         """mu, ell, u and w from the pool and the proximal centre."""
         at = self.at
         share = self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
-        derive(self.problem, self.state, self.scale, share)
+        derive(self.problem, self.state, self.scale, share, self.fill)
 
     # -- the mean -----------------------------------------------------------------------------------------------------
     def note(self) -> None:

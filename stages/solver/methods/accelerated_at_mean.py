@@ -33,7 +33,7 @@ import numpy as np
 
 from stages.problems.stored import check_array
 from stages.solver.codes import ORACLE_CALLS
-from stages.solver.gaps import ExactGaps, cached_driver
+from stages.solver.gaps import ExactGaps
 from stages.solver.methods.accelerated import Accelerated, ProximalCounts
 from stages.solver.objective import Certificate
 from stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
@@ -169,9 +169,7 @@ class AcceleratedAtMean(Accelerated):
     # -- passes at the mean -------------------------------------------------------------------------------------------
     def gaps_at_mean(self) -> np.ndarray:
         """float64, (n,): block gaps at the mean over cached labellings."""
-        gap = np.empty(self.problem.n)
-        cached_driver(self.problem)(self.problem, self.state.pool, self.point, gap)
-        return gap
+        return self.cached_gaps(self.point)
 
     def exact_pass(self) -> tuple[Certificate, ExactGaps]:
         """An exact pass at the mean, and the surprise of each block."""

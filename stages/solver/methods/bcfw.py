@@ -68,6 +68,14 @@ class Bcfw(BlockMethod):
         return SAMPLERS.index(self.options.sampler)
 
     @property
+    def keeps_margins(self) -> bool:
+        """With pairwise steps and a cache; an average and mini-batches need local vectors."""
+        o = self.options
+        return (
+            self.caching and o.step == "pairwise" and o.averaging == "none" and o.batch_size == 1 and not o.batch_step
+        )
+
+    @property
     def degree(self) -> float:
         """`solver.degree` if blocks are drawn by their gaps, otherwise 1."""
         return self.options.degree if self.sampler in (GAP, MAX_GAP) else 1.0

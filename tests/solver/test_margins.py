@@ -1,0 +1,164 @@
+"""Margin vectors: what they are, that steps by them keep what steps by features keep, and resume to the same bits.
+
+The instances are too small for margin vectors to be worth their memory, so they are kept by force, in a Python without the
+compiler: the code is the same for all structures.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dense import optimum
+from equality import assert_same_path
+from single import ACCELERATED_LAM as LAM
+from single import accelerated_of, never, solver_of
+from solved import options_of, path_of, solved, stopped_and_resumed
+from tiny import TINY, feature_matrix, local
+
+from stages.solver import block_method
+from stages.solver.margins import MOST_BYTES, no_margins, with_rows, worth_keeping
+from stages.solver.objective import dual_value
+from stages.solver.options import Status
+
+pytestmark = pytest.mark.slow
+
+COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
+NAMES = ("segmentation", "multiclass_cone")
+SUPPORT = Path(__file__).resolve().parents[1] / "support"
+
+
+@pytest.mark.skipif(not COMPILED, reason="this process is the other Python")
+def test_margins__in_a_python_without_the_compiler():
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--no-cov", str(Path(__file__))]
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, timeout=300
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert "passed" in done.stdout
+
+
+interpreted = pytest.mark.skipif(COMPILED, reason="runs in a Python without the compiler")
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """Margin vectors wherever steps can take them."""
+    monkeypatch.setattr(block_method, "worth_keeping", lambda problem, atoms: True)
+
+
+def slots_of(pool, i):
+    found, s = [], int(pool.head[i])
+    while s >= 0:
+        found.append(s)
+        s = int(pool.next[s])
+    return found
+
+
+@interpreted
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, name):
+    problem, seen = TINY[name](), 0
+    solver = solver_of(problem, LAM, cache="gap", capacity=2, refresh_every=2)
+
+    def boundary(solver):
+        nonlocal seen
+        pool, rows = solver.state.pool, []
+        for i in range(problem.n):
+            B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
+            truth = local(problem, i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]])
+            for s in slots_of(pool, i):
+                if pool.place[s] >= 0:
+                    expected = B @ (truth - local(problem, i, pool.labels[s, :length]))
+                    np.testing.assert_allclose(solver.margins.psi[pool.place[s]], expected, atol=1e-6)
+                    rows.append(int(pool.place[s]))
+        assert len(set(rows)) == len(rows)
+        seen += len(rows)
+
+    assert solver.solve(1e-3, boundary)[0] is Status.CONVERGED
+    assert seen > 2 * problem.n
+
+
+@interpreted
+@pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass_cone")])
+def test_solve__ends_at_the_optimum_with_w_that_of_alpha(kept, method, name):
+    problem = TINY[name]()
+    solver = accelerated_of(problem, method)
+    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
+    assert solver.margins is not None
+    best = optimum(problem, LAM)
+    assert best - 1e-3 - 1e-6 <= solver.dual_value() <= best + 1e-6
+    _, w = solver.dual_point()
+    u, w, ell = solver.dual_point()[0].copy(), w.copy(), float(solver.state.z_ell[1])
+    assert dual_value(ell, u, w, LAM, problem.lower, problem.upper) == pytest.approx(solver.dual_value(), abs=1e-12)
+    known = solver.cached_gaps(w)
+    solver.margins = None
+    solver.derive()  # by features, from the pool alone
+    np.testing.assert_allclose(solver.dual_point()[0], u, rtol=1e-7, atol=1e-7)
+    assert ell == pytest.approx(float(solver.state.z_ell[1]), abs=1e-10)
+    np.testing.assert_allclose(solver.cached_gaps(w), known, atol=1e-7)
+
+
+@interpreted
+@pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass")])
+def test_resume__is_bit_equal(kept, tmp_path, method, name):
+    problem, path = TINY[name](), path_of(rule="two_sided", kappa=0.7, eps=0.1, lambda_min=0.5)
+    options = options_of(method=method, capacity=3)
+    assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
+    stops = np.random.default_rng(1).integers(0, 4, size=30)
+    assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
+    assert_same_path(tmp_path / "whole", tmp_path / "parts")
+
+
+@interpreted
+def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatch):
+    """Its score by features and that by its margin vector differ by rounding, which is no slope."""
+    problem = TINY["multiclass"]()
+    solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
+    monkeypatch.setattr("stages.solver.margins.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9))
+    solver.rebase()
+    solver.run(solver.flags(), np.empty(0, np.int64), 3 * problem.n)
+    total = [solver.state.pool.alpha[slots_of(solver.state.pool, i)].sum() for i in range(problem.n)]
+    np.testing.assert_allclose(total, 1.0)
+
+
+@interpreted
+def test_rows__are_enough_and_keep_what_is_known(kept):
+    problem = TINY["multiclass"]()
+    solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
+    solver.rebase()
+    solver.run(solver.flags(), np.empty(0, np.int64), 20)
+    pool, before = solver.state.pool, solver.margins.psi.copy()
+    held = [int(pool.place[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.place[s] >= 0]
+    after = with_rows(solver.margins, pool)
+    np.testing.assert_array_equal(after.psi[held], before[held])
+    free = after.free[: after.left[0]].tolist()
+    assert sorted([*free, *held]) == list(range(len(after.psi)))
+    assert with_rows(no_margins(problem.d), pool).left[0] >= pool.alpha.size - len(held)
+
+
+@interpreted
+def test_rows__are_given_back_when_the_vectors_become_too_large(kept, monkeypatch):
+    solver = accelerated_of(TINY["multiclass"]())
+    solver.solve(0.3, never)
+    assert (solver.state.pool.place >= 0).any()
+    monkeypatch.setattr(block_method, "worth_keeping", lambda problem, atoms: False)
+    solver.choose_margins()
+    assert solver.margins is None
+    assert (solver.state.pool.place < 0).all()
+    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
+
+
+@interpreted
+def test_worth_keeping__asks_for_large_features_and_little_memory():
+    problem = TINY["segmentation"]()
+    assert problem.features_per_block == (problem.unary.size + problem.pairwise.size) / problem.n
+    assert not worth_keeping(problem, 10)
+    large = problem._replace(unary=np.zeros((4000, 3), np.float32))
+    assert worth_keeping(large, 10)
+    assert not worth_keeping(large, MOST_BYTES // (8 * problem.d) + 1)
+    assert not worth_keeping(TINY["multiclass"](), 10)
