@@ -27,6 +27,7 @@ from pipeline.config.settings import Settings, read
 from pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
 from pipeline.interrupt import Interrupted, Stop
 from pipeline.job import Job
+from pipeline.load_ahead import LoadAhead
 from pipeline.progress import Progress
 from pipeline.result import complete
 from pipeline.rundir import LockedError, RunDir, locked, write_json
@@ -154,8 +155,12 @@ def _run_stages(job: Job) -> dict[str, Any] | None:
         if any(stage.in_flow and due(stage) for stage in wanted):
             compiling = stack.enter_context(Compiling(job.progress))
             ahead = stack.enter_context(CompileAhead(settings, job.progress, job.stop))
-        for stage in wanted:
+        imports = stack.enter_context(LoadAhead())
+        for at, stage in enumerate(wanted):
             if stage.every_attempt or due(stage):  # asked anew, because a stage that runs again takes later ones along
+                if stage.spares_core:
+                    later = [name for other in wanted[at + 1 :] for name in other.modules]
+                    imports.begin(later, job.tracker.load if len(wanted) == len(flow()) else lambda: None)
                 _run_stage(stage, job, ahead)
     if compiling is not None and ahead is not None:
         job.seconds["compiling"] = compiling.seconds + ahead.seconds

@@ -44,6 +44,10 @@ class Stage:
         False for a stage that only displays an existing run: no attempt is begun.
     every_attempt : bool
         Whether it runs in every attempt and finds out itself what is left to do, because runs share its output.
+    modules : tuple of str
+        Modules that `run` imports and that take long; they are imported earlier, while another stage has a core to spare.
+    spares_core : bool
+        Whether it leaves a core, and the interpreter, to others: for most of its time it is in compiled code of one thread.
     outputs : tuple of str
         Files and trees of the run directory that later stages and result.json are made from; the manifest keeps their
         checksums. ``tree:pattern,pattern`` are the children of a tree that match.
@@ -67,6 +71,8 @@ class Stage:
     in_flow: bool = True
     computes: bool = True
     every_attempt: bool = False
+    modules: tuple[str, ...] = ()
+    spares_core: bool = False
     outputs: tuple[str, ...] = ()
     check: Callable[[Settings], None] | None = None
     unfinished: Callable[[Mapping[str, Any], Settings], bool] | None = None

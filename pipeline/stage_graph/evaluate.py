@@ -52,6 +52,7 @@ STAGE = Stage(
     "evaluate",
     run,
     needs=("verify",),
+    modules=("stages.evaluate", "stages.reports.run_figures"),
     outputs=("metrics.json", "predictions.npz", "predictions", f"path.zarr:{','.join(MEASURES)}"),
     discard=discard,
     export=export,

@@ -46,4 +46,12 @@ def export(to: Export) -> None:
         to.file("report.html")
 
 
-STAGE = Stage("report", run, needs=("evaluate",), outputs=("report.html",), unfinished=unfinished, export=export)
+STAGE = Stage(
+    "report",
+    run,
+    needs=("evaluate",),
+    modules=("stages.reports.page",),
+    outputs=("report.html",),
+    unfinished=unfinished,
+    export=export,
+)

@@ -145,6 +145,7 @@ STAGE = Stage(
     "solve",
     run,
     needs=("init_path",),
+    spares_core=True,
     outputs=("path.zarr", "trace.zarr"),
     unfinished=unfinished,
     discard=discard,

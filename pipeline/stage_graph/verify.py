@@ -43,4 +43,12 @@ def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
     return {"verify": facts_of(directory.path / "verify.json", VERIFY_FIELDS)}
 
 
-STAGE = Stage("verify", run, needs=("solve",), outputs=("verify.json",), export=export, result=result)
+STAGE = Stage(
+    "verify",
+    run,
+    needs=("solve",),
+    modules=("stages.verify",),
+    outputs=("verify.json",),
+    export=export,
+    result=result,
+)

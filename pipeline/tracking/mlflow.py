@@ -12,7 +12,7 @@ import contextlib
 import io
 import logging
 import os
-import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from pipeline.config.run_options import TrackingOptions
 from pipeline.rundir import RunDir, read_json, write_json
+from pipeline.tracking.store import import_mlflow
 from pipeline.tracking.view import VERSION, project, project_sweep
 from storage.backend import Location
 
@@ -32,10 +33,14 @@ STOP_SECONDS = 1.0
 TRIES = 3
 """Attempts at the end of a sweep to log what failed before."""
 log = logging.getLogger("gapwise")
+_shown = threading.Event()
 
 
 class Tracker(Protocol):
     """Where a run is displayed besides its directory."""
+
+    def load(self) -> None:
+        """Import what showing needs, in any thread."""
 
     def observe(self, trace: Mapping[str, Any]) -> None:
         """Show the trace of an unfinished solve, after a commit; returns at once."""
@@ -53,6 +58,7 @@ class Tracker(Protocol):
 class NoTracker:
     """tracking=none"""
 
+    def load(self) -> None: ...
     def observe(self, trace: Mapping[str, Any]) -> None: ...
     def finish(self, status: str) -> None: ...
     def mend(self) -> None: ...
@@ -61,7 +67,7 @@ class NoTracker:
 
 def _loaded() -> bool:
     """Whether this process has shown anything in MLflow yet."""
-    return "mlflow" in sys.modules
+    return _shown.is_set()
 
 
 def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
@@ -89,6 +95,9 @@ class MlflowTracker:
         self._last = time.monotonic()
         self._broken = False
         self._seen: Mapping[str, Any] = {}
+
+    def load(self) -> None:
+        import_mlflow()
 
     def observe(self, trace: Mapping[str, Any]) -> None:
         self._seen = trace
@@ -143,6 +152,7 @@ class MlflowTracker:
             if status != "FINISHED" and not columns:
                 return  # it ended before there was anything to show
             run_id = project(self._uri, self._dir.path, columns, status, children=self._children)
+            _shown.set()
             if status == "FINISHED":
                 write_json(self._marker, _marker_of(self._uri, run_id, self._children))
         self._broken = self._broken or not worked

@@ -21,6 +21,22 @@ BATCH = 1000
 """Most metrics, parameters and tags together that MLflow takes in one call."""
 
 
+def _set_up() -> None:
+    """Set what MLflow reads from the environment when it is imported."""
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
+    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
+    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # an unreachable server costs seconds, not minutes
+
+
+def import_mlflow() -> None:
+    """Import what `store` and models need; reads and writes no store."""
+    _set_up()
+    import mlflow.models
+    import mlflow.pyfunc
+    import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
+
+
 @contextlib.contextmanager
 def store(uri: str) -> Iterator[Any]:
     """A client of the store at `uri`; a local database is this process's alone until the block ends.
@@ -28,10 +44,7 @@ def store(uri: str) -> Iterator[Any]:
     Runs that end at the same moment take turns with a lock file beside the database; the first one makes it. Raises
     sqlite3.Error if another program holds the database, where MLflow would retry for minutes.
     """
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
-    os.environ.setdefault("MLFLOW_LOGGING_LEVEL", "WARNING")
-    os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "2")  # an unreachable server costs seconds, not minutes
+    _set_up()
     local = Path(uri.removeprefix("sqlite:///")) if uri.startswith("sqlite:///") else None
     with contextlib.nullcontext() if local is None else _turn(local):
         if local is not None:

@@ -28,5 +28,6 @@ def test_inner__has_no_wrapper_and_can_be_called_from_python_all_the_same() -> N
     assert twice(a) == 12.0  # compiled for this type, and without the wrapper that Python would call
     (code,) = total.overloads.values()
     assert not [name for name in code.library.get_defined_functions() if "cpython" in name.name or "cfunc" in name.name]
+    assert not code.library._compiled  # nor is there machine code of it alone, which nobody would run
     assert total(a) == 6.0
     assert dot(a, a) == 14.0

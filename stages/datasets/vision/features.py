@@ -122,11 +122,54 @@ def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.
         )
     with threadpool_limits(limits=1):  # sums of several threads would differ in the last bit
         means = MiniBatchKMeans(
-            n_clusters=count, random_state=seed, n_init=1, batch_size=4096, max_iter=20, max_no_improvement=10
-        )
+            n_clusters=count, init=spread_out, random_state=seed, n_init=1, batch_size=4096, max_iter=20,
+            max_no_improvement=10,
+        )  # fmt: skip
         means.fit(samples.astype(np.float32))
     centres = np.clip(np.rint(means.cluster_centers_), 0, 255).astype(np.uint8)
     return centres[np.lexsort(centres.T[::-1])]
+
+
+def spread_out(samples: np.ndarray, count: int, random_state: np.random.RandomState) -> np.ndarray:
+    """Greedy k-means++ (Arthur and Vassilvitskii 2007), as scikit-learn has it, draw for draw and bit for bit.
+
+    scikit-learn computes distances in float64. Those of rows of 8-bit numbers are integers below 2^24, which float32 holds
+    as well, in a fifth of the time.
+
+    Parameters
+    ----------
+    samples : float32 (N, k), whole numbers 0..255, k <= 128.
+
+    Returns
+    -------
+    float32 (count, k), rows of `samples`.
+    """
+    size, trials = len(samples), 2 + int(np.log(count))
+    norms, weight = (samples * samples).sum(axis=1), np.ones(len(samples), np.float32)
+
+    def distances(rows: np.ndarray) -> np.ndarray:
+        found = samples[rows] @ samples.T
+        found *= np.float32(-2.0)
+        found += norms[rows][:, None]
+        found += norms
+        return found
+
+    centres = np.empty((count, samples.shape[1]), np.float32)
+    first = random_state.choice(size, p=weight / weight.sum())
+    centres[0] = samples[first]
+    closest = distances(np.array([first]))
+    total = closest @ weight
+    for number in range(1, count):
+        drawn = random_state.uniform(size=trials) * total
+        candidates = np.searchsorted(np.cumsum(weight * closest), drawn)
+        np.clip(candidates, None, size - 1, out=candidates)
+        nearer = distances(candidates)
+        np.minimum(closest, nearer, out=nearer)
+        totals = nearer @ weight[:, None]
+        best = np.argmin(totals)
+        total, closest = totals[best], nearer[best]
+        centres[number] = samples[candidates[best]]
+    return centres
 
 
 def rings(regions: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

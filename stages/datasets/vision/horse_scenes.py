@@ -6,6 +6,7 @@ neighbours belong together."""
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -39,8 +40,8 @@ def patch(rng: np.random.Generator, picture: np.ndarray) -> np.ndarray:
     top, left = int(rng.integers(picture.shape[0] - h + 1)), int(rng.integers(picture.shape[1] - w + 1))
     window = picture[top : top + h, left : left + w]
     if rng.random() < 0.5:
-        window = window[:, ::-1]
-    return cv2.resize(np.ascontiguousarray(window), (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
+        window = cv2.flip(window, 1)
+    return cv2.resize(window, (WIDTH, HEIGHT), interpolation=cv2.INTER_AREA)
 
 
 def hair(rng: np.random.Generator) -> np.ndarray:
@@ -61,31 +62,60 @@ def soil(rng: np.random.Generator) -> np.ndarray:
 
 def relief(picture: np.ndarray) -> np.ndarray:
     """Grey values of (h, w, 1 or 3), standardised: float32 (h, w)."""
-    grey = picture.mean(axis=2)
+    grey = picture[..., 0]
+    if picture.shape[2] == 3:  # numpy's mean over so short an axis takes four times as long
+        grey = (grey + picture[..., 1] + picture[..., 2]) / np.float32(3.0)
     return (grey - grey.mean()) / (grey.std() + 1e-3)
+
+
+class Surface(NamedTuple):
+    """A surface of one colour."""
+
+    tint: np.ndarray
+    """float64 (3,), RGB"""
+    shade: np.ndarray
+    """float32 (HEIGHT, WIDTH), about 1"""
+
+    def painted(self, where: np.ndarray) -> np.ndarray:
+        """Its colours at the pixels of a mask, bool (HEIGHT, WIDTH): float32 (pixels, 3)."""
+        shade = self.shade[where]
+        colours = np.empty((shade.size, 3), np.float32)
+        for channel, value in enumerate(self.tint):
+            colours[:, channel] = value * shade
+        return colours
 
 
 def surface(
     rng: np.random.Generator, tints: np.ndarray, mostly: np.ndarray, partly: np.ndarray, share: float
-) -> np.ndarray:
-    """A surface of one colour near one of the tints: mostly of one relief, in patches of a superpixel's size of
-    another. float32 (HEIGHT, WIDTH, 3)."""
+) -> Surface:
+    """A surface of one colour near one of the tints: mostly of one relief, in patches of a superpixel's size of another."""
     tint = tints[rng.integers(len(tints))] * rng.uniform(0.8, 1.2) + rng.normal(scale=6.0, size=3)
     patches = smooth_noise(rng, 11.0)
     height = np.where(patches < np.quantile(patches, share), partly, mostly)
     shade = 1.0 + rng.uniform(0.05, 0.13) * height + 0.05 * smooth_noise(rng, 30.0)
-    return (tint * shade[..., None]).astype(np.float32)
+    return Surface(tint, shade)
 
 
-def ground(rng: np.random.Generator) -> np.ndarray:
-    """A background: a photograph, or an earthy surface; float32 (HEIGHT, WIDTH, 3)."""
+class Photograph(NamedTuple):
+    """A part of a photograph."""
+
+    rgb: np.ndarray
+    """float32 (HEIGHT, WIDTH, 3)"""
+
+    def painted(self, where: np.ndarray) -> np.ndarray:
+        """Its colours at the pixels of a mask, bool (HEIGHT, WIDTH): float32 (pixels, 3)."""
+        return self.rgb[where]
+
+
+def ground(rng: np.random.Generator) -> Surface | Photograph:
+    """A background: a photograph, or an earthy surface."""
     if rng.random() < 0.25:
-        return patch(rng, shipped(PHOTOGRAPHS[rng.integers(len(PHOTOGRAPHS))]))
+        return Photograph(patch(rng, shipped(PHOTOGRAPHS[rng.integers(len(PHOTOGRAPHS))])))
     return surface(rng, GROUNDS, soil(rng), hair(rng), SHARE)
 
 
-def coat(rng: np.random.Generator) -> np.ndarray:
-    """The coat of a horse or a distractor; float32 (HEIGHT, WIDTH, 3)."""
+def coat(rng: np.random.Generator) -> Surface:
+    """The coat of a horse or a distractor."""
     return surface(rng, COATS, hair(rng), soil(rng), SHARE)
 
 
@@ -115,14 +145,21 @@ def posed_horse(rng: np.random.Generator) -> np.ndarray:
 
 def blob(rng: np.random.Generator) -> np.ndarray:
     """A rounded shape with a wavy outline somewhere in the picture: bool (HEIGHT, WIDTH)."""
-    y, x = np.mgrid[:HEIGHT, :WIDTH].astype(np.float64)
-    x, y = x - rng.uniform(0, WIDTH), y - rng.uniform(0, HEIGHT)
-    angle = rng.uniform(0, np.pi)
+    centre = rng.uniform(0, WIDTH), rng.uniform(0, HEIGHT)
+    angle, radius = rng.uniform(0, np.pi), rng.uniform(6.0, 14.0)
+    waves = [(rng.normal(scale=0.25 / k), rng.uniform(0, 2 * np.pi)) for k in range(2, 6)]
+    length = rng.uniform(1.0, 2.0)
+    reach = length * radius * (1.0 + sum(abs(size) for size, _ in waves)) + 1.0  # no pixel farther away is inside
+    left, top = (max(0, int(middle - reach)) for middle in centre)
+    inside = np.zeros((HEIGHT, WIDTH), bool)
+    window = inside[top : int(centre[1] + reach) + 1, left : int(centre[0] + reach) + 1]
+    y, x = np.mgrid[top : top + window.shape[0], left : left + window.shape[1]].astype(np.float64)
+    x, y = x - centre[0], y - centre[1]
     x, y = np.cos(angle) * x + np.sin(angle) * y, np.cos(angle) * y - np.sin(angle) * x
-    radius = rng.uniform(6.0, 14.0)
     turn = np.arctan2(y, x)
-    wave = sum(rng.normal(scale=0.25 / k) * np.cos(k * turn + rng.uniform(0, 2 * np.pi)) for k in range(2, 6))
-    return np.hypot(x / rng.uniform(1.0, 2.0), y) < radius * (1.0 + wave)
+    wave = sum(size * np.cos(k * turn + phase) for k, (size, phase) in enumerate(waves, 2))
+    window[:] = np.hypot(x / length, y) < radius * (1.0 + wave)
+    return inside
 
 
 @lru_cache(maxsize=512)
@@ -136,13 +173,15 @@ def compose(seed: int, split: int, number: int) -> Picture:
     down = np.linspace(-1.2, 1.2, HEIGHT, dtype=np.float32)[:, None]
     layers = [ground(rng) for _ in range(3)]
     fields = np.stack([smooth_noise(rng, 45.0) + slope * down for slope in (-1.5, 0.0, 1.5)])
-    behind = np.choose(fields.argmax(axis=0)[..., None], layers)
+    nearest, scene = fields.argmax(axis=0), np.empty((HEIGHT, WIDTH, 3), np.float32)
+    for at, layer in enumerate(layers):
+        there = nearest == at
+        scene[there] = layer.painted(there)
     wears = coat(rng)
-    scene = behind.copy()
     for _ in range(int(rng.integers(1, 4))):
         inside = blob(rng)
-        scene[inside] = coat(rng)[inside]
-    scene[horse] = wears[horse]
+        scene[inside] = coat(rng).painted(inside)
+    scene[horse] = wears.painted(horse)
     picture = Picture(developed(rng, scene), horse.astype(np.uint8))
     for part in picture:  # shared by all who ask for it
         part.flags.writeable = False
@@ -153,7 +192,9 @@ def developed(rng: np.random.Generator, scene: np.ndarray) -> np.ndarray:
     """The scene under uneven light, slightly blurred, with noise: uint8 (HEIGHT, WIDTH, 3)."""
     light = rng.uniform(0.75, 1.25) * (1.0 + 0.08 * smooth_noise(rng, 40.0))
     cast = 1.0 + rng.normal(scale=0.03, size=3)
-    lit = (scene * light[..., None] * cast).astype(np.float32)
+    lit = np.empty_like(scene)
+    for channel, tone in enumerate(cast):
+        lit[..., channel] = (scene[..., channel] * light) * tone
     blurred = cv2.GaussianBlur(lit, (0, 0), sigmaX=float(rng.uniform(0.4, 1.1)))
     noisy = blurred + rng.normal(scale=rng.uniform(2.0, 8.0), size=blurred.shape)
     return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
