@@ -8,12 +8,15 @@ joints, which stand in for LSP. The split is fixed: the images in the order of t
 A pose is a tree of 26 nodes (`poses.skeleton`) on a grid of one cell for 4 x 4 pixels, with 13 types of every relation
 (`poses.types`): 26 + 2 * 25 * (13 * 4 + 1) = 2,676 weights. Score maps come from classifiers of gradient patches that are
 learned on the training images (`poses.part_maps`), and are stored, not their products with weights: about 1.5 MB an image.
-Maps and displacements have units in which one penalty is meant to treat them alike (`poses.scaling`).
+Maps and displacements have units in which one penalty is meant to treat them alike (`poses.scaling`). With
+`dataset.maps` the maps of all pictures are read from a file instead (`poses.given_maps`), such as the one that
+tests/examples/pose_maps.py makes with a pose network; `components`, `hidden`, `variants` and `folds` are not used then.
 
 Loss: mean over the 14 joints of min(1, squared distance / s^2), where s is `loss_scale` times the length of the trunk and
 distances are between centres of cells.
 
-New input for `encoder`: pictures in which a person is about 150 pixels long. Predictions are shown as a table of joints."""
+New input for `encoder`: pictures in which a person is about 150 pixels long; with `dataset.maps`, files of such maps.
+Predictions are shown as a table of joints."""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ import numpy as np
 from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
 from stages.datasets.inputs import NewInput, Predicted, Shown
 from stages.datasets.inputs.arrays import csv_text
-from stages.datasets.poses import part_maps, scaling, types
+from stages.datasets.poses import given_maps, part_maps, scaling, types
+from stages.datasets.poses.given_maps import GivenMaps
+from stages.datasets.poses.map_files import parts_of
 from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from stages.datasets.vision.masks import decoded
 from stages.datasets.vision.masks import read_new as read_pictures
@@ -45,7 +50,7 @@ MEASURED = 50
 """Training images that the units of maps are measured on."""
 SHOWN = 12
 """Test photographs that are stored, for figures."""
-WHERE = ("root",)
+WHERE = ("root", "maps")
 NEEDS = ("skimage", "sklearn", "PIL")
 
 
@@ -63,6 +68,7 @@ class Poses:
     """Reader; the options of the configuration are its fields."""
 
     root: Path
+    maps: Path | None = None
     size: str = "small"
     n_train: int | None = None
     n_test: int | None = None
@@ -80,38 +86,56 @@ class Poses:
     structure: str = "tree"
 
     def files(self) -> dict[str, Path]:
-        return {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
+        found = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
+        return found if self.maps is None else found | parts_of("maps", self.maps)
 
     def source(self) -> dict[str, Any]:
-        return {"maps_version": part_maps.VERSION}
+        return {"maps_version": self.version}
+
+    @property
+    def version(self) -> int | str:
+        """Of the maps."""
+        return part_maps.VERSION if self.maps is None else given_maps.VERSION
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        """Learn types and classifiers on the training images, then write the maps of both splits."""
+        """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
         train, test = self._split(_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
         anchors = types.cluster(nodes, PARENT, self.types, self.seed)
-        models = self._learn(train, anchors, map_blocks, report)
-        radius = max(round(float(np.mean([self._reach(photograph) for photograph in train]))), 1)
+        radius = self._radius(train)
         spread = scaling.MapSpread(len(NODES), self.types, PARENT, radius)
-        tasks: list[Task] = [(photograph, k % self.folds, None) for k, photograph in enumerate(train)]
-        tasks += [(photograph, self.folds, k < SHOWN) for k, photograph in enumerate(test)]
-        block = partial(_block, models=models, anchors=anchors, reach=self._reach)
-        blocks = iter(map_blocks(block, tasks))
+        shown = [None] * len(train) + [k < SHOWN for k in range(len(test))]
+        if self.maps is None:
+            models = self._learn(train, anchors, map_blocks, report)
+            numbers = [k % self.folds for k in range(len(train))] + [self.folds] * len(test)
+            block = partial(_block, models=models, anchors=anchors, reach=self._reach)
+            blocks = iter(map_blocks(block, list(zip(train + test, numbers, shown, strict=True))))
+            stored = part_maps.stored(models[-1])
+        else:
+            maps, stored = GivenMaps(self.maps), {}
+            blocks = (_given(task, maps, anchors, self._reach) for task in zip(train + test, shown, strict=True))
         first = list(islice(blocks, min(MEASURED, len(train))))
         for arrays in first:
             spread.add(arrays)
         of_unary, of_codes = spread.values()
-        _write_shared(sink, anchors, models[-1], relation_scale=-1.0 / of_codes)
+        _write_shared(sink, anchors, stored, relation_scale=-1.0 / of_codes)
         for done, arrays in enumerate(chain(first, blocks), 1):
             sink.append("train" if done <= len(train) else "test", **arrays)
-            report(done, len(tasks), "score maps")
+            report(done, len(shown), "score maps")
         per_cell, per_square = scaling.deformation_units(radius, self.types)
         return {
             "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "radius": radius,
             "per_unary": 1.0 / of_unary, "per_cell": per_cell, "per_square": per_square,
-            "maps_version": part_maps.VERSION, "n_train": len(train), "n_test": len(test),
+            "maps_version": self.version, "n_train": len(train), "n_test": len(test),
             "images": {"train": [p.name for p in train], "test": [p.name for p in test]},
         }  # fmt: skip
+
+    def _radius(self, train: list[Photograph]) -> int:
+        """r of `scaling`, in cells."""
+        if self.maps is not None:  # what a network takes for a part may be anywhere
+            grids = [part_maps.grid_of(decoded(p.jpeg, p.name).shape) for p in train]
+            return max(round(float(np.mean(grids)) / 2), 1)
+        return max(round(float(np.mean([self._reach(photograph) for photograph in train]))), 1)
 
     def _reach(self, photograph: Photograph) -> float:
         """s of the loss, in cells."""
@@ -189,11 +213,32 @@ def _block(
     """Arrays of one block."""
     photograph, number, shown = task
     rgb = decoded(photograph.jpeg, photograph.name)
+    maps = part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2])
+    return maps | _truth(photograph, rgb, anchors, reach, shown)
+
+
+def _given(
+    task: tuple[Photograph, bool | None], maps: GivenMaps, anchors: np.ndarray, reach: Callable[[Photograph], float]
+) -> dict[str, np.ndarray]:
+    """Arrays of one block, with the maps of a file."""
+    photograph, shown = task
+    rgb = decoded(photograph.jpeg, photograph.name)
+    unary = maps.unary(photograph.name, part_maps.grid_of(rgb.shape))
+    return given_maps.maps_of(unary, PARENT, anchors) | _truth(photograph, rgb, anchors, reach, shown)
+
+
+def _truth(
+    photograph: Photograph,
+    rgb: np.ndarray,
+    anchors: np.ndarray,
+    reach: Callable[[Photograph], float],
+    shown: bool | None,
+) -> dict[str, np.ndarray]:
+    """What is known of a photograph's pose, and the photograph if it is `shown`; None in training."""
     nodes = nodes_of(photograph.joints)
     cells, found = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
     columns = part_maps.grid_of(rgb.shape)[1]
     arrays: dict[str, np.ndarray] = {
-        **part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2]),
         "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(found, 2)]).astype(np.int16),
         "loss_scale": np.array([reach(photograph)]),
         "points": photograph.joints.astype(np.float32).reshape(-1),
@@ -204,7 +249,7 @@ def _block(
     return arrays if shown is None else arrays | NO_PHOTO
 
 
-def _write_shared(sink: Sink, anchors: np.ndarray, model: part_maps.PartModel, relation_scale: float) -> None:
+def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarray], relation_scale: float) -> None:
     """The tree, its anchors, what measures need, and the classifiers, which new pictures are encoded with."""
     share = np.zeros(len(NODES))
     share[JOINT_NODES] = 1.0 / len(JOINTS)
@@ -216,7 +261,7 @@ def _write_shared(sink: Sink, anchors: np.ndarray, model: part_maps.PartModel, r
     shared = {
         "parent": PARENT, "anchors": anchors, "node_loss": share, "limb_ends": ends, "point_nodes": JOINT_NODES,
         "cell": np.array([float(part_maps.CELL)]), "relation_scale": np.array([relation_scale]),
-        **part_maps.stored(model),
+        **model,
     }  # fmt: skip
     for name, array in shared.items():
         sink.put("", name, array)
@@ -278,18 +323,44 @@ MOST = 32767
 """Cells of a grid that can be numbered."""
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PoseEncoder:
+@dataclass(frozen=True)
+class MapEncoder:
+    """Relation maps of new pictures, from maps that are given."""
+
+    anchors: np.ndarray
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Maps of pictures, each float (26, rows, columns), in the order of `poses.skeleton.NODES`."""
+        for k, unary in enumerate(raw):
+            maps = np.asarray(unary, np.float32)
+            if maps.ndim != 3 or len(maps) != len(NODES) or not 0 < maps[0].size <= MOST or not np.isfinite(maps).all():
+                raise DataError(
+                    f"input: the maps of picture {k} are {maps.shape}; expected finite numbers ({len(NODES)}, rows, "
+                    f"columns), at most {MOST} cells"
+                )
+            labels = np.zeros(len(NODES) + 2 * (len(NODES) - 1), np.int16)
+            sink.append(NEW, **given_maps.maps_of(maps, PARENT, self.anchors), labels=labels, loss_scale=np.ones(1))
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:
     """The encoder of a feature store; DataError if another version of this program made it."""
-    if meta["maps_version"] != part_maps.VERSION:
+    given = isinstance(meta["maps_version"], str)
+    if meta["maps_version"] != (known := given_maps.VERSION if given else part_maps.VERSION):
         raise DataError(
-            f"these features are of version {meta['maps_version']}, and this program computes version {part_maps.VERSION}; "
+            f"these features are of version {meta['maps_version']}, and this program computes version {known}; "
             "featurize and solve again, or encode with the program that made them"
         )
+    if given:
+        return MapEncoder(np.asarray(shared["anchors"], float))
     return PoseEncoder(part_maps.restored(shared), int(meta["types"]))
 
 
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
-    """Pictures from files and folders."""
+    """Pictures from files and folders; files of maps for features that were made of such."""
+    if isinstance(meta["maps_version"], str):
+        files = [GivenMaps(Path(name)) for name in inputs]
+        names = [name for file in files for name in file.names]
+        return NewInput([file.unary(name) for file in files for name in file.names], names)
     found = read_pictures(inputs, meta)
     return NewInput(found.raw, list(found.source.names))
 
@@ -339,6 +410,10 @@ def open(options: Mapping[str, Any]) -> Poses:
     if unknown := sorted(set(given) - known):
         raise OptionError(f"dataset.{unknown[0]}: not an option of lsp; known: {', '.join(sorted(known))}")
     root = Path(given.get("root") or "").expanduser()
+    if given.get("maps"):
+        given["maps"] = Path(given["maps"]).expanduser()
+        if not given["maps"].exists():
+            raise DataError(f"dataset.maps: there is no {given['maps']}")
     if not given.get("root") or not (root / ANNOTATION).is_file() or not (root / ARCHIVE).is_file():
         raise DataError(f"dataset.root: {root} does not hold {ARCHIVE} and {ANNOTATION}")
     reader = Poses(**{**given, "root": root})

@@ -16,23 +16,28 @@ opens as a group. n images, V nodes, A = V - 1 arcs numbered by their child, T t
 | ``size`` | (n, 2), optional | rows and columns that are valid; maps are cut to them |
 
 The tree and the anchors are those of `dataset.file`. Images are read one by one from HDF5 and zarr; relation maps that are
-uint8 stay so, times ``relation_scale`` (1,)."""
+uint8 stay so, times ``relation_scale`` (1,).
+
+New input for `encoder`: a mapping for each image, with ``unary`` (V, H, W) and perhaps ``relations``. Files of new input
+have these arrays, of which only ``unary`` is needed, and perhaps ``names`` (n,). Predictions are a table of places."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from stages.datasets.inputs import NewInput, Predicted, Shown
+from stages.datasets.inputs.arrays import csv_text
 from stages.datasets.poses import types as clusters
+from stages.datasets.poses.map_files import arrays_of, parts_of, words
 
 WHERE = ("file", "test_file")
 NEEDS = ("h5py", "zarr", "sklearn")
-HDF5 = (".h5", ".hdf5")
 NEEDED = ("unary", "places", "loss_scale", "parent")
 
 
@@ -50,8 +55,7 @@ class TreeMaps:
     def files(self) -> dict[str, Path]:
         found: dict[str, Path] = {}
         for name, path in (("train", self.file), ("test", self.test_file)):
-            parts = sorted(part for part in path.rglob("*") if part.is_file()) if path.is_dir() else [path]
-            found |= {f"{name}/{part.relative_to(path).as_posix()}" if path.is_dir() else name: part for part in parts}
+            found |= parts_of(name, path)
         return found
 
     def source(self) -> dict[str, Any]:
@@ -97,18 +101,18 @@ class TreeMaps:
 class _Maps:
     """The arrays of one file; DataError says which is missing or has another shape."""
 
-    def __init__(self, path: Path) -> None:
-        self.path, self.arrays = path, _opened(path)
-        for name in NEEDED:
+    def __init__(self, path: Path, needed: Sequence[str] = NEEDED) -> None:
+        self.path, self.arrays = path, arrays_of(path)
+        for name in needed:
             if name not in self.arrays:
-                raise DataError(f"{path}: has no array {name}; expected at least {', '.join(NEEDED)}")
+                raise DataError(f"{path}: has no array {name}; expected at least {', '.join(needed)}")
         shape = self.arrays["unary"].shape
         if len(shape) != 4 or shape[0] == 0:
             raise DataError(f"{path}: unary is {shape}; expected (images, nodes, rows, columns)")
-        nodes = int(np.prod(self.arrays["parent"].shape))
+        nodes = int(np.prod(self.arrays["parent"].shape)) if "parent" in self.arrays else shape[1]
         for name, expected in (
             ("unary", (shape[0], nodes, *shape[2:])), ("places", (shape[0], nodes, 2)), ("loss_scale", (shape[0],)),
-            ("types", (shape[0], nodes - 1)), ("size", (shape[0], 2)),
+            ("types", (shape[0], nodes - 1)), ("size", (shape[0], 2)), ("names", (shape[0],)),
         ):  # fmt: skip
             if name in self.arrays and self.arrays[name].shape != expected:
                 raise DataError(f"{path}: {name} is {self.arrays[name].shape}, expected {expected}")
@@ -123,61 +127,104 @@ class _Maps:
         """All of an array."""
         return np.asarray(self.arrays[name][...])
 
+    def grid(self, i: int) -> tuple[int, int]:
+        """Valid rows and columns of image i."""
+        most = self.arrays["unary"].shape[2:]
+        rows, columns = (int(k) for k in (np.asarray(self.arrays["size"][i]) if "size" in self.arrays else most))
+        if not (0 < rows <= most[0] and 0 < columns <= most[1]):
+            raise DataError(f"{self.path}: size of image {i} is {rows} x {columns}; its maps are {most}")
+        return rows, columns
+
+    def maps(self, i: int) -> dict[str, np.ndarray]:
+        """``unary`` (V, H, W), and ``relations`` (A, 2, T, H, W) if there are any, of image i, cut to its grid."""
+        rows, columns = self.grid(i)
+        names = [name for name in ("unary", "relations") if name in self.arrays]
+        return {name: np.asarray(self.arrays[name][i])[..., :rows, :columns] for name in names}
+
     def block(self, i: int, parent: np.ndarray, anchors: np.ndarray) -> dict[str, np.ndarray]:
         """Arrays of image i."""
-        nodes, count = parent.size, anchors.shape[2]
-        unary = np.asarray(self.arrays["unary"][i], np.float32)
-        rows, columns = np.asarray(self.arrays["size"][i]).tolist() if "size" in self.arrays else unary.shape[1:]
+        (rows, columns), nodes = self.grid(i), parent.size
         places = np.asarray(self.arrays["places"][i]).astype(np.int64)
-        if not (0 < rows <= unary.shape[1] and 0 < columns <= unary.shape[2]):
-            raise DataError(f"{self.path}: size of image {i} is {rows} x {columns}; its maps are {unary.shape[1:]}")
-        if nodes != len(unary) or (places < 0).any() or (places >= (rows, columns)).any():
+        if (places < 0).any() or (places >= (rows, columns)).any():
             raise DataError(
-                f"{self.path}: image {i} has {len(unary)} nodes and places up to {places.max(axis=0).tolist()}; expected "
-                f"{nodes} nodes on {rows} x {columns} cells"
+                f"{self.path}: image {i} has places up to {places.max(axis=0).tolist()}; expected cells of "
+                f"{rows} x {columns}"
             )
-        if "relations" in self.arrays:
-            relations = np.asarray(self.arrays["relations"][i])
-            if relations.shape != (nodes - 1, 2, count, *unary.shape[1:]):
-                raise DataError(
-                    f"{self.path}: relations of image {i} is {relations.shape}, expected "
-                    f"{(nodes - 1, 2, count, *unary.shape[1:])}"
-                )
-            relations = relations[..., :rows, :columns]
-        else:
-            relations = np.zeros((nodes - 1, 2, count, rows, columns), np.uint8)
-        if relations.dtype != np.uint8:
-            relations = relations.astype(np.float32)
+        found = _checked(self.maps(i), nodes, anchors.shape[2], f"{self.path}: image {i}")
         if "types" in self.arrays:
-            found = np.asarray(self.arrays["types"][i])
+            types = np.asarray(self.arrays["types"][i])
         else:
-            found = clusters.nearest(places[None, :, ::-1].astype(float), parent, anchors)[0]
-        return {
-            "grid": np.array([[rows, columns]], np.int32),
-            "unary": np.ascontiguousarray(unary[:, :rows, :columns]).reshape(-1),
-            "relations": np.ascontiguousarray(relations).reshape(-1),
-            "labels": np.append(places[:, 0] * columns + places[:, 1], np.repeat(found, 2)).astype(np.int16),
+            types = clusters.nearest(places[None, :, ::-1].astype(float), parent, anchors)[0]
+        return found | {
+            "labels": np.append(places[:, 0] * columns + places[:, 1], np.repeat(types, 2)).astype(np.int16),
             "loss_scale": np.asarray(self.arrays["loss_scale"][i], float).reshape(1),
         }
 
 
-def _opened(path: Path) -> Mapping[str, Any]:
-    """Arrays by name, which need not be in memory."""
-    try:
-        if path.is_dir():
-            import zarr
+def _checked(maps: Mapping[str, np.ndarray], nodes: int, types: int, where: str) -> dict[str, np.ndarray]:
+    """``unary``, ``relations`` (zeros if there are none) and ``grid`` of a block; DataError begins with `where`."""
+    unary = np.asarray(maps["unary"], np.float32)
+    if unary.ndim != 3 or len(unary) != nodes:
+        raise DataError(f"{where}: unary is {unary.shape}, expected ({nodes} nodes, rows, columns)")
+    shape = (nodes - 1, 2, types, *unary.shape[1:])
+    relations = np.asarray(maps["relations"]) if "relations" in maps else np.zeros(shape, np.uint8)
+    if relations.shape != shape:
+        raise DataError(f"{where}: relations is {relations.shape}, expected {shape}")
+    return {
+        "grid": np.array([unary.shape[1:]], np.int32),
+        "unary": np.ascontiguousarray(unary).reshape(-1),
+        "relations": np.ascontiguousarray(
+            relations, relations.dtype if relations.dtype == np.uint8 else np.float32
+        ).reshape(-1),
+    }
 
-            group: Any = zarr.open_group(path, mode="r")
-            return {name: group[name] for name in group.array_keys()}
-        if path.suffix in HDF5:
-            import h5py
 
-            file = h5py.File(path, "r")
-            return {name: file[name] for name in file if isinstance(file[name], h5py.Dataset)}
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except UNREADABLE as error:
-        raise DataError(f"{path}: cannot be read as .npz, HDF5 ({', '.join(HDF5)}) or a zarr group: {error}") from error
+@dataclass(frozen=True)
+class TreeEncoder:
+    """Blocks of new maps, for the tree of a feature store."""
+
+    nodes: int
+    types: int
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """A mapping for each image: ``unary`` (V, H, W), and perhaps ``relations`` (A, 2, T, H, W)."""
+        labels = np.zeros(self.nodes + 2 * (self.nodes - 1), np.int16)
+        for k, maps in enumerate(raw):
+            found = _checked(maps, self.nodes, self.types, f"input: image {k}")
+            sink.append(NEW, **found, labels=labels, loss_scale=np.ones(1))
+
+
+def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> TreeEncoder:
+    """The encoder of a feature store."""
+    return TreeEncoder(np.asarray(shared["parent"]).size, int(meta["types"]))
+
+
+def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+    """The images of files of maps; they are called by ``names`` of the file, or numbered."""
+    raw: list[dict[str, np.ndarray]] = []
+    names: list[str] = []
+    for name in inputs:
+        file = _Maps(Path(name), ("unary",))
+        names += words(file.arrays["names"]) if "names" in file else [str(len(raw) + k) for k in range(len(file))]
+        raw += [file.maps(i) for i in range(len(file))]
+    return NewInput(raw, names)
+
+
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+    """The numbers of the test images."""
+    return NewInput(None, [str(i) for i in range(np.asarray(arrays["grid"]).reshape(-1, 2).shape[0])])
+
+
+def show(new: NewInput, predicted: Predicted) -> Shown:
+    """A row a node: image, node, row and column of its cell."""
+    grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
+    nodes = np.asarray(predicted.arrays["parent"]).size
+    rows = [
+        (name, node, *divmod(int(place), int(grids[i, 1])))
+        for i, name in enumerate(new.source)
+        for node, place in enumerate(predicted[i][:nodes])
+    ]
+    return Shown(csv_text(("image", "node", "row", "column"), rows))
 
 
 def open(options: Mapping[str, Any]) -> TreeMaps:

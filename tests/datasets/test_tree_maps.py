@@ -8,7 +8,9 @@ import pytest
 import zarr
 from memory_sink import problems
 
-from stages.datasets import DataError, OptionError, open_dataset
+from stages.datasets import DataError, FeatureMap, OptionError, open_dataset
+from stages.datasets.inputs import Predicted
+from stages.datasets.tree_maps import read_new, show, stored_input
 from stages.problems.tree.tree import weights
 
 
@@ -64,13 +66,37 @@ def test_maps__are_cut_to_their_size_and_need_no_relations(tmp_path):
     assert not train.relations.any()
 
 
+def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_places(tmp_path):
+    _, test, sink, meta = problems(opened(tmp_path, arrays()))
+    given = {name: array for name, array in arrays(2).items() if name in ("unary", "relations")}
+    new = read_new([stored(tmp_path, ".h5", "new", given | {"names": np.array([b"one", b"two"])})], meta)
+    feature_map = FeatureMap(meta | {"dataset": "tree_maps", "structure": "tree"}, sink.whole[""])
+    made = feature_map.encode(new.raw)
+    for name in ("unary", "relations", "grid"):
+        np.testing.assert_array_equal(made.arrays[name], sink.arrays("test")[name])
+    header, *rows = show(new, Predicted(test.truth, test.label_ptr, arrays=made.arrays)).text.splitlines()
+    assert header == "image,node,row,column"
+    places = arrays(2)["places"]
+    assert rows == [
+        f"{name},{v},{','.join(map(str, places[i, v]))}" for i, name in enumerate(new.source) for v in range(3)
+    ]
+    assert new.source == ["one", "two"]
+    assert stored_input(sink.arrays("test"), meta).source == ["0", "1"]
+    for bad, message in (
+        ({"unary": np.zeros((2, 4, 6))}, r"input: image 0: unary is \(2, 4, 6\), expected \(3 nodes"),
+        ({"unary": np.zeros((3, 4, 6)), "relations": np.zeros((2, 2, 3, 4, 6))}, "image 0: relations is"),
+    ):
+        with pytest.raises(DataError, match=message):
+            feature_map.encode([bad])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"places": np.zeros((5, 2, 2))}, r"places is \(5, 2, 2\), expected \(5, 3, 2\)"),
-        ({"places": np.full((5, 3, 2), 5)}, "image 0 has 3 nodes and places up to"),
+        ({"places": np.full((5, 3, 2), 5)}, "image 0 has places up to"),
         ({"parent": np.array([-1, 2, 1])}, "expected -1 for node 0"),
-        ({"relations": np.zeros((5, 2, 2, 3, 4, 6))}, "relations of image 0 is"),
+        ({"relations": np.zeros((5, 2, 2, 3, 4, 6))}, "image 0: relations is"),
         ({"loss_scale": None}, "has no array loss_scale"),
         ({"anchors": np.zeros((2, 2, 2))}, r"anchors is \(2, 2, 2\)"),
         ({"unary": np.zeros((5, 3, 4))}, r"unary is \(5, 3, 4\)"),

@@ -31,8 +31,13 @@ def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndar
 
 def best_alone(problem: Any) -> np.ndarray:
     """int64 (n, V): the places where the unary maps are largest."""
-    blocks = np.split(problem.unary, problem.unary_ptr[1:-1])
-    return np.array([block.reshape(problem.parent.size, -1).argmax(axis=1) for block in blocks])
+    return np.array([best_alone_of(problem, i) for i in range(problem.n)])
+
+
+def best_alone_of(problem: Any, i: int) -> np.ndarray:
+    """int64 (V,): `best_alone` of block i."""
+    unary = problem.unary[problem.unary_ptr[i] : problem.unary_ptr[i + 1]]
+    return np.asarray(unary.reshape(problem.parent.size, -1).argmax(axis=1))
 
 
 def points_of(grid: np.ndarray, places: np.ndarray, nodes: np.ndarray, cell: float) -> np.ndarray:
