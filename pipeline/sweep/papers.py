@@ -34,8 +34,12 @@ class PaperOptions:
     """Of BUDGETS: small budgets for every part, or what the sweeps have by default."""
     record: str | None = None
     """A file for the short page in Markdown."""
+    all: list[str] = field(default_factory=list)
+    """Overrides for every part, before those of the command line."""
     parts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Name to `shows`, `sweep` (overrides), `minutes` (more of them, for that budget) and `differs`."""
+    """Name to `shows`, `task`, `sweep` (overrides), `minutes` (more of them, for that budget) and `differs`."""
+    figures: dict[str, Any] = field(default_factory=dict)
+    """Every figure and table of the papers to the names of the parts that show it, or to why there is none."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -44,9 +48,13 @@ class PaperOptions:
         for name, part in self.parts.items():
             sweep = part.get("sweep") or [""]
             good = part.get("shows") and str(sweep[0]).startswith("+experiment=")
-            if not good or set(part) - {"shows", "sweep", "minutes", "differs"}:
-                keys = "shows, sweep=[+experiment=..., ...], and perhaps minutes and differs"
+            if not good or set(part) - {"shows", "task", "sweep", "minutes", "differs"}:
+                keys = "shows, sweep=[+experiment=..., ...], and perhaps task, minutes and differs"
                 raise ValueError(f"papers.parts.{name}: expected {keys}, got {part!r}")
+        for figure, there in self.figures.items():
+            unknown = [name for name in ([] if isinstance(there, str) else there) if name not in self.parts]
+            if unknown:
+                raise ValueError(f"papers.figures.{figure}: no part {unknown[0]!r}; there are: {', '.join(self.parts)}")
 
 
 def papers(cfg: DictConfig) -> int:
@@ -89,12 +97,12 @@ def _wanted(options: PaperOptions, only: Sequence[str]) -> list[str]:
     return list(only) or list(options.parts)
 
 
-def words(part: dict[str, Any], budget: str, given: Sequence[str]) -> list[str]:
-    """The command line of a part: its experiment, what the user gave for all parts, then the part's own words."""
+def words(part: dict[str, Any], budget: str, given: Sequence[str], always: Sequence[str] = ()) -> list[str]:
+    """The command line of a part: its experiment, `always`, what the user gave for all parts, then the part's own words."""
     own = [*part["sweep"], *(part.get("minutes") or () if budget == "minutes" else ())]
     names = [word.split("=")[0].lstrip("+~") for word in given]
     mine = [name in ("experiment", "sweep.only") or name.startswith("papers.") for name in names]
-    return [own[0], *(word for word, skip in zip(given, mine, strict=True) if not skip), *own[1:]]
+    return [own[0], *always, *(word for word, skip in zip(given, mine, strict=True) if not skip), *own[1:]]
 
 
 def command_of(line: Sequence[str]) -> str:
@@ -111,8 +119,8 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
     from stages.reports.papers.page import Shown
 
     part = options.parts[name]
-    line = words(part, options.budget, given)
-    about = Shown(name, part["shows"], command_of(line), part.get("differs") or "")
+    line = words(part, options.budget, given, options.all)
+    about = Shown(name, part["shows"], command_of(line), part.get("differs") or "", part.get("task") or "")
     experiment = line[0].partition("=")[2]
     try:
         cfg = compose_words(line)
@@ -139,6 +147,6 @@ def _write(
     about = {"command": command, "budget": options.budget, "parts": parts, "source": commit()}
     folder.mkdir(parents=True, exist_ok=True)
     write_json_claims(folder / "papers.json", shown, about)
-    write_index(folder / "index.html", shown, about)
+    write_index(folder / "index.html", shown, about, options.figures)
     if options.record and len(shown) == len(wanted):
-        write_markdown(location(options.record), shown, about)
+        write_markdown(location(options.record), shown, about, options.figures)

@@ -17,7 +17,10 @@ from pipeline.sweep.papers import PaperOptions, words
 from pipeline.sweep.plan import sweep_options
 from stages.reports.papers import claims
 
-PARTS = OmegaConf.to_container(OmegaConf.load(CONF / "experiment" / "papers.yaml").papers.parts)
+PAPERS = OmegaConf.to_container(OmegaConf.load(CONF / "experiment" / "papers.yaml").papers)
+PARTS, FIGURES = PAPERS["parts"], PAPERS["figures"]
+OWN_DATA = {"+experiment=compare_solvers", "+experiment=hard_and_easy"}
+"""Experiments that choose their data sets, or need none."""
 ROOT = CONF.parent
 
 
@@ -27,13 +30,20 @@ def test_part__is_a_sweep_on_which_claims_are_measured(name: str) -> None:
         PARTS[name], "minutes", ["+experiment=papers", "papers.budget=full", "sweep.only=[x]", "run.root=here"]
     )
     assert [word for word in line if "papers" in word or word == "sweep.only=[x]"] == []
-    cfg = composed(*line, "dataset.root=somewhere" if not any("sweep.only" in word for word in line) else "seed=0")
+    assert words(PARTS[name], "minutes", ["seed=1"], ["seed=2", "seed=3"])[1:4] == ["seed=2", "seed=3", "seed=1"]
+    cfg = composed(*line, "seed=0" if OWN_DATA & {*line} else "dataset.root=somewhere")
     options = sweep_options(cfg)
     assert cfg.run.root == "here"
     mine = [claim for claim in claims() if name in claim.parts]
-    if not name.endswith("_large"):  # a figure without a sentence of its own
-        assert mine
+    assert mine
     assert options.wanted
+
+
+def test_figures__show_every_part() -> None:
+    options = PaperOptions(parts=PARTS, figures=FIGURES)
+    options.check()
+    shown = {name for there in FIGURES.values() if not isinstance(there, str) for name in there}
+    assert shown == set(PARTS)
 
 
 def test_claims__are_about_parts_that_there_are() -> None:
@@ -46,6 +56,7 @@ def test_claims__are_about_parts_that_there_are() -> None:
         ({"budget": "hours"}, r"papers\.budget: expected one of minutes, full, got 'hours'"),
         ({"parts": {"a": {"shows": "b", "sweep": ["dataset=ocr"]}}}, r"papers\.parts\.a: expected shows, sweep="),
         ({"parts": {"a": {"shows": "b", "sweep": ["+experiment=x"], "c": 1}}}, r"papers\.parts\.a: expected shows"),
+        ({"figures": {"O16 Fig. 9": ["nine"]}}, r"papers\.figures\.O16 Fig\. 9: no part 'nine'"),
     ],
 )
 def test_options__are_refused_by_name(given: dict, expected: str) -> None:

@@ -74,6 +74,15 @@ def test_path__paper_needs_more_breakpoints(name):
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
+def test_one_sided__takes_no_more_steps_than_the_bound(name):
+    """stages/THEOREMS.md, 1 (e)."""
+    _, _, records, start, _ = tiny_path(name, "one_sided")
+    lams = [b.point.lam for b in records]
+    x = (1.0 - 0.9) * EPS / (2.0 * (start.hinge_at_zero + 0.9 * EPS))
+    assert len(lams) <= 1.0 + np.log(lams[0] / lams[-1]) / np.arccosh(1.0 + x * (1.0 - 1e-4))
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
 def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
     """Delta = (1/n) sum_i ell_i + <theta_i, mu_i - m_i(y_i)>, computed block by block."""
     problem, _, _, _, solver = tiny_path(name, "one_sided")

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from stages.reports import papers
 from stages.reports.papers import claims, findings
 from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured, better_at_equal_work, less_work, verdict, work_to
-from stages.reports.papers.ours import contests
-from stages.reports.papers.page import Shown, write_index, write_json_claims, write_markdown
+from stages.reports.papers.measured import Finding, Measured, better_at_equal_work, budget, less_work, verdict, work_to
+from stages.reports.papers.ours import contests, rows, said
+from stages.reports.papers.page import Shown, standings, write_index, write_json_claims, write_markdown
 from stages.reports.sweep_figures import paths
 from storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
@@ -50,7 +52,16 @@ def test_equal_work__compares_where_both_have_been(tmp_path: Path) -> None:
     assert found.holds
     assert found.ratio == pytest.approx((0.8 / 0.5) ** 4, rel=1e-6)
     assert found.measured == "λ = 0.01: 0.062 against 0.41 after 400 calls"
-    assert better_at_equal_work("slow", "fast", "gap", "oracle_calls")(part).holds is False
+    worse = better_at_equal_work("slow", "fast", "gap", "oracle_calls")(part)
+    assert worse.holds is False
+    assert worse.measured.endswith("after 400 calls (a ratio of 0.15, half-way 0.39: not for want of budget)")
+    assert budget(0.9, 0.5) == " (a ratio of 0.9, half-way 0.5: a larger budget may turn it)"
+    assert budget(0.9, 1.5).endswith("half-way 1.5: it held there)")
+    idle = better_at_equal_work("fast", "idle", "gap", "oracle_calls")
+    assert idle(sweep(tmp_path, {"fast": trace(0.5), "idle": trace(0.8, passes=1)})).holds is None, (
+        "after no calls at all"
+    )
+    assert budget(1.1, 0.5) == budget(0.9, np.nan) == ""
 
 
 def test_less_work__goes_by_the_finest_accuracy_of_both_and_by_the_budget_where_there_is_none(tmp_path: Path) -> None:
@@ -87,13 +98,35 @@ def test_claims__have_names_of_their_own() -> None:
 
 
 def test_contests__set_ours_beside_the_best_of_the_papers_methods(tmp_path: Path) -> None:
-    runs = {"accelerated": trace(0.1), "bcfw": trace(0.5, seconds=0.001), "MP-BCPFW": trace(0.01)}
-    passes, seconds = contests("task", sweep(tmp_path, runs))
-    assert (passes.goal, passes.best, passes.best_work, passes.our_work) == ("a gap of 0.01 D*", "bcfw", 8.0, 3.0)
-    assert (seconds.over, seconds.ratio) == ("seconds", pytest.approx(0.008 / 0.03)), (
-        "ours takes ten times the seconds of a pass"
+    slow = {
+        "bcfw_nols": trace(0.6, seconds=0.0001),
+        "expensive_oracle": trace(0.2),
+    }  # listed first, and not the best in passes
+    runs = {**slow, "accelerated": trace(0.1), "bcfw": trace(0.5, seconds=0.001), "MP-BCPFW": trace(0.01)}
+    part = sweep(tmp_path, runs)
+    passes, seconds = contests("task", [part])
+    assert passes.goal == seconds.goal == "a gap of 0.01 D*"
+    assert (passes.best, passes.best_work, passes.ours, passes.our_work) == ("bcfw", 8.0, "accelerated", 3.0)
+    assert (seconds.best, seconds.best_work) == ("bcfw", pytest.approx(0.008)), (
+        "bcfw_nols does not get there in its 8 passes"
     )
-    assert contests("task", sweep(tmp_path, {"bcfw": trace(0.5)})) == []
+    assert (seconds.over, seconds.ratio) == ("seconds", pytest.approx(0.008 / 0.03))
+    assert said(passes) == "λ = 0.01, to a gap of 0.01 D*: accelerated 3 passes, bcfw 8 passes, 2.7 times less"
+    assert rows([passes, seconds])[0][3:6] == ["bcfw: 8 passes", "accelerated: 3 passes", "2.7"]
+    assert contests("task", [sweep(tmp_path, {"bcfw": trace(0.5)})]) == []
+
+
+def test_contests__look_at_all_parts_of_a_task(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one = sweep(tmp_path / "one", {"bcfw": trace(0.5), "accelerated": trace(0.2)})
+    two = sweep(tmp_path / "two", {"MP-BCFW": trace(0.3)}, figure="multiplane")
+    assert {line.best for line in contests("task", [one])} == {"bcfw"}
+    assert {line.best for line in contests("task", [one, two])} == {"MP-BCFW"}
+    assert contests("task", [two]) == []
+    shown = [Shown("a", "a", "c", task="t").of(one.folder), Shown("b", "b", "c", task="t").of(two.folder)]
+    assert [line.best for line in standings(shown)] == ["MP-BCFW", "MP-BCFW"]
+    assert [line.task for line in standings([Shown("a", "alone", "c").of(one.folder)])] == ["alone", "alone"]
 
 
 def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> None:
@@ -109,23 +142,54 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
         "source": "abc",
     }
     write_json_claims(tmp_path / "papers.json", [done, absent], about)
-    write_index(tmp_path / "index.html", [done, absent], about)
-    write_markdown(tmp_path / "PAPERS.md", [done, absent], about)
+    places = {"LJ13 Fig. 1 (a)": ["lj13_fig1"], "LJ13 Fig. 9": "a drawing", "LJ13 Fig. 8": ["other"]}
+    (folder / "figures").mkdir()
+    (folder / "figures" / "x.pdf").write_bytes(b"")
+    Image.new("RGB", (2, 2)).save(folder / "figures" / "x.png")
+    done = replace(done, figures=("x.png",))
+    write_index(tmp_path / "index.html", [done, absent], about, places)
+    write_markdown(tmp_path / "PAPERS.md", [done, absent], about, places)
     found = json.loads((tmp_path / "papers.json").read_text())
     (row,) = [row for row in found["claims"] if row["claim"] == "line_search"]
     assert (row["holds"], row["part"]) == (True, "lj13_fig1")
     assert found["left_out"] == {"s15_usps": "no such file"}
     assert [line["ours"] for line in found["ours"]] == ["accelerated"] * 2
     page, text = ((tmp_path / name).read_text(encoding="utf-8") for name in ("index.html", "PAPERS.md"))
-    for said in ("Line search beats", "no such file", "something", "abc"):
-        assert said in page
-        assert said in text
+    for words in ("Line search beats", "no such file", "something", "abc", "a drawing", "not in these parts: other"):
+        assert words in page
+        assert words in text
+    assert "1 hold, 0 do not, and 7 are not decided" in text
+    assert 'href="sweep/figures/x.pdf"' in page
+    assert "x.svg" not in page
+    assert "What this project adds: λ = 0.01, to a gap of" in page
     assert "\npython -m pipeline +experiment=papers sweep.workers=1\n" in text
 
 
 def test_page__keeps_a_part_whose_sweep_cannot_be_read(tmp_path: Path) -> None:
     part = Shown("a", "b", "c").of(tmp_path / "gone")
     assert "summary.json" in part.problem
+
+
+def test_equal_accuracy__takes_a_grid_as_dense_as_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lam = np.array([1.0, 0.5, 0.25, 0.125])
+    path = {"lambda": np.geomspace(1.0, 0.25, 10), "effective_passes": np.full(10, 1.0)}
+    grid = {"lambda": lam, "effective_passes": np.array([1.0, 2.0, 3.0, 99.0]), "gap": np.full(4, 0.1)}
+    grid |= {"hinge": np.full(4, 0.5), "norm2": np.full(4, 0.1)}
+    monkeypatch.setattr(Measured, "path", lambda part, name: {"paper": path, "grid": grid}[name])
+    (claim,) = [claim for claim in claims() if claim.name == "path_at_equal_accuracy"]
+    found = claim.measure(sweep(tmp_path, {"paper": trace(0.5)}))
+    assert (found.holds, found.ratio) == (True, 2.0), "10 lambdas of 2 passes each against 10 passes in all"
+    assert "3 λ's between 1 and 0.25, solved to 0.1 in 6 passes, certify 0.3 " in found.measured
+
+
+def test_toy__counts_calls_to_a_gap_of_zero(tmp_path: Path) -> None:
+    runs = {"uniform": trace(0.02, calls=100.0), "gap": trace(0.02, calls=12.0)}
+    part = sweep(tmp_path, {**runs, "gap_without_exact_passes": trace(0.02, calls=10.0)})
+    part.summary["common"] = {"dataset.n": 20, "dataset.classes": 30}
+    (claim,) = [claim for claim in claims() if claim.name == "toy"]
+    found = claim.measure(part)
+    assert found.measured.startswith("n = 20, K = 30: 600 calls by uniform sampling (n(K − 1) = 580), 72 by gap")
+    assert (found.holds, found.ratio) == (True, pytest.approx(100.0 / 12.0 / 4.0))
 
 
 def test_paths_figure__sums_work_and_takes_the_least_test_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

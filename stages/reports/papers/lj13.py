@@ -5,8 +5,8 @@ from __future__ import annotations
 from stages.reports.papers.claim import Claim
 from stages.reports.papers.measured import better_at_equal_work, less_work
 
-ALL = ("lj13_fig1", "lj13_fig1_conll", "lj13_fig1_alignment")
-OCR = ("lj13_fig1",)
+ALL = ("lj13_fig1", "lj13_fig1_conll", "lj13_fig1_alignment", "lj13_large")
+OCR = ("lj13_fig1", "lj13_large")
 
 
 def _faster(theirs: str, words: str, parts: tuple[str, ...] = ALL) -> Claim:
@@ -21,7 +21,7 @@ CLAIMS = (
     _faster("fw", "batch Frank-Wolfe"),
     _faster("cutting_plane", "one-slack cutting planes"),
     _faster("ssg", "the stochastic subgradient method"),
-    _faster("eg", "online exponentiated gradient", ("lj13_fig1", "lj13_fig1_conll")),
+    _faster("eg", "online exponentiated gradient", ("lj13_fig1", "lj13_fig1_conll", "lj13_large")),
     Claim(
         "line_search", "LJ13 5", "Line search beats the fixed step 2n/(k + 2n).",
         ALL, better_at_equal_work("bcfw", "bcfw_nols", "primal_excess", "oracle_calls"),

@@ -105,13 +105,29 @@ def better_at_equal_work(
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(float(trace[over][-1]) for traces in pair for trace in traces)
             values = [value_at(traces, over, x, what) for traces in pair]
-            if not np.isfinite(values).all():
+            if x <= 0.0 or not np.isfinite(values).all():
                 continue
             ratios.append(values[1] / max(values[0], SMALLEST))
-            words.append(f"λ = {lam}: {values[0]:.2g} against {values[1]:.2g} after {amount(x, over)}")
+            half = [value_at(traces, over, 0.5 * x, what) for traces in pair]
+            about = budget(ratios[-1], half[1] / max(half[0], SMALLEST))
+            words.append(f"λ = {lam}: {values[0]:.2g} against {values[1]:.2g} after {amount(x, over)}{about}")
         return verdict(ratios, words)
 
     return measure
+
+
+def budget(ratio: float, halfway: float) -> str:
+    """Of a claim that does not hold, whether more work may turn it: its ratio at the end and after half the work."""
+    if ratio > 1.0 or not np.isfinite(halfway):
+        return ""
+    why = (
+        "it held there"
+        if halfway > 1.0
+        else "a larger budget may turn it"
+        if halfway < ratio
+        else "not for want of budget"
+    )
+    return f" (a ratio of {ratio:.2g}, half-way {halfway:.2g}: {why})"
 
 
 def less_work(

@@ -17,8 +17,8 @@ from stages.reports.page.html import joined, paragraph, picture, table
 from stages.reports.page.pixels import saved
 from stages.reports.papers import findings
 from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured, amount
-from stages.reports.papers.ours import Contest, contests, times
+from stages.reports.papers.measured import Finding, Measured
+from stages.reports.papers.ours import HEADS, Contest, contests, rows, said
 from stages.reports.sweep_figures import figure_file
 from stages.reports.tables import markdown
 from storage.backend import Location
@@ -36,12 +36,16 @@ class Shown:
     shows: str
     command: str
     differs: str = ""
+    task: str = ""
+    """What is learned: parts of the same task are compared with each other, too."""
     folder: Location | None = None
     """The sweep's directory; None if the part was left out."""
     problem: str = ""
     figures: tuple[str, ...] = ()
     claims: tuple[tuple[Claim, Finding], ...] = ()
     contests: tuple[Contest, ...] = field(default=())
+    """On the runs of this part alone."""
+    measured: Measured | None = field(default=None, repr=False)
 
     def without(self, problem: str) -> Shown:
         """The part as left out."""
@@ -53,14 +57,25 @@ class Shown:
         try:
             measured = Measured(folder)
             figures = tuple(name for name in measured.summary.get("figures", ()) if name.endswith(".png"))
-            found, lines = tuple(findings(self.name, measured)), tuple(contests(self.shows, measured))
+            found, lines = tuple(findings(self.name, measured)), tuple(contests(self.task or self.shows, [measured]))
         except (ValueError, OSError) as error:
             return replace(done, problem=str(error))
         statuses = measured.summary["statuses"]
         missing = ", ".join(f"{n} {status}" for status, n in statuses.items() if status not in ("complete", "done"))
         return replace(
-            done, figures=figures, claims=found, contests=lines, problem=missing and f"of its runs {missing}"
-        )
+            done, figures=figures, claims=found, contests=lines, measured=measured,
+            problem=missing and f"of its runs {missing}",
+        )  # fmt: skip
+
+
+def standings(parts: Sequence[Shown]) -> list[Contest]:
+    """Ours against the papers' methods on all runs of each task, wherever in the parts they are."""
+    tasks = dict.fromkeys(part.task or part.shows for part in parts)
+    return [
+        line
+        for task in tasks
+        for line in contests(task, [p.measured for p in parts if p.measured and (p.task or p.shows) == task])
+    ]
 
 
 def write_json_claims(target: Location, parts: Sequence[Shown], about: Mapping[str, Any]) -> None:
@@ -70,32 +85,48 @@ def write_json_claims(target: Location, parts: Sequence[Shown], about: Mapping[s
          "measured": found.measured, "ratio": found.ratio, "command": part.command}
         for part in parts for claim, found in part.claims
     ]  # fmt: skip
-    ours = [{**vars(line), "ratio": line.ratio} for part in parts for line in part.contests]
+    ours = [{**vars(line), "ratio": line.ratio} for line in standings(parts)]
     left_out = {part.name: part.problem for part in parts if part.problem}
     write_json(target, {**about, **machine(), "claims": claims, "ours": ours, "left_out": left_out})
 
 
-def write_index(target: Location, parts: Sequence[Shown], about: Mapping[str, Any]) -> None:
-    """index.html: what this project adds, all claims, then every part with its figures, claims and command."""
-    said = f"{BUDGETS[about['budget']]}; {about['parts']} parts; {', '.join(machine().values())}"
+def write_index(target: Location, parts: Sequence[Shown], about: Mapping[str, Any], places: Places) -> None:
+    """index.html: what this project adds, all claims, where every figure is, then every part with figures and claims."""
+    said_of = f"{BUDGETS[about['budget']]}; {about['parts']} parts; {', '.join(machine().values())}"
     if about.get("source"):
-        said += f"; source {about['source']}"
-    sections = [("In short", paragraph(said) + _contest_table(parts) + _claim_table(parts))]
+        said_of += f"; source {about['source']}"
+    sections = [
+        ("In short", paragraph(said_of) + _standings_table(parts) + _claim_table(parts)),
+        ("Every figure and table of the papers", table(PLACES, place_rows(parts, places), caption="Where it is")),
+    ]
     sections += [(part.shows, _part(part, target)) for part in parts]
     write_page(target, "The papers' figures and claims", sections)
 
 
-def _contest_table(parts: Sequence[Shown]) -> Markup:
-    lines = [line for part in parts for line in part.contests]
-    if not lines:
+Places = Mapping[str, str | Sequence[str]]
+"""A figure or table of a paper to the names of the parts that show it, or to why there is none."""
+PLACES = ("figure or table", "here")
+
+
+def place_rows(parts: Sequence[Shown], places: Places) -> list[list[str]]:
+    """Every figure and table of the papers, and which part shows it."""
+    shows = {part.name: part.shows for part in parts}
+
+    def words(there: str | Sequence[str]) -> str:
+        return (
+            there
+            if isinstance(there, str)
+            else "; ".join(shows.get(name, f"not in these parts: {name}") for name in there)
+        )
+
+    return [[figure, words(there)] for figure, there in places.items()]
+
+
+def _standings_table(parts: Sequence[Shown]) -> Markup:
+    found = rows(standings(parts))
+    if not found:
         return Markup("")
-    rows = [
-        [line.task, line.lam, line.goal, f"{line.best}: {amount(line.best_work, line.over)}",
-         f"{line.ours}: {amount(line.our_work, line.over)}", times(line)]
-        for line in lines
-    ]  # fmt: skip
-    heads = ["figure", "λ", "to", "best of the papers' methods", "ours", "work"]
-    return table(heads, rows, caption="What this project adds: work to the finest accuracy that both reach")
+    return table(HEADS, found, caption="What this project adds: work to the finest gap that both sides certify")
 
 
 def _claim_table(parts: Sequence[Shown]) -> Markup:
@@ -116,6 +147,7 @@ def _part(part: Shown, target: Location) -> Markup:
         return joined(pieces)
     for name in part.figures:
         pieces.append(picture(f"{part.shows}: {name}", saved(figure_file(part.folder, name))))
+        pieces.append(_on_paper(part.folder, name, target))
     pieces += [
         paragraph(
             Markup("<strong>{}</strong> ({}): {}. {}").format(
@@ -124,38 +156,53 @@ def _part(part: Shown, target: Location) -> Markup:
         )
         for claim, found in part.claims
     ]
+    pieces += [paragraph(f"What this project adds: {said(line)}.") for line in part.contests]
     if isinstance(part.folder, Path) and isinstance(target, Path):
         link = os.path.relpath(part.folder / "report.html", target.parent).replace(os.sep, "/")
         pieces.append(paragraph(Markup('<a href="{}">All runs of this part</a>').format(link)))
     return joined(pieces)
 
 
-def write_markdown(target: Location, parts: Sequence[Shown], about: Mapping[str, Any]) -> None:
-    """The short page: date, commit, machine, command; what this project adds; the claims."""
+def _on_paper(folder: Location, name: str, target: Location) -> Markup:
+    """Links to the same figure as PDF and SVG, where it was drawn as such."""
+    found = []
+    for form in ("pdf", "svg"):
+        file = figure_file(folder, f"{name.removesuffix('.png')}.{form}")
+        if isinstance(file, Path) and isinstance(target, Path) and file.is_file():
+            link = os.path.relpath(file, target.parent).replace(os.sep, "/")
+            found.append(Markup('<a href="{}">{}</a>').format(link, form.upper()))
+    return paragraph(joined(found, " · ")) if found else Markup("")
+
+
+def write_markdown(target: Location, parts: Sequence[Shown], about: Mapping[str, Any], places: Places) -> None:
+    """The short page: date, commit, machine, command; what this project adds; the claims; where every figure is."""
     facts = [f"Made on {datetime.now(UTC):%Y-%m-%d} by", "", "```bash", about["command"], "```", ""]
     facts += [
         f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}; {BUDGETS[about['budget']]}."
     ]
-    ours = [["figure", "λ", "to", "best of the papers' methods", "ours", "work"]]
+    held = [found.holds for part in parts for _, found in part.claims]
+    counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
+    text = "Of {} checks of claims {} hold, {} do not, and {} are not decided by these runs."
+    facts += ["", text.format(len(held), *counts)]
+    ours = [[*HEADS], *rows(standings(parts))]
     claims = [["claim", "source", "measured on", "here", "measured"]]
-    for part in parts:
-        ours += [
-            [line.task, line.lam, line.goal, f"`{line.best}` {amount(line.best_work, line.over)}",
-             f"`{line.ours}` {amount(line.our_work, line.over)}", times(line)]
-            for line in part.contests
-        ]  # fmt: skip
-        claims += [[c.says, c.source, part.shows, HOLDS[found.holds], found.measured] for c, found in part.claims]
+    claims += [
+        [c.says, c.source, part.shows, HOLDS[found.holds], found.measured] for part in parts for c, found in part.claims
+    ]
+    where = [[*PLACES], *place_rows(parts, places)]
     left_out = [f"- {part.shows}: {part.problem}" for part in parts if part.problem]
     differs = [f"- {part.shows}: {part.differs}." for part in parts if part.differs]
-    text = ["# The papers' figures and claims, here", "", *facts]
-    for title, found in (("What this project adds", ours), ("Claims", claims)):
-        text += ["", f"## {title}", "", *(markdown(found) if len(found) > 1 else ["Nothing was measured."])]
+    lines_of = ["# The papers' figures and claims, here", "", *facts]
+    for title, found in (("What this project adds", ours), ("Claims", claims), ("Every figure and table", where)):
+        lines_of += ["", f"## {title}", "", *(markdown(found) if len(found) > 1 else ["Nothing was measured."])]
     for title, lines in (("What differs from the papers", differs), ("Left out", left_out)):
-        text += ["", f"## {title}", "", *lines] if lines else []
-    aside(target).write_text("\n".join(text) + "\n", encoding="utf-8")
+        lines_of += ["", f"## {title}", "", *lines] if lines else []
+    aside(target).write_text("\n".join(lines_of) + "\n", encoding="utf-8")
     publish(target)
 
 
 def machine() -> dict[str, str]:
     """What the numbers were measured on."""
-    return {"python": f"Python {platform.python_version()}", "machine": f"{platform.machine()}, {os.cpu_count()} cores"}
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    cores = f"{platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB"
+    return {"python": f"Python {platform.python_version()}", "machine": cores}

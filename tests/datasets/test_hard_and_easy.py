@@ -1,0 +1,31 @@
+"""The toy problem of O16 App. C as a data set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stages.datasets import Blocks, OptionError, open_dataset
+from stages.problems import build
+
+GIVEN = {"name": "hard_and_easy", "n": 6, "classes": 5, "lam": 0.01}
+
+
+def test_problem__has_one_block_with_many_wrong_answers_and_others_with_one() -> None:
+    reader, sink = open_dataset("hard_and_easy", GIVEN), Blocks("multiclass")
+    facts = reader.featurize(sink, map, lambda done, total, what: None)
+    problem = build("multiclass", sink.arrays("train"), facts)
+    assert (problem.n, problem.d) == (6, 30)
+    costs = problem.cost[problem.truth]
+    assert costs.sum(axis=1).tolist() == [1, 1, 1, 4, 1, 1]
+    np.testing.assert_allclose(problem.x @ problem.x.T, 0.4 * 0.01 * 6 * np.eye(6), rtol=1e-6)
+    assert reader.files() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("n", 1, "a whole number from 2 to"), ("classes", 2.5, "a whole number from 2 to"), ("lam", 0.0, "a number > 0")],
+)
+def test_options__are_refused_by_name(name: str, value: float, expected: str) -> None:
+    with pytest.raises(OptionError, match=rf"dataset\.{name}: expected {expected}"):
+        open_dataset("hard_and_easy", {**GIVEN, name: value})
