@@ -14,6 +14,7 @@ from stages.datasets.vision.features import (
     ETAS,
     Words,
     dense_sift,
+    learn_vocabularies,
     learn_words,
     nearest,
     pairwise_features,
@@ -153,6 +154,17 @@ def test_dense_sift__of_some_keypoints_are_the_same_descriptors():
 def test_learn_words__refuses_too_few_samples():
     with pytest.raises(DataError, match=r"dataset\.sift_words=9.*only 5 samples"):
         learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, what="sift_words")
+
+
+def test_learn_vocabularies__learns_both_as_if_alone():
+    rng = np.random.default_rng(4)
+    colours, sifts = (
+        rng.integers(256, size=(600, 3), dtype=np.uint8),
+        rng.integers(256, size=(600, 128), dtype=np.uint8),
+    )
+    both = learn_vocabularies(colours, sifts, (20, 30), seed=1)
+    np.testing.assert_array_equal(both.colour, learn_words(colours, 20, seed=1, what="colour_words"))
+    np.testing.assert_array_equal(both.sift, learn_words(sifts, 30, seed=1, what="sift_words"))
 
 
 def test_learn_words__does_not_depend_on_the_number_of_threads():

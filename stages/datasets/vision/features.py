@@ -6,6 +6,7 @@ depend on the number of threads or the order of sums."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -128,6 +129,22 @@ def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.
         means.fit(samples.astype(np.float32))
     centres = np.clip(np.rint(means.cluster_centers_), 0, 255).astype(np.uint8)
     return centres[np.lexsort(centres.T[::-1])]
+
+
+def learn_vocabularies(colours: np.ndarray, sifts: np.ndarray, counts: tuple[int, int], *, seed: int) -> Words:
+    """Both vocabularies, side by side: uint8 (N, 3), uint8 (M, 128), numbers of words.
+
+    Raises
+    ------
+    DataError : fewer samples than words.
+    """
+    from threadpoolctl import threadpool_limits
+
+    # BLAS has one limit for all threads: it stays until both have ended. That of OpenMP is a thread's own.
+    with threadpool_limits(limits=1), ThreadPoolExecutor(2) as pool:
+        rows = zip((colours, sifts), counts, ("colour_words", "sift_words"), strict=True)
+        learning = [pool.submit(learn_words, samples, count, seed=seed, what=what) for samples, count, what in rows]
+        return Words(*(words.result() for words in learning))
 
 
 def spread_out(samples: np.ndarray, count: int, random_state: np.random.RandomState) -> np.ndarray:

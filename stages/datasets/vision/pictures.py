@@ -12,7 +12,14 @@ import numpy as np
 
 from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 from stages.datasets.vision.classes import PottsOptions
-from stages.datasets.vision.features import Words, dense_sift, keypoints, learn_words, pairwise_features, unary_features
+from stages.datasets.vision.features import (
+    Words,
+    dense_sift,
+    keypoints,
+    learn_vocabularies,
+    pairwise_features,
+    unary_features,
+)
 from stages.datasets.vision.masks import decoded
 from stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
 from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
@@ -178,9 +185,7 @@ def featurize_pictures(
         report(done, len(train), "sampling colours and SIFT descriptors")
     report(0, 2, "learning vocabularies")
     colours, sifts = (np.concatenate(rows) for rows in zip(*draws, strict=True))
-    colour = learn_words(colours, options.colour_words, seed=seed, what="colour_words")
-    report(1, 2, "learning vocabularies")
-    words = Words(colour, learn_words(sifts, options.sift_words, seed=seed, what="sift_words"))
+    words = learn_vocabularies(colours, sifts, (options.colour_words, options.sift_words), seed=seed)
     report(2, 2, "learning vocabularies")
     sink.put("", "colour_words", words.colour)
     sink.put("", "sift_words", words.sift)

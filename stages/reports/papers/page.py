@@ -182,7 +182,7 @@ def write_markdown(target: Location, parts: Sequence[Shown], about: Mapping[str,
     ]
     held = [found.holds for part in parts for _, found in part.claims]
     counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
-    text = "Of {} checks of claims {} hold, {} do not, and {} are not decided by these runs."
+    text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     facts += ["", text.format(len(held), *counts)]
     ours = [[*HEADS], *rows(standings(parts))]
     claims = [["claim", "source", "measured on", "here", "measured"]]
