@@ -158,7 +158,7 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
     for words in ("Line search beats", "no such file", "something", "abc", "a drawing", "not in these parts: other"):
         assert words in page
         assert words in text
-    assert "1 hold, 0 do not, and 7 are not decided" in text
+    assert "They hold: 1; they do not: 0; these runs do not tell: 7." in text
     assert 'href="sweep/figures/x.pdf"' in page
     assert "x.svg" not in page
     assert "What this project adds: λ = 0.01, to a gap of" in page
