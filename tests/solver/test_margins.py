@@ -34,7 +34,7 @@ SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 @pytest.mark.skipif(not COMPILED, reason="this process is the other Python")
 def test_margins__in_a_python_without_the_compiler():
-    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", "--no-cov", str(Path(__file__))]
+    command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", str(Path(__file__))]
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, timeout=300
     )
