@@ -10,43 +10,27 @@ deviations: below 0 most links are left out at the start, as they are near the o
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import njit
+from scipy.optimize import linear_sum_assignment
+from visits import microseconds, oracle_costs
 
 from stages.featurize import open_problem
 from stages.problems import build
-from stages.problems.protocol import JIT, Problem
+from stages.problems.protocol import Problem
 
 WORDS, FEATURES, PAIRS = 20, 82, 50
 
 
-@njit(**JIT)
-def repeat(P, w, times, oracle):
-    """Scores of all blocks, and the max-oracle if `oracle`, `times` times."""
-    scratch = P.scratch()
-    theta, y, total = np.empty(np.max(np.diff(P.local_ptr))), np.empty_like(P.truth), 0.0
-    for _ in range(times):
-        for i in range(P.n):
-            here = theta[: P.local_ptr[i + 1] - P.local_ptr[i]]
-            P.scores(i, w, here)
-            if oracle:
-                total += P.max_oracle(i, here, y[P.label_ptr[i] : P.label_ptr[i + 1]], scratch)
-    return total
-
-
-def measured(problem: Problem, w: np.ndarray, times: int) -> tuple[float, float]:
-    """CPU microseconds a block for the scores, and for scores and max-oracle."""
-    found = []
-    for oracle in (False, True):
-        repeat(problem, w, 1, oracle)
-        start = time.process_time()
-        repeat(problem, w, times, oracle)
-        found.append((time.process_time() - start) / times / problem.n * 1e6)
-    return found[0], found[1]
+def scipy_alone(repeats: int) -> float:
+    """CPU microseconds of scipy's assignment of WORDS words to as many, or to none at no gain."""
+    rng = np.random.default_rng(2)
+    gains = [np.hstack([rng.normal(size=(WORDS, WORDS)), np.zeros((WORDS, WORDS))]) for _ in range(PAIRS)]
+    return microseconds(
+        lambda: [linear_sum_assignment(g, maximize=True) for _ in range(repeats) for g in gains], PAIRS * repeats
+    )
 
 
 def random_pairs(fertility: int) -> Problem:
@@ -75,15 +59,16 @@ def main() -> None:
         w[FEATURES:] = -0.5
         for mean in (-2.0, -1.0, 0.0, 1.0):
             w[FEATURES - 1] = mean
-            scores, both = measured(problem, w, asked.repeat)
+            scores, both = oracle_costs(problem, w, asked.repeat)
             print(
                 f"{WORDS} x {WORDS}, fertility {fertility}, mean {mean:4.1f}: scores {scores:5.1f} us, oracle {both:5.1f} us"
             )
+    print(f"scipy.optimize.linear_sum_assignment of such pairs alone: {scipy_alone(10):.1f} us")
     if asked.features is not None:
         problem = open_problem(asked.features, "train")
         for name, w in (("w = 0", np.zeros(problem.d)), ("random w", np.random.default_rng(1).normal(size=problem.d))):
             w = np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
-            scores, both = measured(problem, w, max(1, asked.repeat // 10))
+            scores, both = oracle_costs(problem, w, max(1, asked.repeat // 10))
             print(f"{problem.n} pairs, {name}: scores {scores:5.1f} us, oracle {both:5.1f} us")
 
 

@@ -10,36 +10,15 @@ needs. Then a visit and a pass of `bcpfw_gap_cache` and `bcfw` at lambda = 1/n, 
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from collections.abc import Callable
 
 import numpy as np
 from numba import njit
+from visits import microseconds, oracle_costs, visit_costs
 
 from stages.problems import build
 from stages.problems.protocol import JIT, Problem
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.walk import begin
 
 LEVELS = 3
-PRESETS = {"bcfw": ("uniform", "fw", "none"), "bcpfw_gap_cache": ("gap", "pairwise", "gap")}
-
-
-@njit(**JIT)
-def repeat(P, w, times, oracle):
-    """Scores of all blocks, and the max-oracle if `oracle`, `times` times."""
-    scratch = P.scratch()
-    theta, y, total = np.empty(P.longest), np.empty_like(P.truth), 0.0
-    for _ in range(times):
-        for i in range(P.n):
-            here = theta[: P.local_ptr[i + 1] - P.local_ptr[i]]
-            P.scores(i, w, here)
-            if oracle:
-                total += P.max_oracle(i, here, y[P.label_ptr[i] : P.label_ptr[i + 1]], scratch)
-    return total
 
 
 @njit(**JIT)
@@ -63,17 +42,6 @@ def random_queries(queries: int, documents: int, features: int) -> Problem:
     return build("ranking", arrays | {"x_ptr": np.arange(queries + 1) * documents}, {})
 
 
-def microseconds(work: Callable[[], object], each: int, repeats: int = 5) -> float:
-    """Median CPU microseconds of `work`, for one of `each`."""
-    work()
-    seconds = []
-    for _ in range(repeats):
-        began = time.process_time()
-        work()
-        seconds.append(time.process_time() - began)
-    return 1e6 * statistics.median(seconds) / each
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--documents", type=int, nargs="+", default=[50, 500])
@@ -88,20 +56,12 @@ def main() -> None:
         problem = random_queries(asked.queries, documents, asked.features)
         n, rng = problem.n, np.random.default_rng(1)
         w, theta, times = 0.3 * rng.normal(size=problem.d), rng.normal(size=n * documents), max(1, 5000 // documents)
-        scores, oracle = (microseconds(lambda: repeat(problem, w, times, b), n * times) for b in (False, True))  # noqa: B023
+        scores, oracle = oracle_costs(problem, w, times)
         sorting = microseconds(lambda: sorts(problem, theta, times), n * times)  # noqa: B023
-        for name, (sampler, step, cache) in PRESETS.items():
-            options = method_options(
-                sampler=sampler, step=step, cache=CacheOptions(kind=cache), refresh_every=0, rebase_steps=n
-            )
-            solver = begin(problem, options, PathOptions(kind="single", lam=1.0 / n), None, seed=0)
-            solver.warm_up()
-            visits = microseconds(lambda: solver.take_steps(-1.0), n)  # noqa: B023
-            S = solver.state
-            gaps = microseconds(lambda: exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool), 1)  # noqa: B023
+        for name, visits, gaps in visit_costs(problem, 1.0 / n):
             print(
                 f"| {documents} | {scores:.1f} | {oracle:.1f} | {sorting:.1f} | {name} | {visits:.1f} | "
-                f"{visits * n / 1e3:.1f} | {gaps / 1e3:.1f} |"
+                f"{visits * n / 1e3:.1f} | {gaps:.1f} |"
             )
 
 

@@ -15,7 +15,7 @@ from stages.reports.curves import Curves
 from stages.reports.papers.measured import Measured, amount, work_to
 from stages.reports.suboptimality import with_suboptimality
 
-OURS = ("accelerated", "expensive_oracle", "one_sided", "two_sided")
+OURS = ("accelerated", "anytime", "expensive_oracle", "one_sided", "two_sided")
 """Methods and path rules that are in none of the papers."""
 NEITHER = ("MP-BCPFW", "MP-BCFW gap", "MP-BCFW one avg", "heuristic")
 """Combinations that are in none of the papers, and a path without a guarantee."""
