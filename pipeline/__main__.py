@@ -8,9 +8,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 
 from pipeline.cli import carry_out, is_command, is_stray, known
-from pipeline.errors import BAD_CONFIGURATION, INTERRUPTED
+from pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED
 from pipeline.help import asks_for_help, text
 
 
@@ -44,13 +45,23 @@ def main() -> int:
 
 
 def leave(code: int) -> None:
-    """End the process; when interrupted at once, because Python would first take compiled code apart for a second."""
-    if code > INTERRUPTED:
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+    """End the process at once, because Python would first take compiled code apart, for a second.
+
+    Threads that Python waits for are waited for, except after an interrupt. Output that cannot be written, unless nobody
+    reads it any more, makes 0 a 1.
+    """
+    if code <= INTERRUPTED:
+        threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            pass
+        except OSError as error:
+            code = code or FAILED
+            os.write(2, f"error: the output cannot be written: {error}\n".encode())
+    os._exit(code)
 
 
 def script() -> None:

@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -140,6 +141,9 @@ class Compute:
         `fn` and the items must pickle. Under `processes`, `fn` is called again on items whose worker died.
         """
         left, workers = iter(items), self.workers
+        if self.kind == "threads":
+            yield from self._map_on_threads(fn, left)
+            return
         if self.kind in REMOTE:
             self.cluster.prepare()
             workers = self.cluster.threads()
@@ -151,10 +155,22 @@ class Compute:
                     yield fn(item)
             elif self.kind in REMOTE:
                 yield from self.cluster.map(fn, window)
-            elif self.kind == "threads":
-                yield from self._thread_pool().map(fn, window)
             else:
                 yield from self.map_tasks(fn, window)
+
+    def _map_on_threads(self, fn: Callable[[T], R], items: Iterator[T]) -> Iterator[R]:
+        """`map_blocks` with a window that moves on with each result, so that no thread waits for the end of a window."""
+        pool = self._thread_pool()
+        running = deque(pool.submit(fn, item) for item in itertools.islice(items, WINDOW * self.workers))
+        try:
+            while running:
+                if self._stop is not None:
+                    self._stop.check()
+                yield running.popleft().result()
+                running.extend(pool.submit(fn, item) for item in itertools.islice(items, 1))
+        finally:
+            for future in running:
+                future.cancel()
 
     def map_ranges(self, fn: Callable[[int, int], R], ranges: Sequence[tuple[int, int]]) -> list[R]:
         """fn(start, stop) for every range, in order, on threads of this process.

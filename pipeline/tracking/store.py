@@ -34,7 +34,11 @@ def import_mlflow() -> None:
     _set_up()
     import mlflow.models
     import mlflow.pyfunc
-    import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
+    import mlflow.store.tracking.sqlalchemy_store
+    from mlflow.utils.requirements_utils import warn_dependency_requirement_mismatches
+
+    # saving a model asks which package each module is of; MLflow then reads the files of all packages, once a process
+    warn_dependency_requirement_mismatches([f"mlflow=={mlflow.__version__}"])
 
 
 @contextlib.contextmanager

@@ -57,7 +57,7 @@ def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> It
     are equal bytes.
     """
     with rc_context(LOOK):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size)
         FigureCanvasAgg(figure)
         yield figure
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -66,8 +66,20 @@ def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> It
             if form != "png" and figure.get_figwidth() == size[0]:
                 to_paper(figure)
             file = target.parent / f"{stem}.{form}"
-            figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form])
+            _lay_out(figure, dpi)
+            packed = {"compress_level": 3} if form == "png" else None  # half the time of 6, a tenth more bytes
+            figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form], pil_kwargs=packed)
             publish(file)
+
+
+def _lay_out(figure: Figure, dpi: int) -> None:
+    """Place the axes of a figure; while it is saved matplotlib would draw all of it once more for that."""
+    figure.set_dpi(dpi)
+    figure.set_layout_engine("constrained")
+    engine = figure.get_layout_engine()
+    assert engine is not None
+    engine.execute(figure)
+    figure.set_layout_engine("none")
 
 
 def to_paper(figure: Figure) -> None:

@@ -65,7 +65,7 @@ def with_rows(margins: Margins, pool: Pool) -> Margins:
     needed = pool.alpha.size + 2 * int(pool.counts.max()) + 64
     psi = margins.psi
     if rows < needed:
-        psi = np.empty((needed, d))
+        psi = np.empty((needed + needed // 2, d))  # room to grow: a copy a pass would take longer than the steps
         psi[:rows] = margins.psi
     taken = np.zeros(len(psi), bool)
     held = pool.place[blocks_of(pool) >= 0]

@@ -25,7 +25,7 @@ from stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from stages.solver.distances import no_distances
 from stages.solver.loop import State
 from stages.solver.sampling import tree_size
-from stages.solver.step import clip_into
+from stages.solver.step import clip
 from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 
 SHORT_CHUNK, FOLDED_PER_BLOCK = 64, 256
@@ -184,5 +184,5 @@ def derive(
     else:
         derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u, chunk)
     if problem.lower.size:
-        clip_into(state.u, problem.lower, problem.upper, state.w)
+        clip(state.u, problem.lower, problem.upper, state.w)
     state.z_ell[1] = np.sum(state.ell) / problem.n

@@ -10,6 +10,7 @@ base = sum_y alpha_i(y) h(y) = ell_i + <theta, mu_i>, so that the block gap is (
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from stages.problems.inner import inner
 from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
@@ -35,6 +36,12 @@ def clip_into(u, lower, upper, w):
     """w <- clip(u)."""
     for j in range(u.size):
         w[j] = min(max(u[j], lower[j]), upper[j])
+
+
+@njit(cache=True, **PLAIN)
+def clip(u, lower, upper, w):
+    """`clip_into` for callers in Python: its machine code is kept on disk, that of an inner function is not."""
+    clip_into(u, lower, upper, w)
 
 
 @inner(**PLAIN)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from memory_sink import MemorySink
@@ -10,6 +12,7 @@ from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
 from stages.datasets import DataError
+from stages.datasets.vision import pictures
 from stages.datasets.vision.features import (
     ETAS,
     Words,
@@ -220,6 +223,34 @@ def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only()
         assert (one.whole[""][name] == other.whole[""][name]).all()
         assert (one.whole[""][name] != swapped.whole[""][name]).any()
     assert (one.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
+
+
+@pytest.mark.parametrize(("ahead", "room"), [(3, 1 << 30), (2, 400_000)], ids=["all", "those there is room for"])
+def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, ahead, room):
+    scenes = [compose(0, 0, number) for number in range(3)]
+    plain = features_of(scenes[:2], scenes[2:])
+    learn, ground, begun = pictures.learn_vocabularies, pictures._groundwork, []
+
+    def counted(*given):
+        begun.append(given)
+        return ground(*given)  # 364,800 bytes
+
+    def slow(*given, **named):
+        end = time.monotonic() + 20
+        while len(begun) < ahead and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(0.1)
+        assert len(begun) == ahead
+        return learn(*given, **named)
+
+    monkeypatch.setattr(pictures, "_groundwork", counted)
+    monkeypatch.setattr(pictures, "learn_vocabularies", slow)
+    monkeypatch.setattr(pictures, "AHEAD_BYTES", room)
+    same = features_of(scenes[:2], scenes[2:])
+    assert len(begun) == 3
+    for split in ("train", "test"):
+        for name, array in plain.arrays(split).items():
+            np.testing.assert_array_equal(same.arrays(split)[name], array, err_msg=name)
 
 
 def test_featurize_pictures__without_pairwise_keeps_the_unary_features():

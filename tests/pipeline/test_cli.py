@@ -71,6 +71,18 @@ def test_commands__end_quietly_when_nobody_reads_on(said, tmp_path: Path):
     assert process.returncode == 0
 
 
+def test_output__that_cannot_be_written_is_an_error():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONUNBUFFERED", None)
+    command = [sys.executable, "-m", "pipeline", "--version"]
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        found = subprocess.run(
+            command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=30
+        )
+    assert (found.returncode, found.stderr.count("\n")) == (1, 1), found.stderr
+    assert found.stderr.startswith("error: the output cannot be written: [Errno 28]")
+
+
 def test_words__that_are_no_command_are_refused_with_those_there_are(said):
     found = said("lss")
     assert found.returncode == 2

@@ -55,6 +55,8 @@ def test_map_blocks__takes_items_as_it_needs_them(compute: Compute) -> None:
     results = compute.map_blocks(square, items())
     assert next(results) == 0
     assert len(taken) <= WINDOW * 2
+    assert next(results) == 1
+    assert len(taken) == {"serial": WINDOW, "threads": WINDOW * 2 + 1, "processes": WINDOW * 2}[compute.kind]
 
 
 def test_map_blocks__passes_the_error_on(compute: Compute) -> None:

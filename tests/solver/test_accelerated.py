@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 from dense import optimum, primal_value
@@ -11,6 +12,7 @@ from tiny import TINY, by_all_methods, multiclass
 
 from stages.problems.protocol import frozen
 from stages.solver.options import Status
+from stages.solver.step import clip_into
 
 pytestmark = pytest.mark.slow
 
@@ -79,6 +81,13 @@ def test_accelerated__needs_fewer_exact_passes_than_plain_steps():
         assert status is Status.CONVERGED
         passes[method] = solver.oracle_calls / problem.n
     assert passes["accelerated"] < 0.7 * passes["bcfw"], passes
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.parametrize("method", ["bcfw", "accelerated"])
+def test_solve__compiles_nothing_that_no_cache_keeps(monkeypatch, method):
+    monkeypatch.setattr(type(clip_into), "__call__", lambda *_: pytest.fail("an inner function was called from Python"))
+    accelerated_of(TINY["multiclass_cone"](), method).solve(1e-3, never)
 
 
 def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():

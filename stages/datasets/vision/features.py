@@ -124,7 +124,7 @@ def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.
     with threadpool_limits(limits=1):  # sums of several threads would differ in the last bit
         means = MiniBatchKMeans(
             n_clusters=count, init=spread_out, random_state=seed, n_init=1, batch_size=4096, max_iter=20,
-            max_no_improvement=10,
+            max_no_improvement=10, compute_labels=False,
         )  # fmt: skip
         means.fit(samples.astype(np.float32))
     centres = np.clip(np.rint(means.cluster_centers_), 0, 255).astype(np.uint8)
@@ -198,7 +198,13 @@ def rings(regions: int, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, second
 
 
-def unary_features(rgb: np.ndarray, regions: np.ndarray, edges: np.ndarray, words: Words) -> np.ndarray:
+def unary_features(
+    rgb: np.ndarray,
+    regions: np.ndarray,
+    edges: np.ndarray,
+    words: Words,
+    sift: tuple[np.ndarray, np.ndarray] | None = None,
+) -> np.ndarray:
     """Feature rows of the superpixels: a constant, then 3 position, 3 colour-word and 3 SIFT-word histograms, each over the
     own pixels, the neighbours' and the second-order neighbours'. Every histogram is the square root of shares, so
     it has L2 norm 1 (0 if there is nothing to count).
@@ -206,6 +212,7 @@ def unary_features(rgb: np.ndarray, regions: np.ndarray, edges: np.ndarray, word
     Parameters
     ----------
     rgb : uint8 (H, W, 3).   regions : (H, W) ids 0..S-1.   edges : (E, 2).   words : the vocabularies.
+    sift : `dense_sift` of the picture; computed if it is not given.
 
     Returns
     -------
@@ -218,7 +225,7 @@ def unary_features(rgb: np.ndarray, regions: np.ndarray, edges: np.ndarray, word
     cell_column = np.arange(width) * GRID // width
     cell = (cell_row[:, None] * GRID + cell_column[None, :]).ravel()
     colour = nearest(to_lab(rgb).reshape(-1, 3), words.colour)
-    position, descriptor = dense_sift(rgb)
+    position, descriptor = dense_sift(rgb) if sift is None else sift
     word = nearest(descriptor, words.sift)
     first, second = rings(size, edges)
     columns = [np.ones((size, 1))]

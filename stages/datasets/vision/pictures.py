@@ -3,9 +3,13 @@ learns the vocabularies on training pictures, the second writes all blocks. Also
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import partial
+from importlib import import_module
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,16 +106,37 @@ def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed
     return drawn, dense_sift(rgb, chosen)[1]
 
 
-def _described(
-    rgb: np.ndarray, words: Words, superpixels: int, with_pairs: bool, own: bool
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Superpixel map (H, W) of a picture, and its features and edges; `own`: those of `own_columns`."""
+class Groundwork(NamedTuple):
+    """What is made of a picture without the vocabularies, more than half of the work."""
+
+    regions: np.ndarray
+    """uint16 (H, W), ids of superpixels"""
+    sift: tuple[np.ndarray, np.ndarray]
+    """`dense_sift` of the picture"""
+
+    @property
+    def nbytes(self) -> int:
+        return self.regions.nbytes + sum(array.nbytes for array in self.sift)
+
+
+def _groundwork(rgb: np.ndarray, superpixels: int) -> Groundwork:
     import cv2
 
     cv2.setNumThreads(1)
-    regions = segment(rgb, superpixels)
+    return Groundwork(segment(rgb, superpixels), dense_sift(rgb))
+
+
+def _groundwork_of(item: Any, load: Load, superpixels: int) -> Groundwork:
+    return _groundwork(load(item).rgb, superpixels)
+
+
+def _described(
+    rgb: np.ndarray, ground: Groundwork, words: Words, with_pairs: bool, own: bool
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Superpixel map (H, W) of a picture, and its features and edges; `own`: those of `own_columns`."""
+    regions = ground.regions
     edges = adjacency(regions)
-    unary = unary_features(rgb, regions, edges, words)
+    unary = unary_features(rgb, regions, edges, words, ground.sift)
     if not with_pairs:
         edges = edges[:0]
     if own:
@@ -120,12 +145,17 @@ def _described(
 
 
 def _block(
-    item: tuple[bool, Any], load: Load, words: Words, options: FeatureOptions, count: Tally, own: bool
+    task: tuple[bool, Any, Groundwork | None],
+    load: Load,
+    words: Words,
+    options: FeatureOptions,
+    count: Tally,
+    own: bool,
 ) -> dict[str, np.ndarray]:
-    """Arrays of one block; if `item[0]`, including the picture, for figures."""
-    shown, source = item
-    rgb, mask = load(source)
-    regions, arrays = _described(rgb, words, options.superpixels, options.pairwise, own)
+    """Arrays of one block; if the first of `task` is true, including the picture, for figures."""
+    shown, item, ground = task
+    rgb, mask = load(item)
+    regions, arrays = _described(rgb, ground or _groundwork(rgb, options.superpixels), words, options.pairwise, own)
     arrays |= count(regions, mask)
     if shown:
         arrays |= {
@@ -135,6 +165,20 @@ def _block(
             "hw": np.array([regions.shape], dtype=np.int32),
         }
     return arrays
+
+
+AHEAD_BYTES = 1 << 26
+"""About the most memory for pictures' groundwork that waits for the vocabularies."""
+
+
+def _meanwhile(learning: Future[Words], results: Iterator[Groundwork]) -> list[Groundwork]:
+    """The first of `results`, until the vocabularies are learned; learning them takes one thread."""
+    done: list[Groundwork] = []
+    size = 0
+    while not learning.done() and size < AHEAD_BYTES and (ground := next(results, None)) is not None:
+        done.append(ground)
+        size += ground.nbytes
+    return done
 
 
 NO_PICTURE = {
@@ -179,23 +223,28 @@ def featurize_pictures(
     if not train or not test:
         raise DataError(f"dataset: {len(train)} training and {len(test)} test images; at least one of each is needed")
     draws = []
+    threading.Thread(target=import_module, args=("sklearn.cluster",), daemon=True).start()  # a second, not waited for
     gather = partial(_sample, load=load, options=options, seed=seed)
     for done, drawn in enumerate(map_blocks(gather, list(enumerate(train))), 1):
         draws.append(drawn)
         report(done, len(train), "sampling colours and SIFT descriptors")
     report(0, 2, "learning vocabularies")
     colours, sifts = (np.concatenate(rows) for rows in zip(*draws, strict=True))
-    words = learn_vocabularies(colours, sifts, (options.colour_words, options.sift_words), seed=seed)
+    every = [item for images in items.values() for item in images]
+    with ThreadPoolExecutor(1) as learner:
+        counts = options.colour_words, options.sift_words
+        learning = learner.submit(learn_vocabularies, colours, sifts, counts, seed=seed)
+        grounds = _meanwhile(
+            learning, map_blocks(partial(_groundwork_of, load=load, superpixels=options.superpixels), every)
+        )
+        words = learning.result()
     report(2, 2, "learning vocabularies")
     sink.put("", "colour_words", words.colour)
     sink.put("", "sift_words", words.sift)
 
     where = [split for split, images in items.items() for _ in images]
-    tasks = [
-        (split == "test" and number < SHOWN, item)
-        for split, images in items.items()
-        for number, item in enumerate(images)
-    ]
+    shown = [split == "test" and number < SHOWN for split, images in items.items() for number in range(len(images))]
+    tasks = list(zip_longest(shown, every, grounds))
     describe = partial(_block, load=load, words=words, options=options, count=count, own=model.own)
     superpixels = 0
     for done, arrays in enumerate(map_blocks(describe, tasks), 1):
@@ -291,7 +340,8 @@ def _checked(number: int, picture: Any) -> np.ndarray:
 
 
 def _new_block(rgb: np.ndarray, encoder: PictureEncoder) -> dict[str, np.ndarray]:
-    regions, arrays = _described(rgb, encoder.words, encoder.superpixels, encoder.pairwise, encoder.own)
+    ground = _groundwork(rgb, encoder.superpixels)
+    regions, arrays = _described(rgb, ground, encoder.words, encoder.pairwise, encoder.own)
     return arrays | unlabelled(regions)
 
 

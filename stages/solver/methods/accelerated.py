@@ -35,7 +35,7 @@ from stages.problems.stored import check_array
 from stages.solver.block_method import SPECS
 from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
 from stages.solver.state import derive
-from stages.solver.step import clip_into
+from stages.solver.step import clip
 
 PER_RATE = 4.0
 """Cached passes may leave at most this multiple of sqrt(lambda / (lambda + kappa)), the rate of the outer iterations, as a
@@ -241,7 +241,7 @@ class Accelerated(CachedPasses):
                 w_before = w
                 S.u[:] = (at.kappa * self.centre + at.lam * v) / (at.lam + at.kappa)
                 if P.lower.size:
-                    clip_into(S.u, P.lower, P.upper, S.w)
+                    clip(S.u, P.lower, P.upper, S.w)
             if remaining <= share * estimate:
                 return
 

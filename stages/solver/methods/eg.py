@@ -53,7 +53,7 @@ from stages.solver.objective import Certificate, dual_value, squared_norm
 from stages.solver.options import MethodOptions, PathOptions, Status, check
 from stages.solver.oracles import load_exact
 from stages.solver.state import chunk_length, fold
-from stages.solver.step import clip_into
+from stages.solver.step import clip, clip_into
 from stages.solver.supports import Pool
 
 STEPS, MARGINALS, HALVED = range(3)
@@ -367,7 +367,7 @@ class ExponentiatedGradient(Accounts):
         state = self.sigma, self.weight, self.mu, self.ell, self.u
         derive_driver(P)(P, self.scale, *state, chunk_length(P.d))
         if P.lower.size:
-            clip_into(self.u, P.lower, P.upper, self.w)
+            clip(self.u, P.lower, P.upper, self.w)
 
     def exact_pass(self) -> Certificate:
         """One max-oracle call per block at w: the certificate."""
