@@ -64,7 +64,7 @@ def write_path(
     cells: Mapping[str, np.ndarray] | None = None,
     kept: Sequence[int] | None = None,
 ) -> None:
-    """Join segments and the breakpoints after them into one group; one segment is in memory at a time.
+    """Join segments and the breakpoints after them into one group; without `kept` one segment is in memory at a time.
 
     The result does not depend on how the breakpoints were divided into segments. With
     `cells` (arrays of CELLS, and of CELL_CERTIFICATES if there are any), which count breakpoints by falling lambda,

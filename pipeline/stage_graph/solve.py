@@ -77,8 +77,10 @@ def certified_of(job: Job) -> dict[str, Any]:
 
 
 def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
-    """Whether a solve that ran out of time is now allowed more, or has no result for the stages after it.
+    """Whether a solve that is done has more to do.
 
+    It does if it ran out of time and is now allowed more, or has no result for the stages after it; and with
+    `path.rule=anytime`, whose path.eps is where to stop, if the eps that it certifies is above the one asked for.
     With snapshots and `run.until=solve` a solve may end before its first lambda is solved: the gap trace is its result.
     """
     if "certified" in facts and facts.get("status") in ENDED:  # of a path that goes on to a smaller eps

@@ -33,7 +33,8 @@ STOP_SECONDS = 1.0
 TRIES = 3
 """Attempts at the end of a sweep to log what failed before."""
 log = logging.getLogger("gapwise")
-_shown = threading.Event()
+_SHOWN = threading.Event()
+"""Set once this process has shown a run in MLflow, for which the first time takes seconds."""
 
 
 class Tracker(Protocol):
@@ -65,9 +66,9 @@ class NoTracker:
     def sync(self, status: str) -> None: ...
 
 
-def _loaded() -> bool:
+def _has_shown() -> bool:
     """Whether this process has shown anything in MLflow yet."""
-    return _shown.is_set()
+    return _SHOWN.is_set()
 
 
 def open_tracker(options: TrackingOptions, directory: RunDir) -> Tracker:
@@ -124,7 +125,7 @@ class MlflowTracker:
 
         Importing mlflow takes seconds, and so may other runs that write to the database.
         """
-        if not _loaded():
+        if not _has_shown():
             return
         pool, self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="tracking"), None
         wait([pool.submit(self._guarded, "KILLED", None)], STOP_SECONDS)
@@ -152,7 +153,7 @@ class MlflowTracker:
             if status != "FINISHED" and not columns:
                 return  # it ended before there was anything to show
             run_id = project(self._uri, self._dir.path, columns, status, children=self._children)
-            _shown.set()
+            _SHOWN.set()
             if status == "FINISHED":
                 write_json(self._marker, _marker_of(self._uri, run_id, self._children))
         self._broken = self._broken or not worked

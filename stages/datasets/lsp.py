@@ -34,7 +34,7 @@ from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, 
 from stages.datasets.inputs import NewInput, Predicted, Shown
 from stages.datasets.inputs.arrays import csv_text
 from stages.datasets.poses import given_maps, part_maps, scaling, types
-from stages.datasets.poses.given_maps import GivenMaps
+from stages.datasets.poses.given_maps import GivenMaps, MapEncoder
 from stages.datasets.poses.map_files import parts_of
 from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from stages.datasets.vision.masks import decoded
@@ -104,29 +104,32 @@ class Poses:
         anchors = types.cluster(nodes, PARENT, self.types, self.seed)
         radius = self._radius(train)
         spread = scaling.MapSpread(len(NODES), self.types, PARENT, radius)
-        shown = [None] * len(train) + [k < SHOWN for k in range(len(test))]
         if self.maps is None:
             models = self._learn(train, anchors, map_blocks, report)
             numbers = [k % self.folds for k in range(len(train))] + [self.folds] * len(test)
             block = partial(_block, models=models, anchors=anchors, reach=self._reach)
-            blocks = iter(map_blocks(block, list(zip(train + test, numbers, shown, strict=True))))
+            blocks = iter(map_blocks(block, list(zip(train + test, numbers, strict=True))))
             stored = part_maps.stored(models[-1])
         else:
             maps, stored = GivenMaps(self.maps), {}
-            blocks = (_given(task, maps, anchors, self._reach) for task in zip(train + test, shown, strict=True))
+            blocks = (_given(photograph, maps, anchors, self._reach) for photograph in train + test)
         first = list(islice(blocks, min(MEASURED, len(train))))
         for arrays in first:
             spread.add(arrays)
         of_unary, of_codes = spread.values()
         _write_shared(sink, anchors, stored, relation_scale=-1.0 / of_codes)
-        for done, arrays in enumerate(chain(first, blocks), 1):
-            sink.append("train" if done <= len(train) else "test", **arrays)
-            report(done, len(shown), "score maps")
+        for k, arrays in enumerate(chain(first, blocks)):
+            if k < len(train):
+                sink.append("train", **arrays)
+            else:
+                number = k - len(train)
+                sink.append("test", **arrays, **(_photo(test[number]) if number < SHOWN else NO_PHOTO))
+            report(k + 1, len(train) + len(test), "score maps")
         per_cell, per_square = scaling.deformation_units(radius, self.types)
         return {
             "nodes": list(NODES), "joints": list(JOINTS), "types": self.types, "radius": radius,
             "per_unary": 1.0 / of_unary, "per_cell": per_cell, "per_square": per_square,
-            "maps_version": self.version, "n_train": len(train), "n_test": len(test),
+            "given_maps": self.maps is not None, "maps_version": self.version, "n_train": len(train), "n_test": len(test),
             "images": {"train": [p.name for p in train], "test": [p.name for p in test]},
         }  # fmt: skip
 
@@ -199,8 +202,8 @@ def _cells(nodes: np.ndarray, rgb: np.ndarray) -> np.ndarray:
     return np.clip((nodes[:, ::-1] / part_maps.CELL).astype(np.int64), 0, (grid[0] - 1, grid[1] - 1))
 
 
-Task = tuple[Photograph, int, bool | None]
-"""A photograph, the number of the classifiers that see it, and whether it is stored; None in training."""
+Task = tuple[Photograph, int]
+"""A photograph, and the number of the classifiers that see it."""
 NO_PHOTO: dict[str, np.ndarray] = {"photo": np.zeros((0, 3), np.uint8), "photo_hw": np.zeros((0, 2), np.int32)}
 
 
@@ -211,42 +214,40 @@ def _block(
     reach: Callable[[Photograph], float],
 ) -> dict[str, np.ndarray]:
     """Arrays of one block."""
-    photograph, number, shown = task
+    photograph, number = task
     rgb = decoded(photograph.jpeg, photograph.name)
     maps = part_maps.maps_of(rgb, models[number], len(NODES), anchors.shape[2])
-    return maps | _truth(photograph, rgb, anchors, reach, shown)
+    return maps | _truth(photograph, rgb, anchors, reach)
 
 
 def _given(
-    task: tuple[Photograph, bool | None], maps: GivenMaps, anchors: np.ndarray, reach: Callable[[Photograph], float]
+    photograph: Photograph, maps: GivenMaps, anchors: np.ndarray, reach: Callable[[Photograph], float]
 ) -> dict[str, np.ndarray]:
     """Arrays of one block, with the maps of a file."""
-    photograph, shown = task
     rgb = decoded(photograph.jpeg, photograph.name)
     unary = maps.unary(photograph.name, part_maps.grid_of(rgb.shape))
-    return given_maps.maps_of(unary, PARENT, anchors) | _truth(photograph, rgb, anchors, reach, shown)
+    return given_maps.maps_of(unary, PARENT, anchors) | _truth(photograph, rgb, anchors, reach)
 
 
 def _truth(
-    photograph: Photograph,
-    rgb: np.ndarray,
-    anchors: np.ndarray,
-    reach: Callable[[Photograph], float],
-    shown: bool | None,
+    photograph: Photograph, rgb: np.ndarray, anchors: np.ndarray, reach: Callable[[Photograph], float]
 ) -> dict[str, np.ndarray]:
-    """What is known of a photograph's pose, and the photograph if it is `shown`; None in training."""
+    """What is known of a photograph's pose."""
     nodes = nodes_of(photograph.joints)
     cells, found = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
     columns = part_maps.grid_of(rgb.shape)[1]
-    arrays: dict[str, np.ndarray] = {
+    return {
         "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(found, 2)]).astype(np.int16),
         "loss_scale": np.array([reach(photograph)]),
         "points": photograph.joints.astype(np.float32).reshape(-1),
         "trunk": np.array([trunk_length(photograph.joints)], np.float32),
     }
-    if shown:
-        return arrays | {"photo": rgb.reshape(-1, 3), "photo_hw": np.array([rgb.shape[:2]], np.int32)}
-    return arrays if shown is None else arrays | NO_PHOTO
+
+
+def _photo(photograph: Photograph) -> dict[str, np.ndarray]:
+    """A photograph that is stored."""
+    rgb = decoded(photograph.jpeg, photograph.name)
+    return {"photo": rgb.reshape(-1, 3), "photo_hw": np.array([rgb.shape[:2]], np.int32)}
 
 
 def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarray], relation_scale: float) -> None:
@@ -307,11 +308,11 @@ class PoseEncoder:
                 rgb.dtype != np.uint8
                 or rgb.ndim != 3
                 or rgb.shape[2] != 3
-                or np.prod(part_maps.grid_of(rgb.shape)) > MOST
+                or np.prod(part_maps.grid_of(rgb.shape)) > part_maps.MOST
             ):
                 raise DataError(
-                    f"input: picture {k} is {rgb.dtype}{rgb.shape}; expected uint8 (H, W, 3), RGB, of at most {MOST} "
-                    f"cells of {part_maps.CELL} x {part_maps.CELL} pixels"
+                    f"input: picture {k} is {rgb.dtype}{rgb.shape}; expected uint8 (H, W, 3), RGB, of at most "
+                    f"{part_maps.MOST} cells of {part_maps.CELL} x {part_maps.CELL} pixels"
                 )
         maps = partial(part_maps.maps_of, model=self.model, nodes=len(NODES), types=self.types)
         for arrays in map_blocks(maps, pictures):
@@ -319,32 +320,9 @@ class PoseEncoder:
             sink.append(NEW, **arrays, labels=labels, loss_scale=np.ones(1))
 
 
-MOST = 32767
-"""Cells of a grid that can be numbered."""
-
-
-@dataclass(frozen=True)
-class MapEncoder:
-    """Relation maps of new pictures, from maps that are given."""
-
-    anchors: np.ndarray
-
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Maps of pictures, each float (26, rows, columns), in the order of `poses.skeleton.NODES`."""
-        for k, unary in enumerate(raw):
-            maps = np.asarray(unary, np.float32)
-            if maps.ndim != 3 or len(maps) != len(NODES) or not 0 < maps[0].size <= MOST or not np.isfinite(maps).all():
-                raise DataError(
-                    f"input: the maps of picture {k} are {maps.shape}; expected finite numbers ({len(NODES)}, rows, "
-                    f"columns), at most {MOST} cells"
-                )
-            labels = np.zeros(len(NODES) + 2 * (len(NODES) - 1), np.int16)
-            sink.append(NEW, **given_maps.maps_of(maps, PARENT, self.anchors), labels=labels, loss_scale=np.ones(1))
-
-
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:
     """The encoder of a feature store; DataError if another version of this program made it."""
-    given = isinstance(meta["maps_version"], str)
+    given = given_maps.given(meta)
     if meta["maps_version"] != (known := given_maps.VERSION if given else part_maps.VERSION):
         raise DataError(
             f"these features are of version {meta['maps_version']}, and this program computes version {known}; "
@@ -357,7 +335,7 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PoseEn
 
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     """Pictures from files and folders; files of maps for features that were made of such."""
-    if isinstance(meta["maps_version"], str):
+    if given_maps.given(meta):
         files = [GivenMaps(Path(name)) for name in inputs]
         names = [name for file in files for name in file.names]
         return NewInput([file.unary(name) for file in files for name in file.names], names)

@@ -20,25 +20,17 @@ from stages.parallel import HERE, Pace, Spread
 from stages.problems.metric import norm2_of
 from stages.problems.protocol import Problem
 from stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
-from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, MARGINS_FULL, ORACLE_CALLS, POOL_FULL
+from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
 from stages.solver.codes import STEPS as STEP_COUNT
 from stages.solver.counts import NEVER, BlockCounts
 from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
 from stages.solver.loop import Flags, State, steps_driver
-from stages.solver.margins import (
-    Margins,
-    margin_derive_driver,
-    margin_gaps_driver,
-    margin_steps_driver,
-    no_margins,
-    with_rows,
-    worth_keeping,
-)
+from stages.solver.margins import Margins
 from stages.solver.method import ArraySpec, Boundary
 from stages.solver.objective import Certificate, dual_value
 from stages.solver.options import Status
 from stages.solver.oracles import corners_at, load_exact
-from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_rebuild
+from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild, uniform_drawn_ahead
 from stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from stages.solver.steps import step_rule
 from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
@@ -138,6 +130,11 @@ class BlockMethod(Accounts):
     def loop(self) -> Any:
         """The compiled steps, called as `loop.steps_driver` says."""
         return steps_driver(self.problem)
+
+    @property
+    def stepper(self) -> Any:
+        """`loop`, or the steps by margin vectors where such are kept."""
+        return self.loop if self.margins is None else self.margins.steps
 
     @property
     def sampler(self) -> int:
@@ -325,35 +322,19 @@ class BlockMethod(Accounts):
         else:
             repack(self.state.pool)
             normalise(self.state.pool)
-        self.choose_margins()
+        self.margins = Margins.at_rebase(self.margins, self.problem, self.state.pool, self.keeps_margins)
         self.derive()
         self.rebuild_tree()
 
-    def choose_margins(self) -> None:
-        """Keep margin vectors from here on, or do not; depends only on what is committed."""
-        P, atoms = self.problem, int(self.state.pool.counts.sum())
-        keep = self.keeps_margins and worth_keeping(P, atoms)
-        if keep != (self.margins is not None):
-            self.state.pool.place[:] = -1  # rows of `distances` are not those of `margins`
-            self.margins = no_margins(P.d) if keep else None
-
-    def make_rows(self) -> Margins:
-        """A free row for the margin vector of every atom that lacks one."""
-        assert self.margins is not None
-        self.margins = with_rows(self.margins, self.state.pool)
-        return self.margins
-
     def derive(self) -> None:
         """mu, ell, u and w from the pool."""
-        derive(self.problem, self.state, self.scale, fill=self.fill)
+        by_margins = None if self.margins is None else self.margins.derive
+        derive(self.problem, self.state, self.scale, self.centre_share, by_margins)
 
     @property
-    def fill(self) -> Any:
-        """What `state.derive` calls: None where no margin vectors are kept."""
-        if self.margins is None:
-            return None
-        P, rows = self.problem, self.make_rows()
-        return lambda scale, chunk: margin_derive_driver(P)(P, self.state, rows, scale, chunk)
+    def centre_share(self) -> np.ndarray | None:
+        """(d,): what u has besides the sum over blocks (`state.derive`); None: nothing."""
+        return None
 
     def rebuild_tree(self) -> None:
         """Rebuild the sampling tree from the current gaps."""
@@ -414,10 +395,8 @@ class BlockMethod(Accounts):
     def cached_gaps(self, w: np.ndarray) -> np.ndarray:
         """float64, (n,): block gaps at w (d,) over cached labellings."""
         P, gap = self.problem, np.empty(self.problem.n)
-        if self.margins is None:
-            cached_driver(P)(P, self.state.pool, w, gap)
-        else:
-            margin_gaps_driver(P)(P, self.state.pool, self.make_rows(), w, gap)
+        gaps = cached_driver(P) if self.margins is None else self.margins.gaps
+        gaps(P, self.state.pool, w, gap)
         return gap
 
     def keep(self, blocks: np.ndarray, corner: np.ndarray, loss: np.ndarray) -> None:
@@ -432,31 +411,18 @@ class BlockMethod(Accounts):
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
-        driver, counters, uniform = self.loop, self.state.counters, flags.sampler == UNIFORM
-        if uniform:  # drawn beforehand, so that the loop knows which blocks follow
-            flags = flags._replace(sampler=PERMUTATION)
+        P, counters = self.problem, self.state.counters
+        driver = uniform_drawn_ahead(self.stepper) if flags.sampler == UNIFORM else self.stepper
         while True:
             self.check_stop()
             called = int(counters[ORACLE_CALLS])
             piece, last_call = min(steps, self.pace.begin()), min(flags.stop_calls, called + self.call_pace.begin())
-            if uniform:
-                before = self.rng.bit_generator.state
-                order = (self.rng.random(piece) * self.problem.n).astype(np.int64)
-            rest = flags._replace(stop_calls=last_call), self.rng, order[:piece], piece
-            if self.margins is None:
-                made, why = driver(self.problem, self.state, *rest)
-            else:
-                made, why = margin_steps_driver(self.problem)(self.problem, self.state, self.margins, *rest)
-            if uniform and made < piece:  # as if each block were drawn right before its step
-                self.rng.bit_generator.state = before
-                self.rng.random(made)
+            made, why = driver(P, self.state, flags._replace(stop_calls=last_call), self.rng, order[:piece], piece)
             self.pace.end(made)
             self.call_pace.end(int(counters[ORACLE_CALLS]) - called)
             steps, order = steps - made, order[made:]
             if why == POOL_FULL:
                 self.make_room(1)
-            elif why == MARGINS_FULL:
-                self.make_rows()
             elif why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls:
                 continue
             elif why != DONE or steps == 0:
@@ -469,10 +435,7 @@ class BlockMethod(Accounts):
         P, S = self.problem, self.state
         load_exact(P)
         nothing = self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0
-        if self.margins is None:
-            self.loop(P, S, *nothing)
-        else:
-            margin_steps_driver(P)(P, S, self.margins, *nothing)
+        self.stepper(P, S, *nothing)
         if self.caching:
             self.keep(np.empty(0, np.int64), np.empty((0, S.pool.labels.shape[1]), P.truth.dtype), np.empty(0))
 

@@ -8,6 +8,9 @@ visited has an infinite gap; the draw descends to the first such block, so these
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -78,3 +81,22 @@ def tree_draw(tree, greedy, rng):
                 r -= left
                 k = 2 * k + 1
     return k - m
+
+
+def uniform_drawn_ahead(run: Callable[..., tuple[int, int]]) -> Callable[..., tuple[int, int]]:
+    """The compiled steps `run` with uniform blocks drawn beforehand, so that they know which blocks follow.
+
+    Called as `loop.steps_driver` says. `rng` is left as if each block had been drawn right before its step, so draws do
+    not depend on how many steps a call makes; `order` is not used.
+    """
+
+    def drawn_ahead(P: Any, S: Any, flags: Any, rng: np.random.Generator, order: Any, steps: int) -> tuple[int, int]:
+        before = rng.bit_generator.state
+        order = (rng.random(steps) * P.n).astype(np.int64)
+        made, why = run(P, S, flags._replace(sampler=PERMUTATION), rng, order, steps)
+        if made < steps:
+            rng.bit_generator.state = before
+            rng.random(made)
+        return made, why
+
+    return drawn_ahead

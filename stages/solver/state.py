@@ -11,7 +11,7 @@ sum over one chunk, whatever n is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -163,8 +163,12 @@ def pool_of(problem: Problem, supports: Supports) -> Pool:
     return unpack(supports, max_label_length(problem), 2 * supports.alpha.size + 4 * problem.n + 64)
 
 
+Fill = Callable[[Problem, State, float, int], None]
+"""`fill(problem, state, scale, chunk)`: block states and u, as `derive_driver` computes them."""
+
+
 def derive(
-    problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None, fill: Any = None
+    problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None, fill: Fill | None = None
 ) -> None:
     """Fill mu, ell, u, w and the current mean loss from the pool.
 
@@ -175,12 +179,12 @@ def derive(
     centre_share : (d,) array, optional
         kappa y / (lambda + kappa) of a proximal subproblem (`methods.accelerated`).
     fill : callable, optional
-        `fill(scale, chunk)` does what `derive_driver` does.
+        Used in place of `derive_driver`.
     """
     state.u[:] = 0.0 if centre_share is None else centre_share
     chunk = chunk_length(problem.d)
     if fill is not None:
-        fill(scale, chunk)
+        fill(problem, state, scale, chunk)
     else:
         derive_driver(problem)(problem, state.pool, scale, state.mu, state.by_mu, state.ell, state.u, chunk)
     if problem.lower.size:

@@ -12,13 +12,14 @@ import argparse
 import statistics
 import time
 from pathlib import Path
-from typing import Any
 
 from stages.featurize import open_problem
 from stages.init_path import init_path
 from stages.problems.protocol import Problem
+from stages.solver.method import Method
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
+from stages.solver.path.breakpoints import Breakpoint
 from stages.solver.path.rule import as_open_ended, rule_of
 from stages.solver.path.walk import begin, walk
 
@@ -33,9 +34,9 @@ def costs(problem: Problem, options: MethodOptions, path: PathOptions, seed: int
     falling = as_open_ended(rule)
     solver = begin(problem, options, path, start, seed)
     solver.warm_up()
-    begun, found, solved = time.process_time(), dict[float, Cost](), list[Any]()
+    begun, found, solved = time.process_time(), dict[float, Cost](), list[Breakpoint]()
 
-    def note(solver: Any) -> Status | None:
+    def note(solver: Method) -> Status | None:
         for eps in wanted:
             if falling and falling.certified and falling.reached <= eps and eps not in found:
                 found[eps] = solver.oracle_calls / problem.n, len(solved), time.process_time() - begun

@@ -15,7 +15,7 @@ landmark, a node's map is
     log( (1/3) sum over squares [ h + SHARE exp(-|l - p|^2 / (2 s^2)) ] + FLOOR ),        s = WIDTH times the trunk's length.
 
 Neck, head top and the points between two joints have no heat-map: their p follows from landmarks, and h = 0. Another network
-needs another `landmarks_of`; the arrays of the file are described in stages/datasets/poses/given_maps.py."""
+needs another `network` and other JOINTS; the arrays of the file are described in stages/datasets/poses/given_maps.py."""
 
 from __future__ import annotations
 

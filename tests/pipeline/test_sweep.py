@@ -261,7 +261,7 @@ def test_band__is_the_median_between_the_extremes() -> None:
     assert first_at(traces[0], "passes", 0.01) == 2.0
     assert first_at(traces[0], "passes", 1e-9) == np.inf
     unknown = {"passes": np.arange(3.0), "dual": np.array([np.nan, 0.01, np.nan])}
-    assert value_at([unknown], "passes", 1.0, "dual") == pytest.approx(0.01)
+    assert value_at([unknown], "passes", 0.5, "dual") == pytest.approx(0.01)
     assert np.isnan(value_at([{**unknown, "dual": np.full(3, np.nan)}], "passes", 1.0, "dual"))
     assert first_at(unknown, "passes", 0.5, "dual") == 1.0
 

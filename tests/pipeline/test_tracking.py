@@ -199,7 +199,7 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
     monkeypatch.setattr("pipeline.tracking.mlflow.project", fake)
     monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
     monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
-    monkeypatch.setattr("pipeline.tracking.mlflow._loaded", lambda: True)
+    monkeypatch.setattr("pipeline.tracking.mlflow._has_shown", lambda: True)
     tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
     tracker.finish("FAILED")
     assert shown == []
@@ -222,7 +222,7 @@ def test_finish__of_a_run_that_was_told_to_stop_waits_for_nobody(
 
     monkeypatch.setattr("pipeline.tracking.mlflow.project", stuck)
     monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 0.0)
-    monkeypatch.setattr("pipeline.tracking.mlflow._loaded", lambda: loaded)
+    monkeypatch.setattr("pipeline.tracking.mlflow._has_shown", lambda: loaded)
     tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
     if loaded:
         monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)

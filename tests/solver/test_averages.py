@@ -143,5 +143,7 @@ def test_recent__is_the_mean_of_w_after_the_last_exact_passes(name):
         solver.approximate_passes(dual, solver.dual_value(), solver.problem.n)
         np.testing.assert_allclose(solver.point, np.mean(seen[-RECENT:], axis=0), atol=1e-15)
         assert len(solver.own_arrays()["average"]) == min(k + 1, RECENT)
+        again = type(solver).restored(solver.problem, solver.options, 0, *solver.packed())
+        np.testing.assert_array_equal(again.point, solver.point)
     solver.start_lambda(0.02, 1)
     np.testing.assert_array_equal(solver.point, solver.state.w)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pools import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
 from tiny import TINY, by_all_methods, feature_matrix, local
@@ -16,14 +17,6 @@ from stages.solver.options import Status
 from stages.solver.sampling import PERMUTATION
 from stages.solver.state import derive
 from stages.solver.supports import pack, unpack
-
-
-def slots_of(pool, i):
-    found, s = [], int(pool.head[i])
-    while s >= 0:
-        found.append(s)
-        s = int(pool.next[s])
-    return found
 
 
 @pytest.mark.parametrize("name", by_all_methods())

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from dense import best, primal_value
+from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import TINY, by_all_methods, instance
 
@@ -37,12 +38,9 @@ def test_family__reaches_the_optimum_with_a_feasible_certificate(name, sampler, 
     assert point.primal == pytest.approx(primal_value(problem, S.w, LAM), abs=1e-9)
     pool = S.pool
     for i in range(problem.n):
-        alphas, s = [], pool.head[i]
-        while s >= 0:
-            alphas.append(pool.alpha[s])
-            s = pool.next[s]
-        assert sum(alphas) == pytest.approx(1.0, abs=1e-12)
-        assert min(alphas) >= 0.0
+        alpha = pool.alpha[slots_of(pool, i)]
+        assert alpha.sum() == pytest.approx(1.0, abs=1e-12)
+        assert alpha.min() >= 0.0
 
 
 @pytest.mark.share(0.5)

@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 from dense import optimum
 from equality import assert_same_path
+from pools import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, feature_matrix, local
 
-from stages.solver import block_method
-from stages.solver.margins import MOST_BYTES, no_margins, with_rows, worth_keeping
+from stages.solver import margins
+from stages.solver.margins import MOST_BYTES, no_rows, with_rows, worth_keeping
 from stages.solver.objective import dual_value
 from stages.solver.options import Status
 
@@ -48,15 +49,7 @@ interpreted = pytest.mark.skipif(COMPILED, reason="runs in a Python without the 
 @pytest.fixture
 def kept(monkeypatch):
     """Margin vectors wherever steps can take them."""
-    monkeypatch.setattr(block_method, "worth_keeping", lambda problem, atoms: True)
-
-
-def slots_of(pool, i):
-    found, s = [], int(pool.head[i])
-    while s >= 0:
-        found.append(s)
-        s = int(pool.next[s])
-    return found
+    monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: True)
 
 
 @interpreted
@@ -74,7 +67,7 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, n
             for s in slots_of(pool, i):
                 if pool.place[s] >= 0:
                     expected = B @ (truth - local(problem, i, pool.labels[s, :length]))
-                    np.testing.assert_allclose(solver.margins.psi[pool.place[s]], expected, atol=1e-6)
+                    np.testing.assert_allclose(solver.margins.rows.psi[pool.place[s]], expected, atol=1e-6)
                     rows.append(int(pool.place[s]))
         assert len(set(rows)) == len(rows)
         seen += len(rows)
@@ -119,7 +112,7 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatc
     """Its score by features and that by its margin vector differ by rounding, which is no slope."""
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-    monkeypatch.setattr("stages.solver.margins.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9))
+    monkeypatch.setattr("stages.solver.margin_steps.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9))
     solver.rebase()
     solver.run(solver.flags(), np.empty(0, np.int64), 3 * problem.n)
     total = [solver.state.pool.alpha[slots_of(solver.state.pool, i)].sum() for i in range(problem.n)]
@@ -132,13 +125,50 @@ def test_rows__are_enough_and_keep_what_is_known(kept):
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
     solver.rebase()
     solver.run(solver.flags(), np.empty(0, np.int64), 20)
-    pool, before = solver.state.pool, solver.margins.psi.copy()
+    pool, before = solver.state.pool, solver.margins.rows.psi.copy()
     held = [int(pool.place[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.place[s] >= 0]
-    after = with_rows(solver.margins, pool)
+    after = with_rows(solver.margins.rows, pool)
     np.testing.assert_array_equal(after.psi[held], before[held])
     free = after.free[: after.left[0]].tolist()
     assert sorted([*free, *held]) == list(range(len(after.psi)))
-    assert with_rows(no_margins(problem.d), pool).left[0] >= pool.alpha.size - len(held)
+    assert with_rows(no_rows(problem.d), pool).left[0] >= pool.alpha.size - len(held)
+
+
+@interpreted
+def test_rows__are_seldom_copied_while_the_pool_grows(kept):
+    solver = solver_of(TINY["multiclass"](), LAM)
+    solver.rebase()
+    rows, pool, copies = no_rows(3), solver.state.pool, 0
+    for atoms in range(pool.alpha.size, 3 * pool.alpha.size):
+        longer = pool._replace(alpha=np.empty(atoms), place=np.full(atoms, -1))
+        before, rows = rows, with_rows(rows, longer)
+        copies += rows.psi is not before.psi
+    assert 1 < copies < 6
+
+
+@interpreted
+def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
+    """As if there had been enough: a step never begins without the rows that it may need."""
+    problem, ends, asked = TINY["multiclass"](), [], 0
+
+    def few(known, pool):
+        nonlocal asked
+        asked += 1
+        found = with_rows(known, pool)
+        return found._replace(left=np.minimum(found.left, pool.counts.max() + 2))
+
+    for scarce in (False, True):
+        solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
+        solver.rebase()
+        if scarce:
+            monkeypatch.setattr(margins, "with_rows", few)
+            solver.margins.make_room(solver.state.pool)
+        solver.run(solver.flags(), np.empty(0, np.int64), 40)
+        S = solver.state
+        ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
+    assert asked > 3
+    for enough, short in zip(*ends, strict=True):
+        np.testing.assert_array_equal(enough, short)
 
 
 @interpreted
@@ -146,8 +176,8 @@ def test_rows__are_given_back_when_the_vectors_become_too_large(kept, monkeypatc
     solver = accelerated_of(TINY["multiclass"]())
     solver.solve(0.3, never)
     assert (solver.state.pool.place >= 0).any()
-    monkeypatch.setattr(block_method, "worth_keeping", lambda problem, atoms: False)
-    solver.choose_margins()
+    monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: False)
+    solver.rebase()
     assert solver.margins is None
     assert (solver.state.pool.place < 0).all()
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED

@@ -20,18 +20,27 @@ which is how likely each type is, if this end is at l; values below `part_maps.F
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError
+from stages.datasets import NEW, DataError, MapBlocks, Sink
 from stages.datasets.poses.map_files import arrays_of, words
-from stages.datasets.poses.part_maps import CODES, RELATION_SCALE, log_softmax
-from stages.datasets.poses.skeleton import NODES
+from stages.datasets.poses.part_maps import CODES, MOST, RELATION_SCALE, log_softmax
+from stages.datasets.poses.skeleton import NODES, PARENT
 
 NEEDED = ("unary", "nodes", "names", "size")
-VERSION = "given 1"
+FIRST = "given 1"
+VERSION = FIRST
 """Of what is made of the maps; a change of it is a change of the key."""
+
+
+def given(meta: Mapping[str, Any]) -> bool:
+    """Whether the maps of a feature store were given; stores older than the entry `given_maps` have the version `FIRST`."""
+    return bool(meta.get("given_maps", meta["maps_version"] == FIRST))
 
 
 class GivenMaps:
@@ -111,3 +120,22 @@ def maps_of(unary: np.ndarray, parent: np.ndarray, anchors: np.ndarray) -> dict[
         "relations": codes.reshape(-1),
         "grid": np.array([[rows, columns]], np.int32),
     }
+
+
+@dataclass(frozen=True)
+class MapEncoder:
+    """Relation maps of new pictures, from maps that are given."""
+
+    anchors: np.ndarray
+
+    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Maps of pictures, each float (26, rows, columns), in the order of `poses.skeleton.NODES`."""
+        for k, unary in enumerate(raw):
+            maps = np.asarray(unary, np.float32)
+            if maps.ndim != 3 or len(maps) != len(NODES) or not 0 < maps[0].size <= MOST or not np.isfinite(maps).all():
+                raise DataError(
+                    f"input: the maps of picture {k} are {maps.shape}; expected finite numbers ({len(NODES)}, rows, "
+                    f"columns), at most {MOST} cells"
+                )
+            labels = np.zeros(len(NODES) + 2 * (len(NODES) - 1), np.int16)
+            sink.append(NEW, **maps_of(maps, PARENT, self.anchors), labels=labels, loss_scale=np.ones(1))

@@ -33,6 +33,8 @@ VERSION = 2
 """Of the maps; a change of them is a change of the key."""
 
 CELL = 4
+MOST = 32767
+"""Cells of a grid that can be numbered."""
 SCALES = (1, 2)
 BLOCKS = 6
 """Blocks along a side of a patch."""

@@ -34,7 +34,6 @@ import numpy as np
 from stages.problems.stored import check_array
 from stages.solver.block_method import SPECS
 from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
-from stages.solver.state import derive
 from stages.solver.step import clip
 
 PER_RATE = 4.0
@@ -123,11 +122,11 @@ class Accelerated(CachedPasses):
         v = ((at.lam + at.kappa) * S.u - at.kappa * self.centre) / at.lam
         return v, (np.clip(v, P.lower, P.upper) if P.lower.size else v)
 
-    def derive(self) -> None:
-        """mu, ell, u and w from the pool and the proximal centre."""
+    @property
+    def centre_share(self) -> np.ndarray | None:
+        """(d,): kappa y / (lambda + kappa) while kappa > 0."""
         at = self.at
-        share = self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
-        derive(self.problem, self.state, self.scale, share, self.fill)
+        return self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
 
     # -- the mean -----------------------------------------------------------------------------------------------------
     def note(self) -> None:

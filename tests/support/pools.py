@@ -1,0 +1,14 @@
+"""What a pool holds for a block."""
+
+from __future__ import annotations
+
+from stages.solver.supports import Pool
+
+
+def slots_of(pool: Pool, i: int) -> list[int]:
+    """The slots of the atoms of block i, in list order."""
+    found, s = [], int(pool.head[i])
+    while s >= 0:
+        found.append(s)
+        s = int(pool.next[s])
+    return found
