@@ -14,6 +14,7 @@ import zarr
 from configs import composed
 from dense import optimum, primal_value
 from equality import assert_same_path
+from matplotlib.figure import Figure
 from solved import StopAfter, options_of, solved
 from tiny import multiclass, multiclass_cone
 
@@ -23,6 +24,10 @@ from pipeline.stage_graph.solve import unfinished
 from pipeline.tracking.curves import convergence
 from stages.init_path import init_path
 from stages.parallel import HERE
+from stages.reports.certified import certified_rows
+from stages.reports.page.sections import certified as certified_section
+from stages.reports.page.stored import ReportedRun
+from stages.reports.run_figures import certified as certified_figure
 from stages.solver.counts import CERTIFIED
 from stages.solver.options import PathOptions, Status
 from stages.solver.path.rule import rule_of
@@ -213,3 +218,27 @@ def test_progress__tells_the_eps_of_the_whole_axis() -> None:
     line = solver_line({**at, "certified": 0.0341})
     assert line.endswith(" · every λ within 0.034")
     assert read_solver_line(line) == read_solver_line(solver_line(at))
+
+
+def test_figure_and_report__show_the_eps_over_the_work(tmp_path: Path) -> None:
+    problem = problem_of("multiclass")
+    solved(problem, tmp_path, options_of(), path_of(0.02))
+    trace = read_trace(tmp_path)
+    rows = certified_rows(trace)
+    assert rows["eps"].size > 3
+    assert rows["eps"][-1] == read_path(tmp_path / "path.zarr")[1]["eps"] <= 0.02
+    run = ReportedRun(tmp_path, None)
+    assert certified_figure.applies(run)
+    drawn = Figure()
+    certified_figure.paint(drawn, run)
+    for axes, over in zip(drawn.axes, ("passes", "seconds"), strict=True):
+        np.testing.assert_array_equal(axes.lines[1].get_xydata(), np.stack([rows[over], rows["eps"]], axis=1))
+    assert certified_section.applies(run)
+    assert '"eps":' in certified_section.content(run)
+
+
+def test_figure_and_report__leave_it_out_where_the_rule_does_not_know_it(tmp_path: Path) -> None:
+    solved(problem_of("multiclass"), tmp_path, options_of(), PathOptions(eps=0.2))
+    run = ReportedRun(tmp_path, None)
+    assert not certified_figure.applies(run)
+    assert not certified_section.applies(run)
