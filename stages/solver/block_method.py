@@ -407,7 +407,7 @@ class BlockMethod(Accounts):
     def make_room(self, slots: int) -> None:
         """Grow the pool until at least `slots` slots are free."""
         while self.state.pool.free[1] < slots:
-            self.state = self.state._replace(pool=grown(self.state.pool, self.problem.label_ptr))
+            self.state = self.state._replace(pool=grown(self.state.pool))
 
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""

@@ -27,6 +27,7 @@ from numba import njit
 from stages.problems.compiled import driver
 from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN, widest_block
+from stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
 from stages.solver.ahead import fetch_ahead
 from stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
 from stages.solver.directions import gain, largest_step, line_search
@@ -35,9 +36,11 @@ from stages.solver.step import atoms_of, clip_into, note_answer, score_atoms
 from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.working_sets import RETIRED
 
+U = np.uint64
+
 
 @inner(**PLAIN)
-def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers):
+def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers, row):
     """Up to `flags.rounds` steps of block i within its working set; returns how many labellings they scored, all together.
 
     The arrays are workspace; `numbers` has a row each for scores, S, weights, the weights that u knows of, and whether an
@@ -49,11 +52,11 @@ def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, num
     slots, places = slots_all[:count], places_all[:count]
     locate(P, S, i, slots, places, delta_all[:size])
     score_atoms(P, S.pool, i, S.w, slots, theta_all[:size], numbers[0, :count])
-    return steps_within(P, S, flags, i, theta_all[:size], delta_all[:size], slots, places, numbers)
+    return steps_within(P, S, flags, i, theta_all[:size], delta_all[:size], slots, places, numbers, row)
 
 
 @inner(**PLAIN)
-def oracle_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers, y_all, scratch):
+def oracle_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, numbers, row, y_all, scratch):
     """The same with the max-oracle: its answer joins the working set, and the first step is towards it.
 
     The scores B_i^T w serve the oracle and all labellings of the block, whose inner products give the curvature.
@@ -79,7 +82,7 @@ def oracle_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, nu
         slots_all[0], numbers[0, 0], first = target, h, 0
     slots, places = slots_all[first : count + 1], places_all[first : count + 1]
     locate(P, S, i, slots, places, delta_all[:size])
-    steps_within(P, S, flags, i, theta, delta_all[:size], slots, places, numbers[:, first:])
+    steps_within(P, S, flags, i, theta, delta_all[:size], slots, places, numbers[:, first:], row)
 
 
 @inner(**PLAIN)
@@ -91,7 +94,7 @@ def locate(P, S, i, slots, places, delta):
 
 
 @inner(**PLAIN)
-def steps_within(P, S, flags, i, theta, delta, slots, places, numbers):
+def steps_within(P, S, flags, i, theta, delta, slots, places, numbers, row):
     """Up to `flags.rounds` steps among the labellings `slots`, whose scores are numbers[0]; returns how many it scored."""
     pool, squared, count = S.pool, S.distances.squared, slots.size
     values, spreads, alpha, before = numbers[0, :count], numbers[1, :count], numbers[2, :count], numbers[3, :count]
@@ -101,7 +104,7 @@ def steps_within(P, S, flags, i, theta, delta, slots, places, numbers):
         within[k] = pool.used[slots[k]] != RETIRED
         spreads[k] = 0.0
     if flags.kinds != PAIRWISE:
-        write_spreads(squared, start, width, places, alpha, spreads)
+        write_spreads(squared, start, width, places, alpha, spreads, row)
     scored, moved, ell = 0, False, S.ell[i]
     best, away, active, base, variance = survey(values, spreads, alpha, within)
     for turn in range(flags.rounds):
@@ -133,13 +136,17 @@ def steps_within(P, S, flags, i, theta, delta, slots, places, numbers):
 
 
 @inner(**PLAIN)
-def write_spreads(squared, start, width, places, alpha, spreads):
-    """S_k = sum_l alpha_l D_kl; `spreads` is zero before."""
-    for j in range(places.size):
-        if alpha[j] > 0.0:
-            row = start + places[j] * width
-            for k in range(places.size):
-                spreads[k] += alpha[j] * squared[row + places[k]]
+def write_spreads(squared, start, width, places, alpha, spreads, row):
+    """S_k = sum_l alpha_l D_kl; `row` is workspace of `width` numbers, in the order of the distances' columns."""
+    for first in range(0, width, WIDTH):
+        total = broadcast(0.0)
+        for j in range(places.size):
+            if alpha[j] > 0.0:
+                column = U(start + places[j] * width + first)
+                total = add(total, multiply(broadcast(alpha[j]), load(squared, column)))
+        store(row, U(first), total)
+    for k in range(places.size):
+        spreads[k] = row[U(places[k])]
 
 
 @inner(**PLAIN)
@@ -195,12 +202,13 @@ def make_move(kind, gamma, top, scale, squared, to_best, to_away, places, best, 
     factor = 1.0 - gamma if kind == FW else 1.0 + gamma if kind == AWAY else 1.0
     half = 0.5 * gamma * scale
     for k in range(places.size):
+        place = U(places[k])
         if kind == FW:
-            change = squared[to_best + places[k]] - spreads[k]
+            change = squared[U(to_best) + place] - spreads[k]
         elif kind == PAIRWISE:
-            change = squared[to_best + places[k]] - squared[to_away + places[k]]
+            change = squared[U(to_best) + place] - squared[U(to_away) + place]
         else:
-            change = spreads[k] - squared[to_away + places[k]]
+            change = spreads[k] - squared[U(to_away) + place]
         spreads[k] += gamma * change
         values[k] += half * change
         alpha[k] *= factor
@@ -266,13 +274,13 @@ def planes_driver(fingerprint: str) -> Any:
         widest, most = widest_block(P.local_ptr), S.pool.counts.max() + 1
         theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
         slots, places, numbers = np.empty(most, np.int64), np.empty(most, np.int64), np.empty((5, most))
-        scratch, scored = P.scratch(), 0
+        row, scratch, scored = np.empty(S.distances.width.max()), P.scratch(), 0
         for k in range(order.size):
             fetch_ahead(P, S, order, k, True)
             if flags.corner == ORACLE_ALWAYS:
-                oracle_steps(P, S, flags, order[k], theta, delta, slots, places, numbers, y, scratch)
+                oracle_steps(P, S, flags, order[k], theta, delta, slots, places, numbers, row, y, scratch)
             else:
-                scored += plane_steps(P, S, flags, order[k], theta, delta, slots, places, numbers)
+                scored += plane_steps(P, S, flags, order[k], theta, delta, slots, places, numbers, row)
         return scored
 
     return run_planes

@@ -281,12 +281,18 @@ def unpack(supports: Supports, length: int, capacity: int) -> Pool:
     return pool
 
 
-def grown(pool: Pool, label_ptr: np.ndarray) -> Pool:
+def grown(pool: Pool) -> Pool:
     """The same pool with twice the slots, in list order."""
     order = np.empty(int(pool.counts.sum()), np.int64)
     _flatten(pool, order)
-    larger = unpack(pack(pool, label_ptr), pool.labels.shape[1], 2 * pool.alpha.size)
-    larger.place[: order.size] = pool.place[order]
+    larger = empty_pool(
+        pool.head.size, max(2 * pool.alpha.size, order.size + 1), pool.labels.shape[1], pool.labels.dtype
+    )
+    for old, new in zip(pool[:5], larger[:5], strict=True):  # labels, alpha, losses, used, place
+        new[: order.size] = old[order]
+    larger.counts[:] = pool.counts
+    larger.free[1] -= order.size
+    _relink(larger)
     return larger
 
 

@@ -19,6 +19,7 @@ KERNELS = (
     "stages.problems.inner",
     "stages.problems.metric",
     "stages.problems.prefetch",
+    "stages.problems.simd",
     "stages.problems.stored",
     "stages.problems.weightless",
 )

@@ -7,19 +7,20 @@ import itertools
 import numpy as np
 import pytest
 from dense import best, primal_value
+from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
 from stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from stages.solver.distances import with_room
-from stages.solver.methods import method_options
-from stages.solver.methods.mpbcfw import MEASURED, UNSETTLED, VISIT, worth_another
+from stages.solver.methods import method_options, mpbcfw
+from stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, worth_another
 from stages.solver.options import CacheOptions, MultiplaneGroup, Status
 from stages.solver.plane_steps import planes_driver
 from stages.solver.sampling import PERMUTATION
 from stages.solver.state import derive
 from stages.solver.steps import steps
-from stages.solver.supports import empty_pool, insert
+from stages.solver.supports import empty_pool, grown, insert
 from stages.solver.working_sets import RETIRED, retire, working_set_sizes
 
 COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
@@ -29,14 +30,6 @@ MEMBERS = [*itertools.product(["permutation"], steps()), ("gap", "fw"), ("gap", 
 def multiplane_of(problem, lam=LAM, *, multiplane=None, **choices):
     group = MultiplaneGroup(**{**COSTS, **(multiplane or {})})
     return solver_of(problem, lam, method="mpbcfw", cache="gap", **{"capacity": 1000, **choices}, multiplane=group)
-
-
-def atoms(pool, i):
-    found, s = [], pool.head[i]
-    while s >= 0:
-        found.append(int(s))
-        s = pool.next[s]
-    return found
 
 
 def after_exact_passes(problem, passes=3, **choices):
@@ -68,9 +61,9 @@ def test_slope_rule__ends_the_passes_of_a_recorded_sequence(monkeypatch):
     solver = multiplane_of(multiclass(), multiplane={"oracle_seconds": 0.5, "plane_seconds": 0.25})
     solver.rebase()
     values = iter(duals)
-    monkeypatch.setattr(solver, "approximate_pass", lambda: 4)
+    monkeypatch.setattr(solver, "approximate_pass", lambda flags: 4)
     monkeypatch.setattr(solver, "dual_value", lambda: next(values))
-    assert solver.approximate_passes(0.0, 2.0, 20) == 4
+    assert solver.approximate_passes(0.0, 2.0, 20) == (4, 4.08)
     assert next(values) == 9.9
 
 
@@ -125,17 +118,35 @@ def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
     before, most = int(rng.integers(6)), int(rng.integers(1, 8))
     expected = []
     for i in range(3):
-        there = atoms(pool, i)
+        there = slots_of(pool, i)
         recent = [s for s in there if pool.used[s] >= before]
         order = sorted(recent, key=lambda s: (-pool.used[s], there.index(s)))
         expected.append((set(order[:most]), {s for s in there if pool.alpha[s] > 0.0}))
     retire(pool, before, most)
     for i, (kept, weighted) in enumerate(expected):
-        there = atoms(pool, i)
+        there = slots_of(pool, i)
         assert {s for s in there if pool.used[s] != RETIRED} == kept
         assert set(there) == kept | weighted
         assert pool.counts[i] == len(there)
     np.testing.assert_array_equal(working_set_sizes(pool), [len(kept) for kept, _ in expected])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_grown__has_the_same_lists_and_room_for_as_many_again(seed):
+    rng = np.random.default_rng(seed)
+    pool = empty_pool(4, 12, 3, np.uint8)
+    for k in range(12):
+        s = insert(pool, int(rng.integers(1, 4)), rng.integers(9, size=3).astype(np.uint8), 0.1 * k, 10**9)
+        pool.alpha[s], pool.used[s], pool.place[s] = rng.random(), k, rng.integers(-1, 5)
+    larger = grown(pool)
+    for k in range(12):
+        insert(larger, k % 4, np.full(3, 9, np.uint8), 5.0, 10**9)
+    assert larger.free.tolist() == [-1, 0]
+    for i in range(4):
+        there, before = slots_of(larger, i), slots_of(pool, i)
+        assert larger.counts[i] == len(there) == len(before) + 3
+        for old, new in zip(pool[:5], larger[:5], strict=True):
+            np.testing.assert_array_equal(new[there[3:]], old[before])
 
 
 @pytest.mark.parametrize("step", ["fw", "pairwise"])
@@ -150,17 +161,17 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
         starts.append(solver.steps)
         return moving_pass()
 
-    def noted():
+    def noted(flags):
         pool = solver.state.pool
         oldest = starts[-unused] if len(starts) >= unused else -1
         chosen = pool.used != RETIRED
-        there = np.concatenate([atoms(pool, i) for i in range(problem.n)])
+        there = np.concatenate([slots_of(pool, i) for i in range(problem.n)])
         assert working_set_sizes(pool).max() <= most
         assert (pool.used[there][chosen[there]] > oldest).all()
         outside = there[~chosen[there]]
         if len(starts) > len(seen):  # the first approximate pass; later ones may have taken the weight
             assert (pool.alpha[outside] > 0.0).all()
-        found = approximate_pass()
+        found = approximate_pass(flags)
         assert (pool.used[outside] == RETIRED).all(), "no approximate step chooses what has left the working set"
         if len(starts) > len(seen):
             seen.append(outside.size)
@@ -208,7 +219,7 @@ def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(nam
     S = solver.state
     running = S.mu.copy(), S.ell.copy(), S.u.copy(), float(S.z_ell[1])
     for i in range(problem.n):
-        weights = S.pool.alpha[atoms(S.pool, i)]
+        weights = S.pool.alpha[slots_of(S.pool, i)]
         assert weights.min() >= 0.0
         assert weights.sum() == pytest.approx(1.0, abs=1e-12)
     derive(problem, S, solver.scale)
@@ -232,7 +243,7 @@ def test_plane_steps__several_a_visit_gain_more_than_one_and_count_their_work():
 def test_approximate_pass__counts_labellings_and_visits(monkeypatch):
     solver = after_exact_passes(instance("chain"), lam=0.02)
     monkeypatch.setattr(solver, "visit", lambda pace, flags, order: 1000)
-    assert solver.approximate_pass() == 1000 + VISIT * solver.problem.n
+    assert solver.approximate_pass(solver.flags()) == 1000 + VISIT * solver.problem.n
 
 
 # -- the method -------------------------------------------------------------------------------------------------------
@@ -315,6 +326,20 @@ def test_exact_pass__calls_the_oracle_for_every_block_in_a_new_order():
     assert orders[0] != orders[1]
 
 
+@pytest.mark.parametrize("ordered", [0, 10**6])
+def test_permutation__depends_on_its_number_only(monkeypatch, ordered):
+    """Not on how many are drawn at a time, nor on what was drawn before a resume."""
+    monkeypatch.setattr(mpbcfw, "ORDERED", ordered)
+    solver = multiplane_of(instance("chain"))
+    for first in (0, 3, 40):
+        solver.at.permutations = first
+        for k in range(first, first + ORDERS + 2):
+            expected = np.random.default_rng([solver.seed, k]).permutation(solver.problem.n)
+            np.testing.assert_array_equal(solver.permutation(), expected)
+    assert solver.at.permutations == 40 + ORDERS + 2
+    assert len(solver.orders) < ORDERS
+
+
 def test_exact_pass__from_inner_products_refuses_the_plain_loop():
     """It would take curvatures from features, and new labellings would have no rows in the distances."""
     solver = multiplane_of(instance("chain"))
@@ -324,6 +349,18 @@ def test_exact_pass__from_inner_products_refuses_the_plain_loop():
     assert solver.loop(*arguments, 0) == (0, DONE)
     with pytest.raises(RuntimeError, match="exact passes of this solve are made by planes_driver"):
         solver.loop(*arguments, order.size)
+
+
+def test_iterations__count_the_approximate_passes_after_a_certificate_in_vain(monkeypatch):
+    solver = multiplane_of(multiclass(n=60, width=12, classes=6), 1e-2, multiplane={"oracle_seconds": 1e-2})
+    approximate_pass, made, tried = solver.approximate_pass, [], []
+    monkeypatch.setattr(
+        solver, "approximate_pass", lambda flags: made.append(solver.at.exact_due) or approximate_pass(flags)
+    )
+    monkeypatch.setattr(solver, "seems_solved", lambda tolerance: tried.append(len(tried) % 3) or tried[-1] == 2)
+    assert solver.solve(1e-2, never)[0] is Status.CONVERGED
+    assert solver.trace[:-1], "a certificate was in vain"
+    assert sum(row[-1] for row in solver.iterations) == len(made) > 0
 
 
 @pytest.mark.parametrize("averaging", ["none", "recent"])

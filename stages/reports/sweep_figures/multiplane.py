@@ -51,11 +51,16 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
 
 
 def read_outer_iterations(runs: Runs, curves: Curves) -> Curves:
-    """What the runs recorded of their outer iterations, with a column `passes`; only of variants with approximate passes."""
+    """What the runs recorded of their outer iterations, with a column `passes`; only of variants with approximate passes.
+
+    Without the outer iteration in which a limit ended the solve: it has an exact pass only.
+    """
     found: Curves = {}
     for variant, lam, _, place in runs:
         columns = read_iterations(place)
         if columns and np.any(columns["approximate_passes"] > 0):
+            ended = columns["approximate_passes"][-1] == 0.0
+            columns = {name: column[:-1] for name, column in columns.items()} if ended else columns
             trace = curves[variant, lam][0]
             blocks = trace["oracle_calls"][-1] / trace["passes"][-1]
             found.setdefault((variant, lam), []).append(

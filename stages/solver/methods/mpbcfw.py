@@ -62,6 +62,10 @@ is below this multiple of the tolerance."""
 SURE = 0.95
 """An exact pass at `point` is made once that gap is below this share of the tolerance."""
 
+ORDERS, ORDERED = 8, 50_000
+"""Permutations that are drawn at a time, and the most blocks in them, if there are more than one: drawn between two passes,
+each takes three times as long, since the processor's caches then hold what the passes read."""
+
 ITERATION = (
     ("breakpoint", "number of the lambda"),
     ("oracle_calls", "max-oracle calls since the beginning"),
@@ -138,6 +142,8 @@ class Multiplane(BlockMethod):
     recent: RecentMean = field(default_factory=RecentMean)
     plane_pace: Pace = field(default_factory=Pace)
     """Of visits in approximate passes."""
+    orders: dict[int, np.ndarray] = field(default_factory=dict)
+    """The permutations of the next passes, by their numbers."""
 
     def __post_init__(self) -> None:
         self.averages_of = Averages.empty(TRACKS[self.options.averaging], self.problem.d)
@@ -192,8 +198,9 @@ class Multiplane(BlockMethod):
         """Outer iterations; or, if one is due, an exact pass at a fixed point, which may end the solve."""
         if not self.at.exact_due:
             enough = self.steps + (self.options.rebase_steps or REBASE_STEPS * self.problem.n)
+            dual = self.dual_value()
             while self.steps < enough and not self.at.exact_due:
-                self.outer(tolerance, relative, started)
+                dual = self.outer(tolerance, relative, started, dual)
             return None
         point, found = self.due_pass(tolerance * (max(self.at.dual, 0.0) if relative else 1.0), exact)
         self.record(point, started)
@@ -203,30 +210,31 @@ class Multiplane(BlockMethod):
             return status, point
         if found:
             dual = self.dual_value()
-            self.approximate_passes(dual, dual, self.problem.n)
+            made, _ = self.approximate_passes(dual, dual, self.problem.n)
+            if self.iterations and self.iterations[-1][0] == self.at.breakpoint:  # the outer iteration goes on
+                self.iterations[-1] = (*self.iterations[-1][:-1], made)
         self.at.exact_due = False
         return None
 
-    def outer(self, tolerance: float, relative: bool, started: float) -> None:
-        """One exact pass and its approximate passes (S15 Alg. 3).
+    def outer(self, tolerance: float, relative: bool, started: float, before: float) -> float:
+        """One exact pass and its approximate passes (S15 Alg. 3), from the dual objective `before`; returns it afterwards.
 
         The primal value is least right after an exact pass. So if `point` seems good enough then, it is certified first, and
         approximate passes follow only if it was not.
         """
-        at, before = self.at, self.dual_value()
-        calls = self.moving_pass()
+        at, calls = self.at, self.moving_pass()
         dual, passes = self.dual_value(), 0
         at.exact_due = self.seems_solved(tolerance * (max(dual, 0.0) if relative else 1.0)) or self.limit() is not None
         if not at.exact_due:
-            passes = self.approximate_passes(before, dual, calls)
+            passes, dual = self.approximate_passes(before, dual, calls)
             at.measured += at.measured < MEASURED
         planes = float(np.mean(working_set_sizes(self.state.pool)))
         self.iterations.append(
             (
-                at.breakpoint, self.oracle_calls, at.seconds + time.perf_counter() - started, self.dual_value(), planes,
-                passes,
+                at.breakpoint, self.oracle_calls, at.seconds + time.perf_counter() - started, dual, planes, passes,
             )
         )  # fmt: skip
+        return dual
 
     def seems_solved(self, tolerance: float) -> bool:
         """Whether an exact pass at `point` is likely to certify the tolerance on the gap, as far as is known without one."""
@@ -260,8 +268,8 @@ class Multiplane(BlockMethod):
             return known
         return min(known, now) if self.at.measured > UNSETTLED else now
 
-    def approximate_passes(self, before: float, dual: float, calls: int) -> int:
-        """As many approximate passes as pay; returns their number.
+    def approximate_passes(self, before: float, dual: float, calls: int) -> tuple[int, float]:
+        """As many approximate passes as pay; returns their number, and the dual objective after them.
 
         Parameters
         ----------
@@ -273,22 +281,24 @@ class Multiplane(BlockMethod):
         at, options = self.at, self.options.multiplane
         retire(self.state.pool, self.oldest, int(self.options.cache.capacity))
         self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts, 0))
-        work, before_cost, seconds, total = calls * at.oracle_seconds, at.plane_seconds, 0.0, 0
+        self.plane_pace.size = max(self.plane_pace.size, self.call_pace.size)  # at most as long without an oracle
+        flags, work = self.flags(rounds=options.rounds), calls * at.oracle_seconds
+        before_cost, seconds, total = at.plane_seconds, 0.0, 0
         for k in range(int(options.approximate_passes)):
             began = time.thread_time()  # which, unlike oracles, has nothing to wait for
-            scored = self.approximate_pass()
+            scored = self.approximate_pass(flags)
             seconds, total = seconds + time.thread_time() - began, total + scored
             cost = self.measured(before_cost, seconds / max(total, 1))
             at.plane_seconds, last, last_work = cost, dual, scored * cost
             dual, work = self.dual_value(), work + last_work
             if not worth_another(dual - last, last_work, dual - before, work):
-                return k + 1
-        return int(options.approximate_passes)
+                return k + 1, dual
+        return int(options.approximate_passes), dual
 
-    def approximate_pass(self) -> int:
+    def approximate_pass(self, flags: Flags) -> int:
         """A visit of every block within its working set, in a new permutation; returns its work in labellings."""
         with self.averages_of.during(self.state, APPROXIMATE) as self.state:
-            flags, order = self.flags(rounds=self.options.multiplane.rounds), self.permutation()
+            order = self.permutation()
             return self.visit(self.plane_pace, flags, order) + VISIT * order.size
 
     def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> int:
@@ -302,8 +312,12 @@ class Multiplane(BlockMethod):
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
-        self.at.permutations += 1
-        return np.random.default_rng([self.seed, self.at.permutations - 1]).permutation(self.problem.n)
+        at, n = self.at, self.problem.n
+        if at.permutations not in self.orders:
+            following = range(at.permutations, at.permutations + max(1, min(ORDERS, ORDERED // n)))
+            self.orders = {k: np.random.default_rng([self.seed, k]).permutation(n) for k in following}
+        at.permutations += 1
+        return self.orders.pop(at.permutations - 1)
 
     @property
     def oldest(self) -> int:
