@@ -20,9 +20,10 @@ from numba import njit
 from stages.problems.inner import inner
 from stages.problems.moves import pair_norms
 from stages.problems.protocol import JIT, PLAIN
+from stages.problems.simd import WIDTH
 
-STEP = 8
-"""The number of rows of a square matrix is rounded up to a multiple of this."""
+STEP = WIDTH
+"""The number of rows of a square matrix is rounded up to a multiple of this, since rows are also read in vectors."""
 
 
 class Distances(NamedTuple):
