@@ -95,12 +95,13 @@ def test_bound__holds_for_any_messages():
         for i in range(problem.n):
             theta, most = augmented(problem, i, draw_w(problem, rng))
             y, _, _ = answer(problem, i, theta, scratch)
-            scratch[0][1][:] += scale * rng.normal(size=scratch[0][1].size)
+            for graph in scratch[0][0]:
+                graph.u[:] += scale * rng.normal(size=graph.u.size)
             assert problem.max_bound(i, theta, y, scratch) >= most - 1e-12 * max(1.0, scale)
     i = 2
     theta, _ = augmented(problem, i, draw_w(problem, rng))
     y, _, _ = answer(problem, i, theta, scratch)
-    scratch[0][1][:] = np.nan
+    scratch[0][0][0].u[:] = np.nan
     assert np.isnan(problem.max_bound(i, theta, y, scratch))
 
 
@@ -112,12 +113,12 @@ def test_improve__leaves_no_node_a_better_label_and_says_what_it_gained(classes)
     for i in range(problem.n):
         theta, _ = augmented(problem, i, draw_w(problem, rng))
         y, _, _ = answer(problem, i, theta, scratch)
-        scores, rows, capacity, unit = (scratch[0][k] for k in (0, 2, 3, 6))
+        whole, rows = scratch[0][0][0], scratch[0][2]
         y[:] = rng.integers(classes, size=y.size)
         before = problem.loss(i, y) + problem.value(i, theta, y)
         arcs, first, last = int(problem.label_ptr[i]) + i, 2 * problem.edge_ptr[i], 2 * problem.edge_ptr[i + 1]
         graph = problem.arc_ptr[arcs : arcs + y.size + 1], problem.head[first:last], problem.edge[first:last]
-        gain = trws.improve(padded(classes), scores, rows, capacity, *graph, y, unit)
+        gain = trws.improve(padded(classes), whole.theta, rows, whole.cap, *graph, y, whole.unit)
         best = problem.loss(i, y) + problem.value(i, theta, y)
         assert best - before == pytest.approx(gain, abs=1e-12)
         gained += gain > 0.0

@@ -20,8 +20,8 @@ class PottsOptions:
 
     potts: float | None = None
     """Fixed weight of all pairwise features; None: learned, >= 0."""
-    oracle: str = "trws"
-    sweeps: int = 300
+    oracle: str = "trws_expansion"
+    sweeps: int = 150
     slack: float = 5e-4
 
     def __post_init__(self) -> None:

@@ -14,9 +14,9 @@ but no path (S15 has one such weight, 1).
 
 With K > 2 the maximum is NP-hard. `meta["oracle"]` chooses how it is approached:
 
-* ``trws``: message passing (`trws`), whose messages also give the bound of `max_bound`;
+* ``trws``: message passing (`search`), whose messages also give the bound of `max_bound`;
 * ``expansion``: alpha-expansion (`expansion`; S15), without a useful bound, so that no gap is more than an estimate;
-* ``trws_expansion``: alpha-expansion from the labelling of message passing, with the bound of its messages.
+* ``trws_expansion``: message passing, then alpha-expansion of what it leaves undecided, with the bound of its messages.
 
 The answer is never worse than the truth.
 """
@@ -30,7 +30,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
-from stages.problems.potts import trws
+from stages.problems.potts import search
 from stages.problems.potts.expansion import expand
 from stages.problems.potts.kernels import label_scores
 from stages.problems.potts.trws import NEVER, padded, value_of
@@ -128,7 +128,7 @@ class Potts(NamedTuple):
         return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
 
     def max_bound(self, i, theta, y, scratch):
-        return _bound(self, i, theta, y.size, scratch[0])
+        return _bound(self, i, theta, y, scratch[0])
 
     def decode(self, i, theta, y, scratch):
         _maximise(self, i, theta, False, y, scratch)
@@ -173,7 +173,7 @@ class Potts(NamedTuple):
         return np.min(costs[costs > 0.0], initial=np.inf)
 
     def scratch(self):
-        messages = trws.workspace(self.most_superpixels, self.most_edges, self.classes)
+        messages = search.workspace(self.most_superpixels, self.most_edges, self.classes)
         nodes, edges = self.most_superpixels, self.most_edges
         moves = np.empty(nodes, np.uint8), np.empty(nodes, np.uint8), np.empty(edges)
         return messages, cut_workspace(nodes, edges), moves
@@ -226,12 +226,15 @@ def _fill(self, i, theta, augmented, size, scores):
 
 
 @njit(**PLAIN)
-def _bound(self, i, theta, size, messages):
+def _bound(self, i, theta, y, messages):
     """The bound on the maximum with the loss, from the messages that `messages` holds."""
-    scores, u, row = messages[0], messages[1], messages[2]
-    _fill(self, i, theta, True, size, scores)
-    rows, head, _, edge = _arcs(self, i)
-    return trws.bound(self.classes, scores, u, row, theta[self.classes * size :], rows, head, edge)
+    labels, graph = self.classes, messages[0][0]
+    _fill(self, i, theta, True, y.size, graph.theta)
+    rows, head, reverse, edge = _arcs(self, i)
+    capacity = theta[labels * y.size :]
+    search.start(labels, capacity, rows, head, reverse, edge, messages)
+    score = value_of(labels, graph.theta, graph.cap, graph.arc_ptr[: y.size + 1], graph.head, graph.edge, y)
+    return search.certified_bound(score, messages)
 
 
 @njit(**PLAIN)
@@ -239,10 +242,12 @@ def _maximise(self, i, theta, augmented, y, scratch):
     """y <- the best labelling that the oracle finds, with or without the loss."""
     labels, columns, size, first = self.classes, padded(self.classes), y.size, self.label_ptr[i]
     messages, cut, moves = scratch
-    scores, best = messages[0], messages[5]
+    graph = messages[0][0]
+    scores, best = graph.theta, graph.best[:size]
     _fill(self, i, theta, augmented, size, scores)
+    capacity, arcs = theta[labels * size :], 2 * (theta.size - labels * size)
     rows, head, reverse, edge = _arcs(self, i)
-    capacity = theta[labels * size :]
+    search.start(labels, capacity, rows, head, reverse, edge, messages)
     for p in range(size):
         if augmented:
             best[p] = self.truth[first + p]
@@ -251,12 +256,15 @@ def _maximise(self, i, theta, augmented, y, scratch):
             for k in range(1, labels):
                 if scores[p * columns + k] > scores[p * columns + np.int64(best[p])]:
                     best[p] = k
-    score = value_of(labels, scores, capacity, rows, head, edge, best[:size])
-    if self.oracle != EXPANSION:
+    score = value_of(labels, scores, graph.cap, graph.arc_ptr[: size + 1], graph.head, graph.edge, best)
+    if self.oracle == EXPANSION:
+        expand(
+            labels, score, graph.cap[: capacity.size], graph.arc_ptr[: size + 1], graph.head[:arcs], graph.reverse[:arcs],
+            graph.edge[:arcs], scores, best, moves[0], cut, moves[2], moves[1],
+        )  # fmt: skip
+    else:
         slack = max(self.slack if augmented else 0.0, PROVEN * abs(score))
-        score, _ = trws.maximise(labels, self.sweeps, slack, score, capacity, rows, head, edge, messages)
-    if self.oracle != TRWS:
-        expand(labels, score, capacity, rows, head, reverse, edge, scores, best, moves[0], cut, moves[2], moves[1])
+        search.maximise(self.sweeps, slack, self.oracle == TRWS_EXPANSION, messages, cut, moves)
     for p in range(size):
         y[p] = best[p]
 

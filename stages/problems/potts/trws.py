@@ -9,7 +9,7 @@ An edge e holds one message u_e in R^K, for the end that is visited next. A visi
 
 for its edges e to nodes that this pass has still to visit. One sweep visits the nodes in order and then in reverse order.
 Every few sweeps the visits also label the nodes: y_p maximises theta_p(k) - sum_{visited q} c_e [k != y_q] +
-sum_{others} u_e(k). In the end single nodes change their labels where that helps (`improve`).
+sum_{others} u_e(k). Between sweeps single nodes change their labels where that helps (`improve`; `search` says when).
 
 *Bound.* After a sweep u_e goes to the end of e that comes first. For **any** numbers u_e(k), whatever made them,
 
@@ -28,7 +28,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, PLAIN
+from stages.problems.inner import inner
+from stages.problems.protocol import PLAIN
 from stages.problems.simd import (
     WIDTH,
     add,
@@ -59,22 +60,6 @@ def padded(labels):
     return (labels + WIDTH - 1) // WIDTH * WIDTH
 
 
-@njit(**JIT)
-def workspace(nodes, edges, labels):
-    """Arrays for graphs of up to `nodes` nodes and `edges` edges: theta, messages, three rows, the c_e,
-    two labellings, and the identity matrix."""
-    columns = padded(labels)
-    return (
-        np.zeros(nodes * columns),
-        np.zeros(edges * columns),
-        np.zeros(3 * columns),
-        np.zeros(edges),
-        np.zeros(nodes, np.uint8),
-        np.zeros(nodes, np.uint8),
-        np.eye(columns).ravel(),
-    )
-
-
 @njit(**PLAIN)
 def value_of(labels, theta, capacity, arc_ptr, head, edge, y):
     """The score of y."""
@@ -98,11 +83,7 @@ def one_pass(forward, label, theta, u, row, cap, arc_ptr, head, edge, y, unit):
     nodes, score, total = arc_ptr.size - 1, 0.0, 0.0
     for n in range(nodes):
         p = n if forward else nodes - 1 - n
-        first, last = arc_ptr[p], arc_ptr[p + 1]
-        middle = _first_later(p, first, last, head)
-        share = 1.0 / max(middle - first, last - middle, 1)
-        seen_from, seen_to = (first, middle) if forward else (middle, last)
-        next_from, next_to = (middle, last) if forward else (first, middle)
+        share, rest, seen_from, seen_to, next_from, next_to = _arcs(forward, p, arc_ptr, head)
         own = load(theta, np.uint64(p * WIDTH))
         wish = own
         for a in range(next_from, next_to):
@@ -124,7 +105,6 @@ def one_pass(forward, label, theta, u, row, cap, arc_ptr, head, edge, y, unit):
             y[p] = best
             store(row, np.uint64(0), own)
             score += row[best]
-        rest = 1.0 - (middle - first) * share
         if not forward and rest > 0.0:
             total += largest(b) * rest
     return score, total
@@ -136,11 +116,7 @@ def one_pass_wide(columns, forward, label, theta, u, rows, cap, arc_ptr, head, e
     nodes, score, total = arc_ptr.size - 1, 0.0, 0.0
     for n in range(nodes):
         p = n if forward else nodes - 1 - n
-        first, last = arc_ptr[p], arc_ptr[p + 1]
-        middle = _first_later(p, first, last, head)
-        share = 1.0 / max(middle - first, last - middle, 1)
-        seen_from, seen_to = (first, middle) if forward else (middle, last)
-        next_from, next_to = (middle, last) if forward else (first, middle)
+        share, rest, seen_from, seen_to, next_from, next_to = _arcs(forward, p, arc_ptr, head)
         highest, wished = broadcast(-np.inf), broadcast(-np.inf)
         for g in range(0, columns, WIDTH):
             own = load(theta, np.uint64(p * columns + g))
@@ -171,18 +147,24 @@ def one_pass_wide(columns, forward, label, theta, u, rows, cap, arc_ptr, head, e
             best = _place_of(largest(wished), columns, 2 * columns, rows)
             y[p] = best
             score += rows[best]
-        rest = 1.0 - (middle - first) * share
         if not forward and rest > 0.0:
             total += largest(highest) * rest
     return score, total
 
 
-@njit(**PLAIN)
-def _first_later(p, first, last, head):
-    """The first arc of node p, in order of their heads, that leads to a later node."""
-    while first < last and head[first] < p:
-        first += 1
-    return first
+@inner(**PLAIN)
+def _arcs(forward, p, arc_ptr, head):
+    """What a visit of node p needs: the part of b that an edge gets; what is left if every earlier node gets one; the first
+    arc to nodes that this pass has visited, and the end of them; the same of nodes still to visit."""
+    first, last = arc_ptr[p], arc_ptr[p + 1]
+    middle = first
+    while middle < last and head[middle] < p:
+        middle += 1
+    share = 1.0 / max(middle - first, last - middle, 1)
+    rest = 1.0 - (middle - first) * share
+    if forward:
+        return share, rest, first, middle, middle, last
+    return share, rest, middle, last, first, middle
 
 
 @njit(**PLAIN)
@@ -196,28 +178,28 @@ def _place_of(value, columns, start, rows):
 
 
 @njit(**PLAIN)
-def maximise(labels, sweeps, slack, known, capacity, arc_ptr, head, edge, work):
-    """(score, bound) after up to `sweeps` sweeps; ends once their difference is at most `slack`.
+def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head, edge, y, best, unit):
+    """(score, bound) after the sweeps from `first` to `last`; ends once their difference is at most `slack`.
 
     Parameters
     ----------
     known : float
-        The score of the labelling that comes in ``work[5]``; the best one found replaces it.
+        The score of the labelling that comes in `best`; the best one found replaces it.
     arc_ptr, head, edge : int32 arrays
         From `maxflow.adjacency`: the arcs of a node in the order of their heads.
-    work : tuple
-        From `workspace`; ``work[0]`` holds theta. ``work[1]`` leaves with the messages that `bound` takes.
+    u : float64 array
+        Messages that point at the ends that come first, as `bound` takes them. They leave like that, too.
+    cap : float64 array
+        c_e >= 0.
+    rows, y, unit
+        Workspace: three rows, a labelling; the identity matrix of ``padded(labels)`` columns.
     """
-    theta, u, rows, cap, y, best, unit = work
-    columns, cuts = padded(labels), 0.0
-    for j in range(capacity.size * columns):
-        u[j] = 0.0
-    for e in range(capacity.size):
-        cap[e] = max(capacity[e], 0.0)
+    columns, cuts, nodes = padded(labels), 0.0, arc_ptr.size - 1
+    for e in range(cap.size):
         cuts += cap[e]
     score, most = known, np.inf
-    for sweep in range(sweeps):
-        label = sweep % LABELLED == LABELLED - 1 or sweep == sweeps - 1
+    for j in range(first, last):
+        label = j % LABELLED == LABELLED - 1 or j == last - 1
         for forward in (True, False):
             if columns == WIDTH:
                 found, most = one_pass(forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
@@ -225,11 +207,11 @@ def maximise(labels, sweeps, slack, known, capacity, arc_ptr, head, edge, work):
                 found, most = one_pass_wide(columns, forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
             if label and found - cuts > score:
                 score = found - cuts
-                for p in range(arc_ptr.size - 1):
+                for p in range(nodes):
                     best[p] = y[p]
         if most - score <= slack:
-            return score, most
-    return score + improve(columns, theta, rows, cap, arc_ptr, head, edge, best, unit), most
+            break
+    return score, most
 
 
 @njit(**PLAIN)
