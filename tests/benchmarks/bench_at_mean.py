@@ -1,4 +1,4 @@
-"""Exact passes at the mean beside other presets: `bench_at_mean.py FEATURES [--eps 0.1] [--lambdas 0.01 1/n]`.
+"""Exact passes at the mean beside other presets: `bench_at_mean.py FEATURES [--eps 0.1 [--relative]] [--lambdas 0.01 1/n]`.
 
 FEATURES is a feature store (``runs/features/<dataset>-<key>``). A path to `--eps` with the default preset by `one_sided` and
 `two_sided`, and with `expensive_oracle`; or, with `--lambdas`, each of them to gap / dual <= 1e-4 with `accelerated` and
@@ -42,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("features", type=Path)
     parser.add_argument("--eps", type=float, default=0.1)
+    parser.add_argument("--relative", action="store_true", help="gaps as shares of the primal value")
     parser.add_argument("--lambda-min", type=float, default=0.0)
     parser.add_argument("--lambdas", nargs="*", default=[])
     parser.add_argument("--seeds", type=int, default=5)
@@ -49,7 +50,7 @@ def main() -> None:
     problem = open_problem(arguments.features, "train")
     usual, accelerated = method_options(cache=CacheOptions(kind="gap"), sampler="gap"), method_options("accelerated")
     at_mean = method_options("accelerated_at_mean")
-    common = {"eps": arguments.eps, "lambda_min": arguments.lambda_min}
+    common = {"eps": arguments.eps, "lambda_min": arguments.lambda_min, "relative": arguments.relative}
     cases: list[tuple[str, MethodOptions, PathOptions]] = [
         ("one_sided, default", usual, PathOptions(**common)),
         ("two_sided, default", usual, PathOptions(rule="two_sided", **common)),
