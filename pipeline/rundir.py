@@ -128,8 +128,11 @@ class RunDir:
         self.save()
 
     def damaged(self) -> tuple[str, str] | None:
-        """(stage, output) of the first finished stage of which an output is gone or has changed since."""
+        """(stage, output) of the first finished stage of which an output is gone or has changed since, or a figure gone."""
         for stage, facts in self.manifest["stages"].items():
+            for name in facts.get("figures", ()):
+                if not (self.path / "figures" / name).is_file():
+                    return str(stage), f"figures/{name}"
             for name, checksum in facts.get("outputs", {}).items():
                 if self._checksum(name) != checksum:
                     return str(stage), str(name)

@@ -67,8 +67,8 @@ def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> It
                 to_paper(figure)
             file = target.parent / f"{stem}.{form}"
             _lay_out(figure, dpi)
-            packed = {"compress_level": 3} if form == "png" else None  # half the time of 6, a tenth more bytes
-            figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form], pil_kwargs=packed)
+            packed: Any = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}  # half the time of 6, +10 %
+            figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form], **packed)
             publish(file)
 
 

@@ -128,6 +128,7 @@ COMPLETE = {
     "report": ("report.html", flip, "stage report wrote it"),
     "tables": ("predictions/labels.csv", Path.unlink, "stage evaluate wrote it"),
     "tables gone": ("predictions", shutil.rmtree, "stage evaluate wrote it"),
+    "figure": ("figures/path.png", Path.unlink, "stage evaluate wrote it"),
     "trace": ("trace.zarr", lambda file: flip(largest(file)), "stage solve wrote it"),
     "path gone": ("path.zarr", shutil.rmtree, "stage solve wrote it"),
     "answer": ("result.json", digit, "does not match its own checksum"),
@@ -143,6 +144,7 @@ COMPLETE = {
         "answer",
         "predictions",
         "tables",
+        "figure",
         *map(long, ("tables gone", "metrics", "verification", "report", "trace", "path gone")),
     ],
 )

@@ -20,7 +20,7 @@ FAULTS: dict[str, tuple[str, str]] = {
     "features": ("a file of the features corrupt, truncated or missing", f"warning, made again; {SAME}"),
     "result": (
         "path.zarr, its losses, trace.zarr, verify.json, metrics.json, predictions.npz, predictions/, report.html or "
-        "result.json damaged or missing, also when all was done",
+        "result.json damaged or missing, or a figure missing, also when all was done",
         f"warning, made again; {SAME}",
     ),
     "linked lock": ("a symbolic link in the place of a lock", f"exit 1, its target untouched; without the link {SAME}"),
