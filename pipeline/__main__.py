@@ -6,6 +6,7 @@ A first word that names a command of `pipeline.cli` is carried out there; anythi
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import sys
 import threading
@@ -32,6 +33,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return BAD_CONFIGURATION
+    gc.set_threshold(20_000, 10, 10)  # of 700: imports and figures make many objects, and few of them in cycles
     from pipeline.compute.local import pin_threads
 
     pin_threads()  # before numpy is loaded
