@@ -1,0 +1,67 @@
+"""What random order costs beside the order of memory: `python tests/benchmarks/bench_order.py FEATURES ... [--turns 7]`.
+
+FEATURES are feature stores (``runs/features/<dataset>-<key>``), such as those of `synthetic_letters.py` with 10^4 to 10^6
+words. For each and for each kind of visit: CPU microseconds of a visit in the order of memory and in random order, least of
+`--turns` passes of each, by turns in one process, after two passes that fill the supports; and their ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stages.featurize import open_problem
+from stages.problems.protocol import Problem
+from stages.solver.codes import CACHE_ONLY
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
+from stages.solver.path.walk import begin
+
+KINDS: dict[str, dict[str, Any]] = {
+    "Frank-Wolfe": {"sampler": "permutation", "step": "fw"},
+    "pairwise": {"sampler": "permutation", "step": "pairwise"},
+    "pairwise, cache": {"sampler": "permutation", "step": "pairwise", "cache": CacheOptions(kind="gap")},
+}
+
+
+def microseconds(problem: Problem, options: dict[str, Any], cached: bool, turns: int) -> tuple[float, float]:
+    """CPU microseconds of a visit in the order of memory and in random order."""
+    n, rng = problem.n, np.random.default_rng(0)
+    solver = begin(problem, method_options(refresh_every=0, **options), PathOptions(kind="single", lam=0.01), None, 0)
+    solver.warm_up()
+    flags = solver.flags(corner=CACHE_ONLY) if cached else solver.flags()
+    for _ in range(2):
+        solver.run(solver.flags(), rng.permutation(n), n)
+    found: dict[str, list[float]] = {"memory": [], "random": []}
+    for _ in range(turns):
+        for name, order in (("memory", np.arange(n)), ("random", rng.permutation(n))):
+            began = time.process_time()
+            solver.run(flags, order, n)
+            found[name].append(1e6 * (time.process_time() - began) / n)
+    return min(found["memory"]), min(found["random"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("features", type=Path, nargs="+")
+    parser.add_argument("--turns", type=int, default=7)
+    asked = parser.parse_args()
+    print(
+        "| features | n | visits | in the order of memory, us | in random order, us | ratio |\n|---|---|---|---|---|---|"
+    )
+    for store in asked.features:
+        problem = open_problem(store, "train")
+        kinds = [(name, options, False) for name, options in KINDS.items()]
+        kinds.append(("cached", KINDS["pairwise, cache"], True))
+        for name, options, cached in kinds:
+            memory, chance = microseconds(problem, options, cached, asked.turns)
+            row = f"{store.name} | {problem.n:,} | {name} | {memory:.2f} | {chance:.2f} | {chance / memory:.2f}"
+            print(f"| {row} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
