@@ -308,7 +308,8 @@ def _edges(edges: np.ndarray, size: int, where: str) -> np.ndarray:
 
 
 def _refuse_map(regions: np.ndarray, size: int, where: str) -> None:
-    if regions.ndim != 2 or set(np.unique(regions)) != set(range(size)):
+    fits = regions.ndim == 2 and regions.size and regions.min() == 0 and regions.max() == size - 1
+    if not fits or not np.bincount(regions.ravel()).all():
         found = f"ids {regions.min()}..{regions.max()}" if regions.size else "no ids"
         raise DataError(f"{where}: {found}; expected a map (H, W) in which every one of 0..{size - 1} occurs")
 
@@ -350,7 +351,8 @@ def _stored(unary: np.ndarray, precision: str, where: str) -> np.ndarray:
     """Unary rows as they are kept."""
     if precision == "f32":
         return unary
-    codes = np.rint(unary * np.float64(LEVELS))
+    codes = unary * np.float64(LEVELS)
+    np.rint(codes, out=codes)
     if codes.min() < 0 or codes.max() > LEVELS:  # compare codes, not values: a norm of 1 may come out as 1 + 1e-7
         raise DataError(f"{where}: features outside [0, 1] cannot be stored as {precision}; use dataset.precision=f32")
     return codes.astype(np.uint8)

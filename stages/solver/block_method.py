@@ -328,8 +328,14 @@ class BlockMethod(Accounts):
 
     def derive(self) -> None:
         """mu, ell, u and w from the pool."""
-        by_margins = None if self.margins is None else self.margins.derive
+        margins = self.margins_of_all
+        by_margins = None if margins is None else margins.derive
         derive(self.problem, self.state, self.scale, self.centre_share, by_margins)
+
+    @property
+    def margins_of_all(self) -> Margins | None:
+        """The margin vectors if there is room for those of all atoms, otherwise None."""
+        return self.margins if self.margins is not None and self.margins.holds(self.state.pool) else None
 
     @property
     def centre_share(self) -> np.ndarray | None:
@@ -395,7 +401,8 @@ class BlockMethod(Accounts):
     def cached_gaps(self, w: np.ndarray) -> np.ndarray:
         """float64, (n,): block gaps at w (d,) over cached labellings."""
         P, gap = self.problem, np.empty(self.problem.n)
-        gaps = cached_driver(P) if self.margins is None else self.margins.gaps
+        margins = self.margins_of_all
+        gaps = cached_driver(P) if margins is None else margins.gaps
         gaps(P, self.state.pool, w, gap)
         return gap
 

@@ -7,7 +7,8 @@ segmented image has megabytes of them, and psi_i(y) has d numbers. These are the
 
 for a pairwise move of weight gamma from z to y, and the last term of the scores is the same for all labellings of a block.
 So only an oracle call needs theta_i. The vectors are derived from the pool: each is computed from the truth and its own
-labelling when it is first needed, never from another vector, so that a resumed solve computes the same bits.
+labelling when it is first needed, never from another vector, so that a resumed solve computes the same bits. Nor does it
+matter that they are forgotten, and computed again as steps need them, when new labellings come to more than `MOST_BYTES`.
 
 `Margins` is what a method asks: steps, gaps and derived state, as `loop`, `gaps` and `state` compute them by features. Its
 compiled code is in `margin_steps`. `Pool.place` is an atom's row here (where margins are kept, `distances` are not).
@@ -30,7 +31,13 @@ LARGER = 16
 """Margin vectors are kept where a block has more than this many times as many features as there are weights."""
 
 MOST_BYTES = 1 << 30
-"""They are not kept where those of the atoms at hand would take more than this."""
+"""They never take more than this, and are not kept where those of the atoms at hand would."""
+
+GROWTH = 4
+"""Rows are made for this many times the vectors needed; the last copy is of at most that share of `MOST_BYTES`."""
+
+SPARE = 64
+"""Free rows beyond those that one step may need."""
 
 
 class Rows(NamedTuple):
@@ -44,10 +51,15 @@ class Rows(NamedTuple):
     """int64, (1,)"""
 
 
+def most_rows(d: int) -> int:
+    """The number of vectors of d numbers that `MOST_BYTES` hold."""
+    return MOST_BYTES // (8 * d)
+
+
 def worth_keeping(problem: Problem, atoms: int) -> bool:
     """Whether margin vectors save time, and those of so many atoms are not too large."""
     features = float(getattr(problem, "features_per_block", 0.0))
-    return features > LARGER * problem.d and 8 * atoms * problem.d <= MOST_BYTES
+    return features > LARGER * problem.d and atoms <= most_rows(problem.d)
 
 
 def no_rows(d: int) -> Rows:
@@ -56,17 +68,27 @@ def no_rows(d: int) -> Rows:
 
 
 def with_rows(known: Rows, pool: Pool) -> Rows:
-    """The same vectors, with a free row for every atom that lacks one and for as many more as a step may need."""
+    """The same vectors, with a free row for every atom that lacks one and for as many more as a step may need.
+
+    If all these rows would take more than `MOST_BYTES`, as many as that holds are left, all of them free: every vector is
+    then forgotten. There are always enough for one step.
+    """
     rows, d = known.psi.shape
-    needed = pool.alpha.size + 2 * int(pool.counts.max()) + 64
+    for_a_step = 2 * int(pool.counts.max()) + SPARE
+    needed, most = int(pool.counts.sum()) + for_a_step, max(most_rows(d), for_a_step)
+    if needed > most:
+        pool.place[:] = -1
+        needed = most
+    held = pool.place[blocks_of(pool) >= 0]
+    held = held[held >= 0]
     psi = known.psi
     if rows < needed:
-        # with room to grow: a copy at each rebase would take longer than the steps
-        psi = np.empty((needed + needed // 2, d))
-        psi[:rows] = known.psi
+        # with much room to grow, since rows take no memory before they are used, and so that only few are ever copied
+        psi = np.empty((GROWTH * needed if GROWTH**2 * needed <= most else most, d))
+        end = int(held.max(initial=-1)) + 1
+        psi[:end] = known.psi[:end]
     taken = np.zeros(len(psi), bool)
-    held = pool.place[blocks_of(pool) >= 0]
-    taken[held[held >= 0]] = True
+    taken[held] = True
     found = np.flatnonzero(~taken)[::-1]
     free = np.empty(len(psi), np.int64)
     free[: found.size] = found
@@ -91,8 +113,12 @@ class Margins:
         pool.place[:] = -1  # rows of `distances` are not those of margin vectors
         return cls(no_rows(problem.d)) if keep else None
 
+    def holds(self, pool: Pool) -> bool:
+        """Whether there may be vectors of all atoms at once, which `gaps` and `derive` need."""
+        return int(pool.counts.sum()) <= most_rows(self.rows.psi.shape[1])
+
     def make_room(self, pool: Pool) -> None:
-        """Find a free row for every atom that lacks one."""
+        """Find free rows (`with_rows`)."""
         self.rows = with_rows(self.rows, pool)
 
     def steps(

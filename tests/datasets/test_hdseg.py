@@ -8,12 +8,13 @@ import h5py
 import numba
 import numpy as np
 import pytest
+from hdseg_release import put_image, put_names, save
 from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
 from stages.datasets import DataError, OptionError, hdseg, open_dataset, specimen
-from stages.datasets.vision.features import pairwise_features
+from stages.datasets.vision.features import pairwise_features, rings
 from stages.datasets.vision.own_columns import own_columns
 from stages.datasets.vision.superpixels import adjacency
 from stages.featurize import featurize, open_problem
@@ -31,11 +32,6 @@ def rows(rng: np.random.Generator, size: int) -> np.ndarray:
     """Unary rows as released: every histogram with L2 norm 1."""
     parts = [np.sqrt(rng.dirichlet(np.full(w, 0.05), size)) for w in np.repeat(hdseg.WIDTHS, 3)]
     return np.concatenate([np.ones((size, 1)), *parts], axis=1).astype(np.float32)
-
-
-def save(path: Path, pixels: np.ndarray) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(pixels).save(path, format="JPEG" if path.suffix == ".JPEG" else "PNG")
 
 
 @pytest.fixture
@@ -57,13 +53,8 @@ def release(tmp_path) -> Path:
                     name = annotation.replace("anno", "img")
                 else:
                     annotation, stored, name = f"t{number}.gt.png", f"test/t{number}.gt", f"t{number}"
-                file[f"superpixel_count_{index}"] = np.array([6])
-                file[f"edge_count_{index}"] = np.array([len(edges)])
-                file[f"edge_structure_{index}"] = edges[::-1, ::-1]  # E x 2: 2 x E for MATLAB; any order, 0-based
-                file[f"features_{index}"] = rows(rng, 6)  # S x 1969: 1969 x S for MATLAB
-                file[f"labels_{index}"] = (share > 0.5).astype(np.int32)[:, None]
-                file[f"annotation_file_{index}"] = np.array([annotation], dtype=h5py.string_dtype())
-                file[f"image_name_{index}"] = np.array([name], dtype=h5py.string_dtype())
+                put_image(file, number, rows(rng, 6), edges[::-1, ::-1], share > 0.5)  # pairs in any order
+                put_names(file, number, annotation, name)
                 save(tmp_path / hdseg.MAPS[split] / f"{index}.png", regions)
                 save(tmp_path / hdseg.MASKS / f"{stored}.png", mask)
                 save(tmp_path / hdseg.IMAGES / f"test/{name}.JPEG", np.full((12, 16, 3), 99, np.uint8))
@@ -266,3 +257,41 @@ def test_hdseg__needs_a_root_with_the_feature_files(tmp_path):
         open_dataset("hdseg", {})
     with pytest.raises(DataError, match=r"no data/horse-features\.bin"):
         open_dataset("hdseg", {"root": tmp_path})
+
+
+def test_synthetic_release__is_read_and_agrees_with_its_maps(tmp_path, monkeypatch):
+    """That of tests/benchmarks, which has as many images as wanted."""
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1] / "benchmarks")
+    import synthetic_horseseg
+
+    monkeypatch.setattr(synthetic_horseseg, "MAPS", 3)
+    for count in (4, 2):
+        synthetic_horseseg.make_release(tmp_path / str(count), count, test=2)
+    options = {"pictures": False, "n_test": 2, "precision": "u8"}
+    train, test, sink, _ = problems(reader(tmp_path / "4", n_train=4, **options))
+    few = problems(reader(tmp_path / "2", n_train=2, **options))[2].arrays("train")
+    arrays = sink.arrays("train")
+    assert (train.n, test.n, train.d) == (4, 2, 2069)
+    for name in ("unary", "pairwise", "labels"):
+        assert (few[name] == arrays[name][: len(few[name])]).all()
+    assert not np.array_equal(arrays["unary"][:9], sink.arrays("test")["unary"][:9])
+    with h5py.File(tmp_path / "4" / hdseg.FILES["train"]) as file:
+        for k in range(4):
+            regions = np.asarray(Image.open(tmp_path / "4" / hdseg.MAPS["train"] / f"{k:06d}.png"))
+            edges, rows = adjacency(regions), file[f"features_{k:06d}"][()]
+            assert (arrays["edges"][slice(*arrays["edges_ptr"][k : k + 2])] == edges).all()
+            cell = regions.ravel().astype(int) * 16 + cells(*regions.shape).ravel()
+            position = np.bincount(cell, minlength=16 * len(rows))
+            position = position.reshape(-1, 16) / position.reshape(-1, 16).sum(axis=1, keepdims=True)
+            np.testing.assert_allclose(rows[:, 1:17] ** 2, position, atol=1e-6)
+            own, near = rows[:, 49:177].astype(float) ** 2, rows[:, 177:305].astype(float) ** 2
+            first, _ = rings(len(rows), edges)
+            assert (near[first @ own > 1e-9] > 0).all()  # a ring has the words of its superpixels
+            ends = 1 + np.cumsum([0, *np.repeat(hdseg.WIDTHS, 3)])
+            sums = np.add.reduceat(rows.astype(float) ** 2, ends[:-1], axis=1)
+            assert np.isclose(sums, 1.0, atol=1e-5).all()
+
+
+def cells(height: int, width: int) -> np.ndarray:
+    """The cell of the 4 x 4 raster that each pixel lies in."""
+    return np.arange(height)[:, None] * 4 // height * 4 + np.arange(width) * 4 // width

@@ -15,6 +15,7 @@ from stages.datasets import DataError
 from stages.datasets.vision import pictures
 from stages.datasets.vision.features import (
     ETAS,
+    PAIRS,
     Words,
     dense_sift,
     learn_vocabularies,
@@ -130,6 +131,15 @@ def test_pairwise_features__are_a_constant_and_the_chi2_kernel():
             start += width
         expected.append(row)
     assert np.allclose(features, expected, atol=1e-6)
+
+
+def test_pairwise_features__of_a_pair_do_not_depend_on_the_others():
+    rng, widths = np.random.default_rng(0), (16, 8, 130)
+    x = np.sqrt(rng.dirichlet(np.full(1 + 3 * sum(widths), 0.1), 30)).astype(np.float32)
+    edges = rng.integers(30, size=(3 * PAIRS + 5, 2))
+    alone = [pairwise_features(x, pair[None], widths) for pair in edges]
+    np.testing.assert_array_equal(pairwise_features(x, edges, widths), np.concatenate(alone))
+    assert pairwise_features(x, edges[:0], widths).shape == (0, 100)
 
 
 def test_pairwise_features__are_one_for_equal_and_smallest_for_disjoint_histograms():

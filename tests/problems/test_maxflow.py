@@ -9,6 +9,7 @@ import pytest
 from numba import config
 from scipy.spatial import Delaunay
 
+from stages.problems.segmentation import maxflow
 from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
 
 
@@ -41,6 +42,24 @@ def draw_scales(rng, count):
 
 def draw_gamma(rng, count):
     return rng.gamma(0.5, size=count)
+
+
+@pytest.mark.parametrize("at_a_time", [1, 7, 1 << 18])
+def test_adjacency__of_many_graphs_is_that_of_each(monkeypatch, at_a_time):
+    """However many of them are sorted at a time; some have no edges."""
+    monkeypatch.setattr(maxflow, "EDGES", at_a_time)
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 7, 20)
+    graphs = [random_graph(rng, size, rng.choice([0.0, 0.3, 1.0])) for size in sizes]
+    pointers = (np.concatenate([[0], np.cumsum(counts)]) for counts in ([len(g) for g in graphs], sizes))
+    found = adjacency(np.concatenate(graphs), *pointers)
+    each = [
+        adjacency(graph, np.array([0, len(graph)]), np.array([0, size]))
+        for graph, size in zip(graphs, sizes, strict=True)
+    ]
+    for together, alone in zip(found, zip(*each, strict=True), strict=True):
+        assert together.dtype == np.int32
+        np.testing.assert_array_equal(together, np.concatenate(alone))
 
 
 @pytest.mark.parametrize("draw", [draw_integers, draw_gamma, draw_scales])

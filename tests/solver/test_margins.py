@@ -22,9 +22,10 @@ from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, feature_matrix, local
 
 from stages.solver import margins
-from stages.solver.margins import MOST_BYTES, no_rows, with_rows, worth_keeping
+from stages.solver.margins import MOST_BYTES, Margins, no_rows, with_rows, worth_keeping
 from stages.solver.objective import dual_value
 from stages.solver.options import Status
+from stages.solver.supports import Pool, Supports, grown, unpack
 
 pytestmark = pytest.mark.slow
 
@@ -97,8 +98,11 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(kept, method, name):
 
 
 @interpreted
+@pytest.mark.parametrize("bound", [MOST_BYTES, 0])
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass")])
-def test_resume__is_bit_equal(kept, tmp_path, method, name):
+def test_resume__is_bit_equal(kept, tmp_path, monkeypatch, method, name, bound):
+    monkeypatch.setattr(margins, "MOST_BYTES", bound)
+    monkeypatch.setattr(margins, "SPARE", 64 if bound else 0)
     problem, path = TINY[name](), path_of(rule="two_sided", kappa=0.7, eps=0.1, lambda_min=0.5)
     options = options_of(method=method, capacity=3)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
@@ -131,19 +135,61 @@ def test_rows__are_enough_and_keep_what_is_known(kept):
     np.testing.assert_array_equal(after.psi[held], before[held])
     free = after.free[: after.left[0]].tolist()
     assert sorted([*free, *held]) == list(range(len(after.psi)))
-    assert with_rows(no_rows(problem.d), pool).left[0] >= pool.alpha.size - len(held)
+    pool.place[:] = -1
+    assert with_rows(no_rows(problem.d), pool).left[0] >= pool.counts.sum()
+
+
+def pool_of(atoms: int) -> Pool:
+    """A pool of blocks with one atom each."""
+    numbers, nothing = np.arange(atoms + 1), np.zeros(atoms)
+    labels = np.zeros(atoms, np.uint8)
+    return unpack(Supports(numbers, nothing, nothing, numbers[:-1], labels, numbers), 1, atoms)
 
 
 @interpreted
-def test_rows__are_seldom_copied_while_the_pool_grows(kept):
-    solver = solver_of(TINY["multiclass"](), LAM)
-    solver.rebase()
-    rows, pool, copies = no_rows(3), solver.state.pool, 0
-    for atoms in range(pool.alpha.size, 3 * pool.alpha.size):
-        longer = pool._replace(alpha=np.empty(atoms), place=np.full(atoms, -1))
-        before, rows = rows, with_rows(rows, longer)
+def test_rows__are_seldom_copied_while_the_pool_grows():
+    rows, copies = no_rows(3), 0
+    for atoms in range(100, 5000, 20):
+        before, rows = rows, with_rows(rows, pool_of(atoms))
         copies += rows.psi is not before.psi
     assert 1 < copies < 6
+
+
+@interpreted
+def test_rows__of_a_pool_with_many_free_slots_are_those_of_its_atoms():
+    pool = pool_of(100)
+    for _ in range(4):
+        pool = grown(pool)
+    assert pool.alpha.size > 1600
+    assert len(with_rows(no_rows(3), pool).psi) == 4 * (100 + 2 + 64)
+
+
+@interpreted
+def test_rows__never_take_more_than_their_bound(monkeypatch):
+    monkeypatch.setattr(margins, "MOST_BYTES", 200 * 3 * 8)
+    rows = with_rows(no_rows(3), pool_of(20))
+    for atoms in range(20, 300):
+        pool = pool_of(atoms)
+        pool.place[:10] = np.arange(10)
+        rows = with_rows(rows, pool)
+        assert rows.psi.nbytes <= margins.MOST_BYTES
+        known = 10 if atoms <= 200 - 66 else 0
+        assert (pool.place[:10] >= 0).sum() == known
+        assert rows.left[0] == len(rows.psi) - known
+        assert Margins(rows).holds(pool) == (atoms <= 200)
+    assert len(rows.psi) == 200
+
+
+@interpreted
+def test_rows__are_not_copied_when_many_are_used(monkeypatch):
+    """So that old and new ones together do not take more than the bound."""
+    monkeypatch.setattr(margins, "MOST_BYTES", 10_000 * 3 * 8)
+    rows = no_rows(3)
+    for atoms in range(100, 9_000, 100):
+        pool = pool_of(atoms)
+        before, rows = rows, with_rows(rows, pool)
+        assert rows.psi is before.psi or len(before.psi) <= 10_000 // 4
+    assert len(rows.psi) == 10_000
 
 
 @interpreted
@@ -169,6 +215,35 @@ def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
     assert asked > 3
     for enough, short in zip(*ends, strict=True):
         np.testing.assert_array_equal(enough, short)
+
+
+@interpreted
+def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
+    problem, ends, forgotten = TINY["multiclass"](), [], 0
+
+    def counted(known, pool):
+        nonlocal forgotten
+        before = (pool.place >= 0).sum()
+        found = with_rows(known, pool)
+        forgotten += bool(before and not (pool.place >= 0).any())
+        return found
+
+    for bounded in (False, True):
+        solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
+        solver.rebase()
+        if bounded:
+            monkeypatch.setattr(margins, "with_rows", counted)
+            monkeypatch.setattr(margins, "SPARE", 0)
+            monkeypatch.setattr(margins, "MOST_BYTES", 0)
+            solver.margins.rows = no_rows(problem.d)
+            solver.state.pool.place[:] = -1
+        solver.run(solver.flags(), np.empty(0, np.int64), 40)
+        S = solver.state
+        ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
+    assert forgotten > 3
+    assert len(solver.margins.rows.psi) <= 2 * S.pool.counts.max()
+    for unbounded, bounded in zip(*ends, strict=True):
+        np.testing.assert_array_equal(unbounded, bounded)
 
 
 @interpreted

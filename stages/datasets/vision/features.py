@@ -5,6 +5,7 @@ depend on the number of threads or the order of sums."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
@@ -29,6 +30,9 @@ ETAS = 2.0 ** np.arange(-5, 6)
 
 ROWS = 1024
 """Rows that `nearest` compares with all words at a time: their products stay in the processor's cache."""
+
+PAIRS = 16
+"""Pairs whose chi^2 are computed at a time: their rows stay in the processor's cache."""
 
 SMALLEST = np.nextafter(0.0, 1.0)
 """Divides 0 into 0."""
@@ -250,15 +254,16 @@ def pairwise_features(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int
     float32 (E, 100), all in [0, 1]; histogram by histogram, eta rising. chi^2 = sum (a - b)^2 / (a + b) / 2.
     """
     histogram = np.square(unary, dtype=np.float64)
-    columns = [np.ones((len(edges), 1))]
-    start = 1
-    for width in np.repeat(widths, RINGS):
-        own = np.ascontiguousarray(histogram[:, start : start + width])
-        a, b = own[edges[:, 0]], own[edges[:, 1]]
+    ends = np.cumsum([1, *np.repeat(widths, RINGS)])
+    distance = np.empty((len(edges), ends.size - 1))
+    for start in range(0, len(edges), PAIRS):
+        first, second = edges[start : start + PAIRS].T
+        a, b = histogram[first], histogram[second]
         both = a + b
         terms = np.square(np.subtract(a, b, out=a), out=a)  # 0 where both are
         np.maximum(both, SMALLEST, out=both)
         np.divide(terms, both, out=terms)
-        columns.append(np.exp(-0.5 * terms.sum(axis=1)[:, None] * ETAS))
-        start += width
-    return np.concatenate(columns, axis=1).astype(np.float32)
+        for number, (begin, end) in enumerate(itertools.pairwise(ends)):
+            np.add.reduce(terms[:, begin:end], axis=1, out=distance[start : start + PAIRS, number])
+    similar = np.exp(-0.5 * distance[:, :, None] * ETAS).reshape(len(edges), distance.shape[1] * ETAS.size)
+    return np.concatenate([np.ones((len(edges), 1)), similar], axis=1).astype(np.float32)

@@ -324,7 +324,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Potts:
     lower[first:] = 0.0
     if meta.get("potts") is not None:
         lower[first:] = upper[first:] = float(meta["potts"])
-    arc_ptr, head, reverse, edge = adjacency(edges.astype(np.int64), edge_ptr, label_ptr)
+    arc_ptr, head, reverse, edge = adjacency(edges, edge_ptr, label_ptr)
     return Potts(
         n=n,
         d=width,

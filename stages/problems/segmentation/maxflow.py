@@ -24,6 +24,9 @@ import numpy as np
 from stages.problems.inner import inner
 from stages.problems.protocol import JIT, PLAIN
 
+EDGES = 1 << 18
+"""About how many edges `adjacency` sorts at a time."""
+
 
 def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> tuple[np.ndarray, ...]:
     """The static part of many graphs at once: compressed rows of arcs, two for each undirected edge.
@@ -42,6 +45,23 @@ def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> 
     head, reverse, edge : int32 array, shape (2 * edge_ptr[-1],)
         For each arc of graph i, starting at ``2 * edge_ptr[i]``: the node it leads to, the reverse arc, its edge.
     """
+    n, total = node_ptr.size - 1, int(edge_ptr[-1])
+    arc_ptr = np.empty(int(node_ptr[-1]) + n, np.int32)
+    head, reverse, edge = (np.empty(2 * total, np.int32) for _ in range(3))
+    start = 0
+    while start < n:  # some graphs at a time: sorting all arcs at once would take ten times the memory of the result
+        stop = max(start + 1, int(np.searchsorted(edge_ptr, edge_ptr[start] + EDGES, side="right")) - 1)
+        rows = slice(node_ptr[start] + start, node_ptr[stop] + stop)
+        arcs = slice(2 * edge_ptr[start], 2 * edge_ptr[stop])
+        part = edges[edge_ptr[start] : edge_ptr[stop]].astype(np.int64)
+        here = edge_ptr[start : stop + 1] - edge_ptr[start], node_ptr[start : stop + 1] - node_ptr[start]
+        arc_ptr[rows], head[arcs], reverse[arcs], edge[arcs] = _adjacency(part, *here)
+        start = stop
+    return arc_ptr, head, reverse, edge
+
+
+def _adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> tuple[np.ndarray, ...]:
+    """`adjacency` of a few graphs."""
     n, nodes, total = node_ptr.size - 1, int(node_ptr[-1]), int(edge_ptr[-1])
     graph = np.repeat(np.arange(n), np.diff(edge_ptr))
     first_node, first_edge = node_ptr[graph], edge_ptr[graph]
@@ -55,7 +75,7 @@ def adjacency(edges: np.ndarray, edge_ptr: np.ndarray, node_ptr: np.ndarray) -> 
     row = np.concatenate([[0], np.cumsum(np.bincount(tail, minlength=nodes))])
     of_node = np.repeat(np.arange(n), np.diff(node_ptr) + 1)
     arc_ptr = row[np.arange(nodes + n) - of_node] - 2 * edge_ptr[of_node]
-    return tuple(a.astype(np.int32) for a in (arc_ptr, head[order], back[order], edge[order]))
+    return arc_ptr, head[order], back[order], edge[order]
 
 
 @inner(**JIT)

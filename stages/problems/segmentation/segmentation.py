@@ -229,7 +229,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
             check_features(x, edge_x, f"segmentation: block {i}")
     width = unary.shape[1] + pairwise.shape[1]
     lower = np.concatenate([np.full(unary.shape[1], -np.inf), np.zeros(pairwise.shape[1])])
-    arc_ptr, head, reverse, edge = adjacency(edges.astype(np.int64), edge_ptr, label_ptr)
+    arc_ptr, head, reverse, edge = adjacency(edges, edge_ptr, label_ptr)
     return Segmentation(
         n=n,
         d=width,
