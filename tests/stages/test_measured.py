@@ -47,10 +47,10 @@ def test_table__of_the_rules_is_what_the_command_gives(
     (target,) = tmp_path.glob("*/path.zarr")
     columns, _ = read_path(target, ("effective_passes",))
     passes = columns["effective_passes"]
-    # other processors round differently, which moves a path a little
+    # other processors round differently, which moves a path a little: between two of them by 3.7 % (rule paper)
     assert (passes.size, float(passes.sum())) == (
-        pytest.approx(stated[0], rel=0.02),
-        pytest.approx(stated[1], rel=0.02),
+        pytest.approx(stated[0], rel=0.05),
+        pytest.approx(stated[1], rel=0.05),
     )
 
 
