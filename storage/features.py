@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+from array import array as Numbers
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -60,7 +61,7 @@ class FeatureWriter:
         self.target = target
         self.folder = aside(target)
         self._growing: dict[tuple[str, str], _Growing] = {}
-        self._offsets: dict[tuple[str, str], list[int]] = {}
+        self._offsets: dict[tuple[str, str], Numbers[int]] = {}
         self._names: dict[str, set[str]] = {}
         self.meta: dict[str, Any] | None = None
 
@@ -89,13 +90,13 @@ class FeatureWriter:
                 f"features: {split}: every block needs the arrays of the first, {', '.join(sorted(first))}; "
                 f"got {', '.join(sorted(arrays))}"
             )
-        for name, array in arrays.items():
-            array = np.asarray(array)
+        for name, given in arrays.items():
+            values = np.asarray(given)
             at = (split, name)
             if at not in self._growing:
-                self._growing[at] = _Growing(self._file(split, name), array)
-                self._offsets[at] = [0]
-            self._growing[at].append(name, array)
+                self._growing[at] = _Growing(self._file(split, name), values)
+                self._offsets[at] = Numbers("q", [0])
+            self._growing[at].append(name, values)
             self._offsets[at].append(self._growing[at].rows)
 
     def put(self, split: str, name: str, array: np.ndarray) -> None:

@@ -19,7 +19,7 @@ from stages.certify.oracle import Answers, OracleError, compare_stored, exact_pa
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
 from stages.problems.marginals import Scores
-from stages.problems.protocol import JIT, Problem, frozen
+from stages.problems.protocol import JIT, Problem, frozen, widest_block
 
 
 class Rebuilt(NamedTuple):
@@ -73,7 +73,8 @@ def chunk_length(d: int) -> int:
 def rebuild_driver(fingerprint: str) -> Any:
     """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, chunk) -> (largest |sum alpha - 1| or -alpha, scale)`.
 
-    mu (flat local), ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed; losses are recomputed.
+    ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed, or with the mu (flat local) and ell of a dual
+    point without supports; an empty mu stands for zeros and takes no memory. Losses are recomputed.
     scale is mean_i ||B_i (m_i(y_i) - mu_i)||. The sums of `chunk` blocks each are added up with compensation (Neumaier).
     """
 
@@ -83,18 +84,22 @@ def rebuild_driver(fingerprint: str) -> Any:
         n = ell.size
         worst, scale = 0.0, 0.0
         part, lost = np.zeros(psi.size), np.zeros(psi.size)
+        mean_all = np.empty(widest_block(P.local_ptr))
         for i in range(n):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
+            mean = mean_all[: hi - lo]
+            for j in range(hi - lo):
+                mean[j] = mu[lo + j] if mu.size > 0 else 0.0
             total = 0.0
             for a in range(offset[i], offset[i + 1]):
                 y = label[label_offset[a] : label_offset[a + 1]]
                 total += alpha[a]
                 worst = max(worst, -alpha[a])
-                P.add(i, y, alpha[a], mu[lo:hi])
+                P.add(i, y, alpha[a], mean)
                 ell[i] += alpha[a] * P.loss(i, y)
             worst = max(worst, abs(total - 1.0))
-            residual = -mu[lo:hi]
+            residual = -mean
             P.add(i, P.truth[first:last], 1.0, residual)
             P.push(i, 1.0, residual, part)
             scale += np.sqrt(max(P.norm2(i, residual), 0.0))
@@ -116,17 +121,23 @@ def rebuild_driver(fingerprint: str) -> Any:
 
 @driver
 def inside_driver(fingerprint: str) -> Any:
-    """`inside(P, w, mu, out)`: out_i <- <theta_i, mu_i>."""
+    """`inside(P, w, offset, alpha, label, label_offset, mu, out)`: out_i <- <theta_i, mu_i>; mu_i as in `rebuild_driver`."""
 
     @njit(cache=True, **JIT)
-    def inside(P, w, mu, out):
+    def inside(P, w, offset, alpha, label, label_offset, mu, out):
         fingerprint  # noqa: B018
+        mean_all = np.empty(widest_block(P.local_ptr))
         for i in range(out.size):
-            theta = np.empty(P.local_ptr[i + 1] - P.local_ptr[i])
+            lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
+            theta, mean = np.empty(hi - lo), mean_all[: hi - lo]
             P.scores(i, w, theta)
+            for j in range(hi - lo):
+                mean[j] = mu[lo + j] if mu.size > 0 else 0.0
+            for a in range(offset[i], offset[i + 1]):
+                P.add(i, label[label_offset[a] : label_offset[a + 1]], alpha[a], mean)
             out[i] = 0.0
-            for j in range(theta.size):
-                out[i] += theta[j] * mu[P.local_ptr[i] + j]
+            for j in range(hi - lo):
+                out[i] += theta[j] * mean[j]
 
     return inside
 
@@ -146,7 +157,7 @@ def exact(
     offset, _, label, label_offset = supports
     compare_stored(problem, w, found, offset, label, label_offset)
     inside = np.empty(problem.n)
-    inside_driver(problem)(problem, frozen(w), point.mu, inside)
+    inside_driver(problem)(problem, frozen(w), *supports, point.mu, inside)
     if offset[0] == offset[-1]:
         refuse_beyond(found.most, point.ell, inside)
     return math.fsum((found.most - point.ell - inside) / problem.n), math.fsum(found.hinges) / problem.n, found
@@ -180,6 +191,7 @@ class Point(NamedTuple):
 
     v: np.ndarray
     mu: np.ndarray
+    """flat local vectors of a dual point that is not one of supports; otherwise empty, for the supports give them"""
     ell: np.ndarray
     simplex_error: float
     psi_scale: float
@@ -193,9 +205,9 @@ def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, .
 
 
 def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Point:
-    """Breakpoint b's v (d,), mu (flat local) and ell (n,); OracleError if the structure's marginals are no means."""
+    """Breakpoint b's v (d,), ell (n,) and, without supports, mu; OracleError if the structure's marginals are no means."""
     P = problem
-    mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
+    mu, ell, psi = np.empty(0), np.zeros(P.n), np.zeros(P.d)
     scored = "dual_scores" in arrays
     if scored:  # there are no supports: `rebuild` adds nothing to mu and ell
         mu, ell = expectations(P, Scores(arrays["dual_scores"][b], arrays["dual_loss_weight"][b]))
@@ -245,7 +257,7 @@ def _largest_entry(w: np.ndarray) -> float:
 def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
     """The dual point of w = 0 from an exact pass."""
     P = problem
-    mu, ell, psi = np.zeros(int(P.local_ptr[-1])), np.zeros(P.n), np.zeros(P.d)
+    mu, ell, psi = np.empty(0), np.zeros(P.n), np.zeros(P.d)
     found = exact_pass(P, np.zeros(P.d), spread, decode=True)
     if not found.proven.all():
         i = int(np.argmin(found.proven))

@@ -22,7 +22,7 @@ import numpy as np
 from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink, unpacked
 from stages.datasets.inputs import NewInput, Predicted, Shown
 from stages.datasets.inputs.arrays import arrays_of, csv_text
-from stages.datasets.text.sequences import write_blocks, write_specimen
+from stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
 from stages.datasets.text.vocabulary import Rows
 
 PIXELS = 16 * 8
@@ -88,8 +88,12 @@ class Ocr:
         for split, mask in masks.items():
             letters = np.repeat(mask, np.diff(words.start))
             start = np.concatenate([[0], np.cumsum(np.diff(words.start)[mask])])
-            rows = _ink(words.pixels[letters])
-            write_blocks(sink, report, split, start, words.letter[letters], rows, attributes)
+            of_split = np.flatnonzero(letters)
+
+            def rows(first: int, last: int, start: np.ndarray = start, letters: np.ndarray = of_split) -> Rows:
+                return _ink(words.pixels[letters[start[first] : start[last]]])
+
+            write_parts(sink, report, split, start, words.letter[letters], rows, attributes)
             count[split] = int(mask.sum())
         return {
             "classes": len(LETTERS),
@@ -162,7 +166,7 @@ def _letters(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     if start.size < 2 or start[0] != 0 or start[-1] != shape[0] or (np.diff(start) < 1).any():
         raise DataError(f"{file}: word_start must rise from 0 to {shape[0]}, one entry a word and the end")
     pixels = pixels.reshape(shape)
-    _refuse(file, "pixels: row", (pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1")
+    _refuse(file, "pixels: row", pixels.max(axis=1, initial=0) > 1, "has a pixel that is neither 0 nor 1")
     if letter is not None and (letter.shape != shape[:1] or (letter >= len(LETTERS)).any()):
         raise DataError(f"{file}: letter must have {shape[0]} entries in 0..{len(LETTERS) - 1}")
     return pixels, start, letter
@@ -234,7 +238,7 @@ def read_npz(file: Path) -> Words:
     if words.start.size != words.fold.size + 1 or words.start[0] != 0 or words.start[-1] != letters:
         raise DataError(f"{file}: word_start must go from 0 to {letters} in {words.fold.size + 1} entries")
     _refuse(file, "word_start: word", np.diff(words.start) <= 0, "has no letters")
-    _refuse(file, "pixels: row", (words.pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1")
+    _refuse(file, "pixels: row", words.pixels.max(axis=1, initial=0) > 1, "has a pixel that is neither 0 nor 1")
     _refuse(file, "letter: row", words.letter >= len(LETTERS), "is not in 0..25")
     return words
 

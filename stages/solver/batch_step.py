@@ -9,7 +9,7 @@ from numba import njit
 
 from stages.problems.compiled import driver
 from stages.problems.metric import inner
-from stages.problems.protocol import JIT
+from stages.problems.protocol import JIT, widest_block
 from stages.solver.directions import line_search, update_weights, write_direction
 from stages.solver.step import clip_into
 from stages.solver.steps import FW
@@ -44,12 +44,12 @@ def batch_driver(fingerprint: str) -> Any:
     def batch(P, S, scale, corner, loss, gap, direction, capacity, given):
         fingerprint  # noqa: B018
         n = S.ell.size
-        delta_all = np.empty(S.mu.size)
+        delta_all = np.empty(widest_block(P.local_ptr))
         slope = 0.0
         for i in range(n):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
-            delta = delta_all[lo:hi]
+            delta = delta_all[: hi - lo]
             write_direction(P, i, FW, S.mu[lo:hi], S.pool, True, y, y, delta)
             P.push(i, 1.0, delta, direction)
             slope += gap[i] * n
@@ -63,8 +63,10 @@ def batch_driver(fingerprint: str) -> Any:
                 target = find(S.pool, i, y, loss[i])
                 if target < 0:
                     target = insert(S.pool, i, y, loss[i], capacity)
-                for j in range(lo, hi):
-                    S.mu[j] += gamma * delta_all[j]
+                delta = delta_all[: hi - lo]
+                write_direction(P, i, FW, S.mu[lo:hi], S.pool, True, y, y, delta)
+                for j in range(hi - lo):
+                    S.mu[lo + j] += gamma * delta[j]
                 S.ell[i] += gamma * (loss[i] - S.ell[i])
                 update_weights(S.pool, i, FW, target, -1, gamma, 1.0)
             for j in range(S.u.size):

@@ -95,7 +95,7 @@ class BlockMethod(Accounts):
         cls, problem: Problem, options: Any, pool: Pool, seed: int, *, own_primal: bool = True, spread: Spread = HERE
     ) -> Self:
         """The method at the dual point of `pool`; call `start_lambda` next."""
-        state = new_state(problem, pool, average=cls.averages(options))
+        state = new_state(problem, pool, cls.averages(options), cls.stores_mu(options))
         rng = np.random.default_rng(seed)
         return cls(problem, options, state, rng, seed, cls.counts(), own_primal=own_primal, spread=spread)
 
@@ -103,6 +103,11 @@ class BlockMethod(Accounts):
     def averages(options: Any) -> bool:
         """Whether the state keeps a running average."""
         return False
+
+    @staticmethod
+    def stores_mu(options: Any) -> bool:
+        """Whether the state stores mu, 8 p_i bytes a block, because steps read it; exact passes do not need it."""
+        return True
 
     # -- what a method decides ----------------------------------------------------------------------------------------
     @abstractmethod
@@ -492,7 +497,7 @@ class BlockMethod(Accounts):
         names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
         supports = Supports(*(arrays[name] for name in names))
         check_state(problem, supports, arrays)
-        state = restored_state(problem, supports, average=cls.averages(options))
+        state = restored_state(problem, supports, cls.averages(options), cls.stores_mu(options))
         state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
         rng, at, trace = restored_rng(attrs["rng"]), cls.counts(**attrs["counts"]), restored_trace(arrays["trace"])
         found = cls(problem, options, state, rng, seed, at, trace, spread, fresh=True, own_primal=own_primal)

@@ -22,7 +22,7 @@ from stages.solver.loop import cached_steps_driver
 from stages.solver.objective import Certificate
 from stages.solver.options import CachedPassOptions, Status
 from stages.solver.sampling import PERMUTATION
-from stages.solver.steps import PAIRWISE
+from stages.solver.steps import PAIRWISE, step_rule
 from stages.solver.supports import drop_unused
 
 MOST_CACHED_PASSES = 300
@@ -50,6 +50,11 @@ class CachedPasses(BlockMethod):
     options: CachedPassOptions
     cached_pace: Pace = field(default_factory=Pace)
     """Of cached steps."""
+
+    @staticmethod
+    def stores_mu(options: CachedPassOptions) -> bool:
+        """Pairwise moves read no mu."""
+        return step_rule(options.step).kinds != PAIRWISE
 
     @property
     def sampler(self) -> int:

@@ -109,6 +109,11 @@ class CuttingPlanes(BlockMethod):
         """int64, (K,): the group of each plane, from 0; the weights of a group have a sum of at most 1."""
 
     # -- what BlockMethod asks ----------------------------------------------------------------------------------------
+    @staticmethod
+    def stores_mu(options: PlaneOptions) -> bool:
+        """Planes consist of labellings."""
+        return False
+
     @property
     def caching(self) -> bool:
         """Exact passes leave their labellings in the pool."""

@@ -16,7 +16,7 @@ from stages.problems.protocol import FAST, JIT, PLAIN, dot, widest_block
 from stages.solver.codes import AVERAGED, CACHE_FIRST, CACHE_ONLY, CACHED_STEPS, DONE, MARGINS_FULL, STEPS, SUM_REACHED
 from stages.solver.directions import line_search, update_weights
 from stages.solver.loop import draw, reason_to_return
-from stages.solver.state import block_state, fold
+from stages.solver.state import block_ell, fold
 from stages.solver.step import cache_promises_enough, clip_into, note_answer, note_cached_gap
 from stages.solver.steps import PAIRWISE
 
@@ -195,7 +195,7 @@ def margin_derive_driver(fingerprint: str) -> Any:
         delta = np.empty(widest_block(P.local_ptr))
         part, error = np.zeros(S.u.size), np.zeros(S.u.size)
         for i in range(S.ell.size):
-            block_state(P, S.pool, S.mu, S.by_mu, S.ell, i)
+            block_ell(S.pool, S.ell, i)
             s = S.pool.head[i]
             while s >= 0:
                 if S.pool.alpha[s] > 0.0:

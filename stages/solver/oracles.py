@@ -73,7 +73,7 @@ def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hi
         h[k] = loss[k] + P.value(i, theta, y)
         hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
     if what[0] & BASES:
-        if 0 < pool.counts[i] <= FEW_ATOMS:
+        if mu.size == 0 or 0 < pool.counts[i] <= FEW_ATOMS:
             total = 0.0
             s = pool.head[i]
             while s >= 0:
@@ -92,8 +92,8 @@ def exact_driver(fingerprint: str) -> Any:
 
     what[0] has the bits ORACLES (h, hinge, loss, corner: one oracle call per block) and BASES (base = ell_i + <theta_i,
     mu_i>). It is an array, so that the compiler cannot specialise the loop for each value, which might round
-    differently. Blocks with few atoms sum base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) over them; the others
-    read mu, which touches much more memory.
+    differently. Blocks with few atoms sum base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) over them, and so do all
+    where mu is empty; the others read mu, which touches much more memory.
     """
 
     @njit(cache=True, **JIT)

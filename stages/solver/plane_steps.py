@@ -234,7 +234,7 @@ def push_moves(P, S, flags, i, slots, alpha, before, pivot, delta):
         if k != pivot and change != 0.0:
             P.add(i, labels[slots[k], :length], change, delta)
             P.add(i, y, -change, delta)
-    if S.by_mu[i] == 1:
+    if S.mu.size > 0 and S.by_mu[i] == 1:
         first = P.local_ptr[i]
         for j in range(delta.size):
             S.mu[first + j] += delta[j]

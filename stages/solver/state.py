@@ -50,30 +50,33 @@ def fold(part, u, error):
 
 
 @inner(**PLAIN)
-def block_state(P, pool, mu, by_mu, ell, i):
-    """Block i's mu and ell."""
-    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-    first, last = P.label_ptr[i], P.label_ptr[i + 1]
-    mu[lo:hi] = 0.0
-    by_mu[i] = pool.counts[i] > FEW_ATOMS
+def block_ell(pool, ell, i):
+    """Block i's ell."""
     ell[i] = 0.0
     s = pool.head[i]
     while s >= 0:
         if pool.alpha[s] > 0.0:
-            P.add(i, pool.labels[s, : last - first], pool.alpha[s], mu[lo:hi])
             ell[i] += pool.alpha[s] * pool.losses[s]
         s = pool.next[s]
 
 
 @inner(**PLAIN)
 def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
-    """Block i's mu and ell; adds its share of u."""
-    block_state(P, pool, mu, by_mu, ell, i)
+    """Block i's ell, and its mu where that is stored; adds its share of u."""
+    block_ell(pool, ell, i)
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
     delta = delta_all[: hi - lo]
-    for j in range(hi - lo):
-        delta[j] = -mu[lo + j]
+    delta[:] = 0.0
+    s = pool.head[i]
+    while s >= 0:
+        if pool.alpha[s] > 0.0:
+            P.add(i, pool.labels[s, : last - first], -pool.alpha[s], delta)
+        s = pool.next[s]
+    if mu.size > 0:
+        by_mu[i] = pool.counts[i] > FEW_ATOMS
+        for j in range(hi - lo):
+            mu[lo + j] = -delta[j]
     P.add(i, P.truth[first:last], 1.0, delta)
     P.push(i, scale, delta, u)
 
@@ -82,7 +85,8 @@ def derive_block(P, pool, scale, mu, by_mu, ell, u, i, delta_all):
 def derive_driver(fingerprint: str) -> Any:
     """`derive(P, pool, scale, mu, by_mu, ell, u, chunk)`: block states and u from the pool alone, blocks and atoms in order.
 
-    u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share).
+    u <- u + scale sum_i B_i (m_i(y_i) - mu_i); the caller first sets u to zero (or the proximal centre's share). With an
+    empty mu no mu_i is stored.
     """
 
     @njit(cache=True, **JIT)
@@ -113,12 +117,15 @@ def truth_pool(problem: Problem) -> Pool:
     return corners_pool(problem, problem.truth, np.zeros(problem.n))
 
 
-def new_state(problem: Problem, pool: Pool, average: bool = False) -> State:
-    """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf)."""
+def new_state(problem: Problem, pool: Pool, average: bool = False, stores_mu: bool = True) -> State:
+    """A state around `pool`; derived quantities are not yet filled in, gaps are unknown (inf).
+
+    Without `stores_mu`, which takes 8 bytes times the sum of all p_i, mu and by_mu are empty.
+    """
     u = np.zeros(problem.d)
     return State(
-        mu=np.zeros(int(problem.local_ptr[-1])),
-        by_mu=np.zeros(problem.n, np.uint8),
+        mu=np.zeros(int(problem.local_ptr[-1]) if stores_mu else 0),
+        by_mu=np.zeros(problem.n if stores_mu else 0, np.uint8),
         ell=np.zeros(problem.n),
         u=u,
         w=np.zeros(problem.d) if problem.lower.size else u,
@@ -153,9 +160,9 @@ def check_state(problem: Problem, supports: Supports, arrays: Mapping[str, np.nd
     check_array("counters", arrays["counters"], (N_COUNTERS,), np.int64)
 
 
-def restored_state(problem: Problem, supports: Supports, average: bool = False) -> State:
+def restored_state(problem: Problem, supports: Supports, average: bool = False, stores_mu: bool = True) -> State:
     """A state around committed supports."""
-    return new_state(problem, pool_of(problem, supports), average)
+    return new_state(problem, pool_of(problem, supports), average, stores_mu)
 
 
 def pool_of(problem: Problem, supports: Supports) -> Pool:
@@ -170,7 +177,7 @@ Fill = Callable[[Problem, State, float, int], None]
 def derive(
     problem: Problem, state: State, scale: float, centre_share: np.ndarray | None = None, fill: Fill | None = None
 ) -> None:
-    """Fill mu, ell, u, w and the current mean loss from the pool.
+    """Fill mu (where it is stored), ell, u, w and the current mean loss from the pool.
 
     Parameters
     ----------

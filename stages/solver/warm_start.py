@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, dot
+from stages.problems.protocol import JIT, widest_block
 from stages.solver.supports import find, insert
 
 
@@ -16,25 +16,29 @@ from stages.solver.supports import find, insert
 def truth_driver(fingerprint: str) -> Any:
     """`towards_truth(P, S, rho, capacity)`: turn the dual point of lambda into that of rho lambda with the same w.
 
-    alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps are updated exactly, without an oracle call. mu, ell and u
-    are recomputed at the next rebase. Needs one free slot per block.
+    alpha_i(y) <- rho alpha_i(y), the rest on y_i; block gaps are updated exactly, without an oracle call, from the values
+    of the atoms. mu, ell and u are recomputed at the next rebase. Needs one free slot per block.
     """
 
     @njit(cache=True, **JIT)
     def towards_truth(P, S, rho, capacity):
         fingerprint  # noqa: B018
         n = S.ell.size
-        theta_all = np.empty(S.mu.size)
+        theta_all = np.empty(widest_block(P.local_ptr))
         for i in range(n):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
             theta = theta_all[: hi - lo]
             P.scores(i, S.w, theta)
             y = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
-            S.gap[i] += (1.0 - rho) / n * (S.ell[i] + dot(theta, S.mu[lo:hi]) - P.value(i, theta, y))
+            base = 0.0
             s = S.pool.head[i]
             while s >= 0:
+                if S.pool.alpha[s] > 0.0:
+                    label = S.pool.labels[s, : y.size]
+                    base += S.pool.alpha[s] * (S.pool.losses[s] + P.value(i, theta, label))
                 S.pool.alpha[s] *= rho
                 s = S.pool.next[s]
+            S.gap[i] += (1.0 - rho) / n * (base - P.value(i, theta, y))
             s = find(S.pool, i, y, 0.0)
             if s < 0:
                 s = insert(S.pool, i, y, 0.0, capacity)

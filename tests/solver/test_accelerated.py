@@ -51,7 +51,7 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
             from stages.solver.gaps import exact_gaps
 
             S = solver.state
-            gaps = exact_gaps(problem, S.w, S.mu, S.ell).gap
+            gaps = exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool).gap
             assert primal_value(problem, S.w, LAM) - dual == pytest.approx(gaps.sum() + excess, abs=1e-9)
             assert excess >= -1e-12
             seen += 1

@@ -283,7 +283,7 @@ def test_partial_pass__asks_the_blocks_that_surprised_and_caches_their_answers()
     solver.solve(1e-2, never)
     solver.mean, solver.at.points = np.random.default_rng(4).normal(size=problem.d), 1  # where the cache knows little
     S = solver.state
-    exact, known = exact_gaps(problem, solver.mean, S.mu, S.ell).gap, solver.gaps_at_mean()
+    exact, known = exact_gaps(problem, solver.mean, S.mu, S.ell, pool=S.pool).gap, solver.gaps_at_mean()
     asked = np.flatnonzero(known < exact - 1e-6)[:2]
     others = np.setdiff1d(np.arange(problem.n), asked)[:2]
     solver.surprise = np.zeros(problem.n)

@@ -155,7 +155,7 @@ def test_batches__note_gaps_of_the_common_w_and_ask_no_more_than_they_must(sampl
         S = solver.state
         mu, ell, u, copy = S.mu.copy(), S.ell.copy(), S.u.copy(), S.w.copy()
         derive(problem, S, solver.scale)
-        true = exact_gaps(problem, copy, S.mu, S.ell).gap
+        true = exact_gaps(problem, copy, S.mu, S.ell, pool=S.pool).gap
         S.mu[:], S.ell[:], S.u[:] = mu, ell, u
         blocks = np.concatenate(parts)
         asked.append((blocks, true[blocks]))

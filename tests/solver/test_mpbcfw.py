@@ -14,7 +14,7 @@ from tiny import by_all_methods, instance, multiclass
 from stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from stages.solver.distances import with_room
 from stages.solver.methods import method_options, mpbcfw
-from stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, worth_another
+from stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_planes, worth_another
 from stages.solver.options import CacheOptions, MultiplaneGroup, Status
 from stages.solver.plane_steps import planes_driver
 from stages.solver.sampling import PERMUTATION
@@ -208,7 +208,7 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
 def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
     problem = instance(name)
     solver = after_exact_passes(problem, step=step)
-    solver.state.by_mu[:] = by_mu
+    solver.state.by_mu[:] = by_mu  # empty, as mu is, where no move reads it
     order, last = np.arange(problem.n), solver.dual_value()
     flags = solver.flags(rounds=10)
     for k in range(5 * problem.n):
@@ -291,7 +291,7 @@ def test_exact_pass__from_inner_products_takes_the_same_steps(name, step):
     for most in (0, 1):
         solver = multiplane_of(instance(name), step=step, multiplane={"approximate_passes": most})
         solver.rebase()
-        assert solver.by_planes == (most > 0)
+        assert by_planes(solver.options) == (most > 0)
         for _ in range(2 if step == "fw" else 1):  # later, the worst of a block's labellings may be equally bad
             assert solver.moving_pass() == solver.problem.n
         ends.append((solver.state.u.copy(), solver.state.ell.copy(), solver.state.gap.copy()))

@@ -87,16 +87,19 @@ def test_one_sided__takes_no_more_steps_than_the_bound(name):
 
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
-    """Delta = (1/n) sum_i ell_i + <theta_i, mu_i - m_i(y_i)>, computed block by block."""
+    """Delta = (1/n) sum_i sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y) - m_i(y_i)>), computed block by block."""
     problem, _, _, _, solver = tiny_path(name, "one_sided")
-    S = solver.state
+    S, supports = solver.state, solver.supports()
     delta = 0.0
     for i in range(problem.n):
         lo, hi = problem.local_ptr[i], problem.local_ptr[i + 1]
         theta = np.empty(hi - lo)
         problem.scores(i, S.w, theta)
         truth = problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]
-        delta += (S.ell[i] + theta @ S.mu[lo:hi] - problem.value(i, theta, truth)) / problem.n
+        atoms = range(supports.offset[i], supports.offset[i + 1])
+        labels = (supports.label[supports.label_offset[a] : supports.label_offset[a + 1]] for a in atoms)
+        mean = sum(supports.alpha[a] * problem.value(i, theta, y) for a, y in zip(atoms, labels, strict=True))
+        delta += (S.ell[i] + mean - problem.value(i, theta, truth)) / problem.n
     point, _ = solver.exact_pass()
     assert delta == pytest.approx(point.hinge - point.gap, abs=1e-10)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -65,6 +65,10 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     }
 
 
+PIECE = 10_000
+"""Sequences whose rows are in memory at a time."""
+
+
 def label_type(labels: int) -> Any:
     """Integer type of labellings with this number of labels."""
     return np.uint8 if labels <= 256 else np.int16
@@ -73,16 +77,30 @@ def label_type(labels: int) -> Any:
 def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray, rows: Rows,
                  attributes: int) -> None:  # fmt: skip
     """Write sequences start[i]:start[i + 1] into `split`, one block each; the biases are the last of the `attributes`."""
+    edges = rows.edges(start)
+
+    def part(first: int, last: int) -> Rows:
+        return rows.of_tokens(*start[[first, last]].tolist(), *edges[[first, last]].tolist())
+
+    write_parts(sink, report, split, start, labels, part, attributes)
+
+
+def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray,
+                rows_of: Callable[[int, int], Rows], attributes: int) -> None:  # fmt: skip
+    """`write_blocks` where `rows_of(first, last)` makes the rows of sequences first:last, so that few are in memory."""
     from stages.problems.chain.features import with_biases
 
-    flat = with_biases(rows.ids, rows.counts, start, attributes, rows.values)
-    edge = np.concatenate([[0], np.cumsum(flat["counts"], dtype=np.int64)])[start]
     total = start.size - 1
-    for i, (a, b) in enumerate(pairwise(start)):
-        if i % 500 == 0:
-            report(i, total, f"{split} sequences")
-        entries = {name: flat[name][edge[i] : edge[i + 1]] for name in ("ids", "values") if name in flat}
-        sink.append(split, labels=labels[a:b], counts=flat["counts"][a:b], **entries)
+    for first in range(0, max(total, 1), PIECE):
+        last = min(first + PIECE, total)
+        rows, local = rows_of(first, last), start[first : last + 1] - start[first]
+        flat = with_biases(rows.ids, rows.counts, local, attributes, rows.values)
+        edge = np.concatenate([[0], np.cumsum(flat["counts"], dtype=np.int64)])[local]
+        for i, (a, b) in enumerate(pairwise(start[first : last + 1].tolist())):
+            if (first + i) % 500 == 0:
+                report(first + i, total, f"{split} sequences")
+            entries = {name: flat[name][edge[i] : edge[i + 1]] for name in ("ids", "values") if name in flat}
+            sink.append(split, labels=labels[a:b], counts=flat["counts"][local[i] : local[i + 1]], **entries)
     report(total, total, f"{split} sequences")
 
 

@@ -21,9 +21,14 @@ class Rows(NamedTuple):
     ids: np.ndarray
     values: np.ndarray | None = None
 
-    def of_tokens(self, first: int, end: int) -> Rows:
-        """The rows of tokens first:end."""
-        a, b = int(self.counts[:first].sum()), int(self.counts[:end].sum())
+    def edges(self, tokens: np.ndarray) -> np.ndarray:
+        """int64: how many entries there are before each of `tokens`, which rise."""
+        return np.append(0, np.cumsum(self.counts, dtype=np.int64))[tokens]
+
+    def of_tokens(self, first: int, end: int, a: int | None = None, b: int | None = None) -> Rows:
+        """The rows of tokens first:end; their entries are a:b, if that is known."""
+        if a is None or b is None:
+            a, b = int(self.counts[:first].sum()), int(self.counts[:end].sum())
         return Rows(self.counts[first:end], self.ids[a:b], None if self.values is None else self.values[a:b])
 
 

@@ -23,6 +23,7 @@ from stages.solver.objective import Certificate
 from stages.solver.options import SAMPLERS, BcfwOptions, Status
 from stages.solver.oracles import corners_at
 from stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
+from stages.solver.steps import PAIRWISE, step_rule
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""
@@ -56,6 +57,11 @@ class Bcfw(BlockMethod):
     def averages(options: Options) -> bool:
         """Whether the state keeps a running average."""
         return options.averaging != "none"
+
+    @staticmethod
+    def stores_mu(options: Options) -> bool:
+        """Pairwise moves read no mu; steps of all blocks at once do."""
+        return options.batch_step or step_rule(options.step).kinds != PAIRWISE
 
     @property
     def rewrites_w(self) -> bool:

@@ -186,6 +186,11 @@ class Fasole(BlockMethod):
     visit_pace: Pace = field(default_factory=Pace)
     """Of visits."""
 
+    @staticmethod
+    def stores_mu(options: Options) -> bool:
+        """Moves between the labellings of a working set read no mu."""
+        return False
+
     @property
     def sampler(self) -> int:
         """Blocks are visited in the order of a permutation."""

@@ -41,6 +41,7 @@ from stages.solver.objective import Certificate
 from stages.solver.options import SAMPLERS, MultiplaneOptions, Status
 from stages.solver.plane_steps import planes_driver
 from stages.solver.sampling import PERMUTATION
+from stages.solver.steps import PAIRWISE, step_rule
 from stages.solver.working_sets import retire, working_set_sizes
 
 MEASURED, UNSETTLED = 5, 2
@@ -119,6 +120,11 @@ class MultiplaneCounts(BlockCounts):
     """Seconds per labelling scored in approximate passes, where a visit counts as `VISIT` of them."""
 
 
+def by_planes(options: Options) -> bool:
+    """Whether exact passes, too, take curvatures from inner products: in permuted order, with approximate passes."""
+    return SAMPLERS.index(options.sampler) == PERMUTATION and options.multiplane.approximate_passes > 0
+
+
 @dataclass
 class Multiplane(BlockMethod):
     """Exact passes, each with as many approximate passes as pay."""
@@ -157,6 +163,11 @@ class Multiplane(BlockMethod):
         """Whether steps keep a running average."""
         return TRACKS[options.averaging] > 0
 
+    @staticmethod
+    def stores_mu(options: Options) -> bool:
+        """Exact passes of `loop.steps_driver` read it, unless their moves are pairwise ones."""
+        return not by_planes(options) and step_rule(options.step).kinds != PAIRWISE
+
     @property
     def rewrites_w(self) -> bool:
         """True with averaging: an average is certified if its gap is smaller."""
@@ -170,12 +181,7 @@ class Multiplane(BlockMethod):
     @property
     def loop(self) -> Any:
         """The compiled steps of exact passes that `planes_driver` does not make."""
-        return no_steps if self.by_planes else super().loop
-
-    @property
-    def by_planes(self) -> bool:
-        """Whether exact passes, too, take curvatures from inner products: in permuted order, with approximate passes."""
-        return self.sampler == PERMUTATION and self.options.multiplane.approximate_passes > 0
+        return no_steps if by_planes(self.options) else super().loop
 
     @property
     def capacity(self) -> int:
@@ -252,7 +258,7 @@ class Multiplane(BlockMethod):
         called, began = int(self.state.counters[ORACLE_CALLS]), time.perf_counter()
         with self.averages_of.during(self.state, EXACT) as self.state:
             order = self.permutation() if self.sampler == PERMUTATION else np.empty(0, np.int64)
-            if self.by_planes:
+            if by_planes(self.options):
                 self.visit(self.call_pace, flags, order)
             else:
                 self.run(flags, order, n)

@@ -11,7 +11,7 @@ from numba import njit
 from stages.parallel import HERE, Spread
 from stages.problems.compiled import driver
 from stages.problems.metric import norm2_of
-from stages.problems.protocol import JIT, Problem, frozen
+from stages.problems.protocol import JIT, Problem, frozen, widest_block
 from stages.problems.weightless import is_weightless
 from stages.solver.objective import require_cone
 from stages.solver.options import PathOptions
@@ -31,9 +31,10 @@ def start_driver(fingerprint: str):
         fingerprint  # noqa: B018
         n = P.label_ptr.size - 1
         total = 0.0
-        delta_all = np.zeros(P.local_ptr[n])
+        delta_all = np.empty(widest_block(P.local_ptr))
         for i in range(n):
-            delta = delta_all[P.local_ptr[i] : P.local_ptr[i + 1]]
+            delta = delta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
+            delta[:] = 0.0
             first, last = P.label_ptr[i], P.label_ptr[i + 1]
             P.add(i, P.truth[first:last], 1.0, delta)
             P.add(i, labels[i, : last - first], -1.0, delta)

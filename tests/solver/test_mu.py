@@ -1,0 +1,101 @@
+"""Methods that read no mu store none, which would take 8 p_i bytes a block: certificates, and the size of a state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from single import never
+from tiny import TINY, chain, instance
+
+from stages.solver.block_method import BlockMethod
+from stages.solver.codes import FEW_ATOMS
+from stages.solver.methods import method as find_method
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
+from stages.solver.path.walk import begin
+from stages.solver.steps import steps
+
+pytestmark = pytest.mark.slow
+
+GAP = CacheOptions(kind="gap")
+WITHOUT = {
+    "bcfw": {"step": "pairwise", "cache": GAP},
+    "accelerated": {"step": "pairwise", "cache": GAP},
+    "accelerated_at_mean": {"step": "pairwise", "cache": GAP},
+    "multiplane_half": {"step": "pairwise", "cache": GAP},
+    "mpbcfw": {"step": "fw", "multiplane": {"oracle_seconds": 1.0, "plane_seconds": 0.01}},
+    "fasole": {"step": "pairwise", "cache": GAP},
+    "cutting_plane": {},
+    "cutting_plane_nslack": {},
+}
+"""Methods, with options under which they store no mu."""
+MANY = "chain with many atoms"
+
+
+def solver_of(problem, method: str, **choices) -> BlockMethod:
+    multiplane = choices.pop("multiplane", {})
+    options = method_options(method=method, **choices)
+    for name, value in multiplane.items():
+        setattr(options.multiplane, name, value)
+    return begin(problem, options, PathOptions(kind="single", lam=0.05), None, 0)
+
+
+def test_mu__is_stored_for_moves_that_read_it_and_for_no_others():
+    problem = instance("multiclass")
+    for step in steps():
+        for method in ("bcfw", "accelerated"):
+            assert (solver_of(problem, method, step=step).state.mu.size == 0) == (step == "pairwise")
+    assert solver_of(problem, "bcfw", step="pairwise", batch_step=True).state.mu.size > 0
+    assert solver_of(problem, "fw").state.mu.size > 0
+    for method, choices in WITHOUT.items():
+        state = solver_of(problem, method, **choices).state
+        assert (state.mu.size, state.by_mu.size) == (0, 0), method
+
+
+@pytest.mark.parametrize("method", sorted(WITHOUT))
+@pytest.mark.parametrize("name", [*sorted(TINY), MANY])
+def test_certificates__are_those_with_mu(name, method, monkeypatch):
+    """Where a block has more than FEW_ATOMS atoms and mu is stored, exact passes read it."""
+    problem = chain(7, lengths=(6, 2), width=2, classes=5) if name == MANY else instance(name)
+    ends, most = [], 0
+    for stored in (False, True):
+        monkeypatch.setattr(find_method(method), "stores_mu", staticmethod(lambda options, stored=stored: stored))
+        solver = solver_of(problem, method, max_passes=30.0, **WITHOUT[method])
+        _, point = solver.solve(1e-9, never)
+        solver.rebase()
+        again, found = solver.exact_pass()
+        ends.append([*point, *again, *found.gap, *solver.dual_weights()])
+        most = max(most, int(solver.state.pool.counts.max()))
+        assert (solver.state.mu.size > 0) == stored
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-12)
+    assert name != MANY or method != "bcfw" or most > FEW_ATOMS
+
+
+@pytest.mark.parametrize("name", sorted(TINY))
+def test_keep_primal__takes_the_values_of_atoms_for_the_mean(name):
+    """Right after moves, without a rebase: gaps at the smaller lambda are those that an exact pass finds there."""
+    problem = instance(name)
+    solver = solver_of(problem, "bcfw", **WITHOUT["bcfw"])
+    solver.solve(1e-2, never)
+    solver.rebase()
+    solver.exact_pass()
+    w = solver.state.w.copy()
+    solver.move_to(0.04, 1, "keep_primal")
+    moved = solver.state.gap.copy()
+    solver.rebase()
+    np.testing.assert_allclose(solver.state.w, w, atol=1e-12)
+    solver.exact_pass()
+    np.testing.assert_allclose(moved, solver.state.gap, atol=1e-12)
+
+
+def test_state__of_pairwise_moves_does_not_grow_with_local_coordinates():
+    """Bytes of a block: atoms, gaps, tree; no number for each local coordinate."""
+    n = 50
+    sizes = []
+    for classes in (3, 30):
+        problem = chain(n, lengths=(4,) * n, width=30, classes=classes)
+        S = solver_of(problem, "bcfw", **WITHOUT["bcfw"]).state
+        arrays = [*S.pool, *S.distances, *(array for array in S if isinstance(array, np.ndarray) and array is not S.u)]
+        sizes.append(sum(array.nbytes for array in arrays))
+        assert problem.local_ptr[-1] / n == 4 * classes + classes**2
+    assert sizes[0] == sizes[1] < 800 * n
