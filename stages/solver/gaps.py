@@ -43,14 +43,19 @@ def exact_gaps(
 ) -> ExactGaps:
     """One exact pass at w (d,) with block states mu (flat local) and ell (n,); blocks with few atoms use `pool` instead.
 
+    An empty mu means that all blocks use `pool`, which is then needed.
+
     Where oracles run in other processes, only w is sent: ell_i + <theta_i, mu_i> is computed here.
 
     Raises
     ------
     ValueError
-        If an oracle's value is below the truth's, so that its labelling is not a maximiser. Names the block.
+        If an oracle's value is below the truth's, so that its labelling is not a maximiser. Names the block. If there is
+        neither mu nor a pool.
     """
     n = problem.n
+    if mu.size == 0 and pool is None:
+        raise ValueError("exact_gaps: mu is empty, and there is no pool to sum it from; give one of them")
     longest = max_label_length(problem)
     atoms = empty_pool(n, 0, longest, problem.truth.dtype) if pool is None else pool
     if spread.elsewhere is not None:

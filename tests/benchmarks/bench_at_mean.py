@@ -3,8 +3,8 @@
 FEATURES is a feature store (``runs/features/<dataset>-<key>``). A path to `--eps` with the default preset by `one_sided` and
 `two_sided`, and with `expensive_oracle`, and what the last lambda of that path costs by itself, from nothing to the same
 tolerance; or, with `--lambdas`, each of them to gap / dual <= `--tolerance` with `accelerated`, with `expensive_oracle`, and
-with `expensive_oracle` and cheaper passes over the cache (`CHEAPER`). For every seed and as medians: effective passes,
-cached block visits / n, breakpoints, CPU seconds of the solve alone. `--only expensive_oracle`: rows with these words.
+with `expensive_oracle` and shorter passes over the cache (`CHEAPER`, `CHEAPEST`). For every seed and as medians: effective
+passes, cached block steps / n, breakpoints, CPU seconds of the solve alone. `--only NAME`: rows whose name has this.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from stages.solver.path.rule import rule_of
 from stages.solver.path.walk import begin, walk
 
 CHEAPER = AccelerationOptions(c=0.028, rounds=4, inner_target=0.4)
+"""Shorter passes over the cache between two exact passes than `expensive_oracle` makes."""
 CHEAPEST = AccelerationOptions(c=0.028, rounds=4, inner_target=0.5)
-"""Fewer and shorter passes over the cache between two exact passes than `expensive_oracle` makes."""
+"""Shorter still."""
 
 
 Row = tuple[float, float, int, float, float]
@@ -60,7 +61,7 @@ def main() -> None:
     problem = open_problem(arguments.features, "train")
     usual, accelerated = method_options(cache=CacheOptions(kind="gap"), sampler="gap"), method_options("accelerated")
     at_mean = method_options("accelerated_at_mean")
-    print(f"{arguments.features.name}: n = {problem.n:,}; passes, cached visits / n, breakpoints, CPU seconds")
+    print(f"{arguments.features.name}: n = {problem.n:,}; passes, cached steps / n, breakpoints, CPU seconds")
 
     def row(name: str, options: MethodOptions, path: PathOptions) -> float | None:
         """Print one row; the least last lambda."""

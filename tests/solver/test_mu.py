@@ -9,6 +9,7 @@ from tiny import TINY, chain, instance
 
 from stages.solver.block_method import BlockMethod
 from stages.solver.codes import FEW_ATOMS
+from stages.solver.gaps import exact_gaps
 from stages.solver.methods import method as find_method
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions
@@ -69,6 +70,12 @@ def test_certificates__are_those_with_mu(name, method, monkeypatch):
         assert (solver.state.mu.size > 0) == stored
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-12)
     assert name != MANY or method != "bcfw" or most > FEW_ATOMS
+
+
+def test_exact_pass__without_mu_needs_the_pool():
+    state = solver_of(problem := instance("multiclass"), "bcfw", step="pairwise").state
+    with pytest.raises(ValueError, match="mu is empty, and there is no pool"):
+        exact_gaps(problem, state.w, state.mu, state.ell)
 
 
 @pytest.mark.parametrize("name", sorted(TINY))

@@ -13,6 +13,7 @@ from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions
 from stages.solver.oracles import corners_at
 from stages.solver.path.walk import begin
+from stages.solver.state import derive, new_state
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
@@ -26,9 +27,12 @@ def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
         solver.rebase()
     S = solver.state
     assert (S.pool.counts > 1).any()
-    for pool in (S.pool, None):  # from the atoms, and from mu
-        here = exact_gaps(problem, S.w, S.mu, S.ell, pool=pool)
-        there = exact_gaps(problem, S.w, S.mu, S.ell, elsewhere(problem, threads=1), pool)
+    with_mu = new_state(problem, S.pool)
+    derive(problem, with_mu, solver.scale)
+    assert S.mu.size == 0 < np.count_nonzero(with_mu.mu)
+    for mu, pool in ((S.mu, S.pool), (with_mu.mu, None)):  # from the atoms, and from mu
+        here = exact_gaps(problem, S.w, mu, S.ell, pool=pool)
+        there = exact_gaps(problem, S.w, mu, S.ell, elsewhere(problem, threads=1), pool)
         for a, b in zip(here, there, strict=True):
             assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 

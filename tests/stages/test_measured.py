@@ -14,6 +14,8 @@ from storage.results import read_path
 pytestmark = pytest.mark.slow
 README = Path(__file__).resolve().parents[1] / "benchmarks" / "README.md"
 TOP = README.parents[2] / "README.md"
+MOVED = {"one_sided": 0.04, "paper": 0.07}
+"""How far rounding moves the passes of a rule, if by more than 2 %: between two processors by 3.5 and 6.6 %."""
 
 
 def row_of(label: str) -> dict[str, tuple[int, float]]:
@@ -47,10 +49,10 @@ def test_table__of_the_rules_is_what_the_command_gives(
     (target,) = tmp_path.glob("*/path.zarr")
     columns, _ = read_path(target, ("effective_passes",))
     passes = columns["effective_passes"]
-    # other processors and other orders of sums round differently, which moves a path a little: by up to 6.6 % (rule paper)
+    # other processors and other orders of sums round differently, which moves a path a little
     assert (passes.size, float(passes.sum())) == (
-        pytest.approx(stated[0], rel=0.08),
-        pytest.approx(stated[1], rel=0.08),
+        pytest.approx(stated[0], rel=0.02),
+        pytest.approx(stated[1], rel=MOVED.get(rule, 0.02)),
     )
 
 
