@@ -17,23 +17,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support"), str(Path(__file__).resolve().parents[2])]
 
 from memory_sink import read  # noqa: E402
+from timed import timed_solve, told  # noqa: E402
 
 from stages.datasets import open_dataset  # noqa: E402
 from stages.problems import build  # noqa: E402
 from stages.problems.multiclass import Multiclass  # noqa: E402
 from stages.reports.sweep_figures.linear_svc import linear_svc, objective  # noqa: E402
-from stages.solver.methods import method_options  # noqa: E402
-from stages.solver.options import CacheOptions, PathOptions  # noqa: E402
-from stages.solver.path.walk import begin  # noqa: E402
 
 TOLS = tuple(10.0**-k for k in np.arange(0.0, 5.1, 0.25))
 """Of LinearSVC, from the loosest."""
@@ -41,21 +37,10 @@ CLOSE, EXACT = 1e-4, 1e-8
 """(P - D) / D: of the race, and of the reference."""
 
 
-def ours(problem: Multiclass, lam: float, tolerance: float) -> tuple[float, Any]:
-    """(CPU seconds, certificate)."""
-    options = method_options(name="accelerated", method="accelerated", cache=CacheOptions("gap"))
-    path = PathOptions(kind="single", lam=lam, tolerance=tolerance, relative=True)
-    solver = begin(problem, options, path, None, 0)
-    solver.warm_up()
-    begun = time.process_time()
-    _, point = solver.solve(tolerance, lambda _: None, relative=True)
-    return time.process_time() - begun, point
-
-
 def compare(problem: Multiclass, name: str, lam: float, turns: int) -> None:
     """The lines of one lambda."""
     x, truth = problem.x.astype(np.float64), problem.truth
-    _, best = ours(problem, lam, EXACT)
+    _, best = timed_solve(problem, lam, EXACT)
     seconds, weights = linear_svc(x, truth, lam, 1e-6)
     theirs = objective(x, truth, weights, lam)
     apart = abs(theirs - best.primal) / best.primal
@@ -72,10 +57,9 @@ def compare(problem: Multiclass, name: str, lam: float, turns: int) -> None:
     print(f"  LinearSVC needs tol = {tol:.2g} for {CLOSE:g}: {errors[tol]:.1e} above the dual value")
     A, B = [], []
     for _ in range(turns):
-        A.append(ours(problem, lam, CLOSE)[0])
+        A.append(timed_solve(problem, lam, CLOSE)[0])
         B.append(linear_svc(x, truth, lam, tol)[0])
-    words = [f"{min(each):.2f} ({', '.join(f'{s:.2f}' for s in each)})" for each in (A, B)]
-    print(f"  CPU s: ours {words[0]}, LinearSVC {words[1]}: {min(B) / min(A):.2f} times as long", flush=True)
+    print(f"  CPU s: ours {told(A)}, LinearSVC {told(B)}: {min(B) / min(A):.2f} times as long", flush=True)
 
 
 def main() -> None:

@@ -1,0 +1,30 @@
+"""CPU seconds of one solve from w = 0 to a certified gap; imported by the benchmarks beside other programs."""
+
+from __future__ import annotations
+
+import time
+
+from stages.problems.protocol import Problem
+from stages.solver.methods import method_options
+from stages.solver.objective import Certificate
+from stages.solver.options import CacheOptions, MethodOptions, PathOptions
+from stages.solver.path.walk import begin
+
+ACCELERATED = method_options(name="accelerated", method="accelerated", cache=CacheOptions("gap"))
+
+
+def timed_solve(
+    problem: Problem, lam: float, tolerance: float, options: MethodOptions = ACCELERATED
+) -> tuple[float, Certificate]:
+    """(CPU seconds until gap / dual <= tolerance is certified, the certificate); compiled code is loaded before."""
+    path = PathOptions(kind="single", lam=lam, tolerance=tolerance, relative=True)
+    solver = begin(problem, options, path, None, 0)
+    solver.warm_up()
+    begun = time.process_time()
+    _, point = solver.solve(tolerance, lambda _: None, relative=True)
+    return time.process_time() - begun, point
+
+
+def told(seconds: list[float]) -> str:
+    """The least of several turns, and all of them."""
+    return f"{min(seconds):.2f} ({', '.join(f'{s:.2f}' for s in seconds)})"
