@@ -356,7 +356,7 @@ class BlockMethod(Accounts):
         """One oracle call per block at `point`: certificate, fresh gaps, corners into the cache."""
         P, S, at = self.problem, self.state, self.at
         self.untouched = True
-        found = exact_gaps(P, self.point, S.mu, S.ell, self.spread, S.pool)
+        found = self.gaps_at_point()
         self.untouched = False
         S.gap[:], self.hinges = found.gap, found.hinge
         at.gap_passes += 1
@@ -371,6 +371,11 @@ class BlockMethod(Accounts):
         self.rebuild_tree()
         self.after_exact_pass()
         return point, found
+
+    def gaps_at_point(self) -> ExactGaps:
+        """The results of an exact pass at `point`."""
+        S = self.state
+        return exact_gaps(self.problem, self.point, S.mu, S.ell, self.spread, S.pool)
 
     def due_pass(self, bound: float, exact: bool) -> tuple[Certificate, ExactGaps | None]:
         """An exact pass; with `exact` False, stale gaps that are small enough replace it."""

@@ -74,6 +74,24 @@ def exact_gaps(
     return _gaps(found, base, certainty_of(problem))
 
 
+def gaps_given(
+    problem: Problem,
+    w: np.ndarray,
+    mu: np.ndarray,
+    ell: np.ndarray,
+    blocks: np.ndarray,
+    answers: Corners,
+    spread: Spread,
+    pool: Pool,
+) -> ExactGaps:
+    """The same as `exact_gaps`, to the bit, where the oracles of `blocks` (int64, rising) have been asked at this w."""
+    rest = np.setdiff1d(np.arange(problem.n), blocks, assume_unique=True)
+    others, found = corners_at(problem, w, rest, spread), Corners.empty(problem, problem.n)
+    for column, first, second in zip(found, answers, others, strict=True):
+        column[blocks], column[rest] = first, second
+    return _gaps(found, bases(problem, w, mu, ell, pool, spread), certainty_of(problem))
+
+
 def _gaps(found: Corners, base: np.ndarray, certainty: str) -> ExactGaps:
     """The gaps from the oracle's answers and base_i = ell_i + <theta_i, mu_i>.
 

@@ -173,17 +173,24 @@ def corners_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spre
 
 
 def bases(
-    problem: Problem, w: np.ndarray, mu: np.ndarray, ell: np.ndarray, pool: Pool, spread: Spread = HERE
+    problem: Problem,
+    w: np.ndarray,
+    mu: np.ndarray,
+    ell: np.ndarray,
+    pool: Pool,
+    spread: Spread = HERE,
+    blocks: np.ndarray | None = None,
 ) -> np.ndarray:
-    """float64, (n,): ell_i + <theta_i, mu_i> of all blocks, on this process's threads."""
-    base, nothing, w = np.empty(problem.n), np.empty(0), frozen(w)
+    """float64, as many as `blocks` (int64; None: all, in order): ell_i + <theta_i, mu_i>, on this process's threads."""
+    every = np.arange(problem.n) if blocks is None else blocks
+    base, nothing, w = np.empty(every.size), np.empty(0), frozen(w)
     corner = np.empty((0, max_label_length(problem)), problem.truth.dtype)
-    found, every = Corners(nothing, nothing, nothing, corner, nothing), np.arange(problem.n)
+    found = Corners(nothing, nothing, nothing, corner, nothing)
 
     def part(start: int, stop: int) -> None:
         run_driver(problem, w, mu, ell, pool, BASES, every[start:stop], base[start:stop], found)
 
-    spread.over_threads(part, problem.n)
+    spread.over_threads(part, every.size)
     return base
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 import zarr
@@ -14,14 +17,15 @@ from dense import optimum, primal_value, psi_and_loss
 from equality import assert_same_path
 from single import never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
-from tiny import TINY, multiclass
+from tiny import TINY, multiclass, potts
 from verified import copy_of, run_of
 from walks import dense_dual, walked, weights
 
 from stages.certify.audit import Audit
 from stages.certify.recompute import dual_point
-from stages.parallel import HERE
+from stages.parallel import HERE, Spread
 from stages.solver.gaps import exact_gaps
+from stages.solver.methods import accelerated_at_mean
 from stages.solver.methods.accelerated_at_mean import AcceleratedAtMean, AtMeanGroup
 from stages.solver.options import PathOptions, Status
 from stages.solver.path.cells import Goal, Pair, solved_point
@@ -232,28 +236,93 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve():
     exact_pass, partial_pass = solver.exact_pass, solver.partial_pass
 
     def exact():
-        w = solver.mean
+        w, calls, S = solver.mean, solver.oracle_calls, solver.state
+        alone = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
         point, found = exact_pass()
+        np.testing.assert_array_equal(found.gap, alone.gap)
         assert solver.weights is w
+        assert solver.oracle_calls - calls == problem.n
         assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
         assert solver.at.last_exact == point.gap
         made.append("exact")
         return point, found
 
-    def partial():
+    def partial(bound):
         calls = solver.oracle_calls
-        partial_pass()
-        assert 0 < solver.oracle_calls - calls < problem.n
-        made.append("partial")
+        ended = partial_pass(bound)
+        assert (0 < solver.oracle_calls - calls < problem.n) if ended else solver.oracle_calls == calls
+        made.append("partial" if ended else "begun")
+        return ended
 
     solver.exact_pass, solver.partial_pass = exact, partial
     status, point = solver.solve(1e-4, never)
     assert status is Status.CONVERGED
     assert point.gap <= 1e-4
-    assert made[-1] == "exact"
-    assert "partial" in made
-    assert not any(a == b == "partial" for a, b in itertools.pairwise(made))
+    assert made[0] == made[-1] == "exact"
+    assert {"partial", "begun"} <= {*made}
+    assert all(after == "exact" for before, after in itertools.pairwise(made) if before == "begun")
     assert optimum(problem, 1e-2) - 1e-6 <= point.primal <= optimum(problem, 1e-2) + 1e-4
+    solver.move_to(5e-3, 1, "keep_dual")
+    assert solver.solve(1e-4, never)[0] is Status.CONVERGED
+
+
+@dataclass(frozen=True)
+class Listening(Spread):
+    """Blocks here, and which were asked."""
+
+    asked: list[int] = field(default_factory=list)
+
+    def blocks(self, fn, problem, w, blocks, split="train"):
+        self.asked.extend(int(i) for i in blocks)
+        return super().blocks(fn, problem, w, blocks, split)
+
+
+BOUNDED = pytest.param(
+    "potts",
+    marks=pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="without the JIT only: compiling takes minutes"),
+)
+
+
+@pytest.mark.parametrize("name", ["multiclass", "chain", BOUNDED])
+def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(name):
+    """The answers that a pass begins with are a part of it: the same gaps to the bit, and n calls in all."""
+    problem = potts(n=5, most=4, seed=11, meta={"sweeps": 1, "slack": 0.0}) if name == "potts" else TINY[name]()
+    solver, blocks = solver_at_mean(problem, 0.1), np.array([0, problem.n - 1])
+    solver.solve(0.5, never)
+    S, asked = solver.state, []
+    alone = exact_gaps(problem, solver.point, S.mu, S.ell, pool=S.pool)
+    solver.spread = Listening(asked=asked)
+    solver.surprise = np.zeros(problem.n)
+    solver.surprise[blocks] = 1.0
+    solver.surprising = lambda: blocks
+    assert not solver.partial_pass(math.inf)
+    calls = solver.oracle_calls
+    _, found = solver.exact_pass()
+    assert sorted(asked) == list(range(problem.n))
+    assert asked[:2] == blocks.tolist()
+    assert solver.oracle_calls - calls == problem.n
+    for a, b in zip(found, alone, strict=True):
+        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
+
+
+def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
+    """Nothing is predicted to succeed here, as where rounding keeps the cached gap above the tolerance."""
+    problem, made = multiclass(n=60, width=12, classes=6), []
+    monkeypatch.setattr(accelerated_at_mean, "MOST_PARTIAL", 4)
+    solver = solver_at_mean(problem)
+    exact_pass, partial_pass = solver.exact_pass, solver.partial_pass
+
+    def partial(_):
+        made.append("partial")
+        assert made[-5:] != ["partial"] * 5
+        return partial_pass(-1.0)
+
+    solver.exact_pass = lambda: (made.append("exact"), exact_pass())[1]
+    solver.partial_pass = partial
+    assert solver.solve(1e-4, never)[0] is Status.CONVERGED
+    rows = [len(list(row)) for kind, row in itertools.groupby(made) if kind == "partial"]
+    assert rows == [4] * len(rows)
+    assert rows
 
 
 def test_moving_passes__end_near_the_tolerance_and_are_not_made_where_gaps_are_known():
@@ -290,11 +359,13 @@ def test_partial_pass__asks_the_blocks_that_surprised_and_caches_their_answers()
     solver.surprise[asked], solver.surprise[others] = (0.5, 0.3), (0.15, 0.05)
     assert solver.surprising().tolist() == asked.tolist()
     calls = solver.oracle_calls
-    solver.partial_pass()
+    assert solver.partial_pass(1e-2)
     assert solver.oracle_calls - calls == 2
     np.testing.assert_allclose(solver.gaps_at_mean()[asked], exact[asked], atol=1e-12)
     np.testing.assert_allclose(solver.surprise[asked], (exact - known)[asked], atol=1e-12)
     assert solver.surprise[others].tolist() == [0.15, 0.05]
+    predicted = known.sum() + (exact - known)[asked].sum() + 0.15 + 0.05
+    assert solver.at.last_exact == pytest.approx(predicted, rel=1e-9)
 
 
 def test_options__name_what_is_wrong():

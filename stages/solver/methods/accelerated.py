@@ -140,11 +140,15 @@ class Accelerated(CachedPasses):
 
     def mean_gap(self) -> float:
         """The mean's gap over cached labellings; the mean restarts at w if w has the smaller gap."""
+        return min(self.both_gaps())
+
+    def both_gaps(self) -> tuple[float, float]:
+        """The gaps over cached labellings of the mean and of w; the mean restarts at w if w has the smaller one."""
         known, last = self.cached_gap(self.mean), self.cached_gap(self.state.w)
         if last < known:
             self.at.points = 0
             self.note()
-        return min(known, last)
+        return known, last
 
     # -- proximal problems --------------------------------------------------------------------------------------------
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:

@@ -7,13 +7,17 @@ most, in the region where the answer will be. So a solve is, once there is a mea
 
     repeat
         cached passes with momentum, their points in the mean, until the gap of w_bar over cached labellings is at most
-            max(of_exact E, of_tolerance eps), `rounds` times at most; E: the last exact gap
-        if E > 2 eps and the last call was an exact pass: a *partial pass*, else an exact pass, at w_bar
+            max(of_exact E, of_tolerance eps), `rounds` times at most; E: the last exact gap, or what was predicted since
+        an exact pass at w_bar, beginning with the blocks that are likeliest to surprise; it ends there, as a *partial
+            pass*, if the gap that it then predicts is above eps
     until the exact gap is at most eps
 
-A *partial pass* calls the oracles of the blocks in which the last exact visits surprised most: the surprise of a block is
-its exact gap less its gap over the labellings that it had, both at w_bar. The blocks are those of the largest surprises
-that make up the share `surprise` of their sum, often a fifth of all; each counts as one oracle call.
+The surprise of a block is its exact gap less its gap over the labellings that it had, both at w_bar. The blocks that a pass
+begins with are those of the largest surprises at their last exact visits which make up the share `surprise` of the sum,
+often a quarter of all. After them the gap is predicted from the exact gaps of these blocks and, for each of the others, its
+gap over cached labellings and its last surprise. So a pass that would fail costs the calls of its first blocks, and one
+that is made whole asks no block twice. At most `MOST_PARTIAL` passes in a row are partial, the first at a lambda
+never is.
 
 Without caches there is nothing to pass over: the first lambda, and a lambda whose cached gap is far above the tolerance,
 begin with moving passes, as in `accelerated`, until the gap of w_bar over cached labellings is below `start` times the
@@ -28,20 +32,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from stages.problems.stored import check_array
 from stages.solver.codes import ORACLE_CALLS
-from stages.solver.gaps import ExactGaps
+from stages.solver.gaps import ExactGaps, gaps_given
 from stages.solver.methods.accelerated import Accelerated, ProximalCounts
 from stages.solver.objective import Certificate
 from stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
-from stages.solver.oracles import corners_at
+from stages.solver.oracles import Corners, bases, corners_at
 from stages.solver.supports import drop_unused
 
-FAR = 2.0
-"""A partial pass is worth its calls where the last exact gap is above this multiple of the tolerance."""
+MOST_PARTIAL = 20
+"""After this many partial passes in a row an exact pass is made whole, whatever is predicted."""
+
+
+class Answered(NamedTuple):
+    """What a pass at the mean knows of its first blocks."""
+
+    blocks: np.ndarray
+    """int64, rising: the blocks that have been asked"""
+    corners: Corners
+    """their answers"""
+    known: np.ndarray
+    """float64, (n,): gaps of all blocks at the mean over the labellings cached before"""
 
 
 @dataclass
@@ -54,10 +70,10 @@ class AtMeanGroup:
     """Cached passes end when that gap is at most this share of the last exact gap,"""
     of_tolerance: float = 0.2
     """or this share of the tolerance;"""
-    rounds: int = 3
+    rounds: int = 2
     """or after this many rounds, each of which brings the gap of w down to `acceleration.inner_target` of itself."""
-    surprise: float = 0.8
-    """Partial passes visit the blocks that hold this share of the surprise; 0: no partial passes."""
+    surprise: float = 0.7
+    """Exact passes begin with the blocks that hold this share of the surprise, and may end there; 0: none does."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -92,9 +108,9 @@ class AtMeanCounts(ProximalCounts):
     moving: bool = True
     """Whether this lambda is still at its moving passes."""
     last_exact: float = math.inf
-    """The last exact gap at this lambda."""
-    partial: bool = False
-    """Whether the next pass is, or if none is due, the last one was, a partial pass."""
+    """The last exact gap at this lambda, or what a partial pass has predicted since."""
+    partial: int = 0
+    """Partial passes since the last whole one."""
 
 
 @dataclass
@@ -109,6 +125,8 @@ class AcceleratedAtMean(Accelerated):
     options: Options
     surprise: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (n,): exact less cached gap of each block at its last exact visit."""
+    answered: Answered | None = None
+    """The oracles' answers that the pass going on has already, and the gaps over cached labellings before them."""
 
     def __post_init__(self) -> None:
         self.surprise = np.zeros(self.problem.n)
@@ -117,24 +135,27 @@ class AcceleratedAtMean(Accelerated):
         """Begin another lambda; with moving passes unless the gaps are known from a lambda before."""
         super().start_lambda(lam, breakpoint, exact_due=exact_due)
         cold = self.at.curvature == 0.0 or not math.isfinite(self.known_gap)
-        self.at.moving, self.at.last_exact, self.at.partial = cold, math.inf, False
+        self.at.moving, self.at.last_exact, self.at.partial = cold, math.inf, 0
 
     def advance(
         self, tolerance: float, relative: bool, exact: bool, started: float
     ) -> tuple[Status, Certificate] | None:
         """Passes over the cache, or the pass that is due at the mean, which may end the solve."""
-        at = self.at
-        if at.exact_due and not at.partial:
-            return super().advance(tolerance, relative, exact, started)
-        if at.exact_due:
-            self.partial_pass()
-        else:
+        self.answered = None
+        if not self.at.exact_due:
             self.outer(tolerance, relative)
-        return None
+            return None
+        if self.may_be_partial and self.partial_pass(self.bound(tolerance, relative)):
+            return None
+        return super().advance(tolerance, relative, exact, started)
+
+    def bound(self, tolerance: float, relative: bool) -> float:
+        """The exact gap at which the solve ends, without what the slack of the oracle's bounds takes of it."""
+        return self.left_for_oracle(tolerance * (max(self.dual_and_excess()[0], 0.0) if relative else 1.0))
 
     def outer(self, tolerance: float, relative: bool) -> None:
         """Moving passes while too little is known; then passes over the cache, until a pass at the mean is due."""
-        bound = self.left_for_oracle(tolerance * (max(self.dual_and_excess()[0], 0.0) if relative else 1.0))
+        bound = self.bound(tolerance, relative)
         if self.at.moving:
             self.moving_outer(self.options.at_mean.start * bound)
         else:
@@ -158,12 +179,12 @@ class AcceleratedAtMean(Accelerated):
         """Passes over the cache until the mean's gap there is small enough; then a pass at the mean is due."""
         at, options = self.at, self.options.at_mean
         goal = max(options.of_exact * at.last_exact if at.last_exact < math.inf else 0.0, options.of_tolerance * bound)
+        last = self.cached_gap(self.state.w)
         for _ in range(options.rounds):
-            self.cached_passes(self.cached_gap(self.state.w))
-            if self.mean_gap() <= goal:
+            self.cached_passes(last)
+            known, last = self.both_gaps()
+            if min(known, last) <= goal:
                 break
-        worth = options.surprise > 0.0 and FAR * bound < at.last_exact < math.inf
-        at.partial = worth and not at.partial and not self.limit()
         self.settle()
 
     # -- passes at the mean -------------------------------------------------------------------------------------------
@@ -173,26 +194,51 @@ class AcceleratedAtMean(Accelerated):
 
     def exact_pass(self) -> tuple[Certificate, ExactGaps]:
         """An exact pass at the mean, and the surprise of each block."""
-        known = self.gaps_at_mean()
+        known = self.gaps_at_mean() if self.answered is None else self.answered.known
         point, found = super().exact_pass()
         self.surprise = np.maximum(found.gap - known, 0.0)
-        self.at.last_exact = point.gap
+        self.at.last_exact, self.at.partial = point.gap, 0
         self.forget()
         return point, found
 
-    def partial_pass(self) -> None:
-        """The oracles of the blocks that hold most of the surprise, at the mean; their answers go into the cache."""
-        P, at = self.problem, self.at
-        blocks = self.surprising()
-        known = self.gaps_at_mean()
+    def gaps_at_point(self) -> ExactGaps:
+        """The gaps at the mean; only blocks without an answer are asked."""
+        P, S, had = self.problem, self.state, self.answered
+        if had is None:
+            return super().gaps_at_point()
+        return gaps_given(P, self.point, S.mu, S.ell, had.blocks, had.corners, self.spread, S.pool)
+
+    @property
+    def may_be_partial(self) -> bool:
+        """Whether the pass that is due may end early: surprises at this lambda are known, and no limit ends the solve."""
+        at = self.at
+        told = self.options.at_mean.surprise > 0.0 and at.last_exact < math.inf
+        return told and at.partial < MOST_PARTIAL and not self.limit()
+
+    def partial_pass(self, bound: float) -> bool:
+        """Begin the pass that is due with the blocks that are likeliest to surprise; whether it ends there.
+
+        It does if the sum of the block gaps is not predicted to be at most `bound`; the answers then go into the cache.
+        Otherwise they wait in `answered` for the rest of the pass. The prediction takes surprises from before the last
+        cached passes, which are rather too large, and leaves out what the distance of w_bar from v adds to the gap.
+        """
+        P, S, at = self.problem, self.state, self.at
+        blocks, known = self.surprising(), self.gaps_at_mean()
         self.untouched = True
         found = corners_at(P, self.point, blocks, self.spread)
+        base = bases(P, self.point, S.mu, S.ell, S.pool, self.spread, blocks)
         self.untouched = False
-        self.state.counters[ORACLE_CALLS] += blocks.size
+        surprise = np.maximum((found.h - base) / P.n - known[blocks], 0.0)
+        self.surprise[blocks] = surprise
+        predicted = float(np.sum(known) + np.sum(self.surprise))
+        if predicted <= bound:
+            self.answered = Answered(blocks, found, known)
+            return False
+        S.counters[ORACLE_CALLS] += blocks.size
         self.keep(blocks, found.corner, found.loss)
-        self.surprise[blocks] = np.maximum(self.gaps_at_mean()[blocks] - known[blocks], 0.0)
-        at.exact_due = False
+        at.last_exact, at.partial, at.exact_due = predicted, at.partial + 1, False
         self.forget()
+        return True
 
     def surprising(self) -> np.ndarray:
         """int64: the blocks of the largest surprises that make up the share `surprise` of their sum, in order."""
