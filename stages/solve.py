@@ -1,7 +1,9 @@
 """Solve: the path or grid from where it was last committed to its end.
 
 Interrupted at any moment and called again, it continues from the last committed point and ends with the same bits as an
-uninterrupted solve: the commit contains everything that determines the trajectory, and no clock does.
+uninterrupted solve: the commit contains everything that determines the trajectory, and no clock does. Large states are
+written behind the solve (`storage.behind`), which goes on with the next steps; the last state of a solve that is stopped
+never is.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from stages.solver.path.walk import begin, check_choices, own_primal, walk
 from stages.solver.snapshots import Snapshots
 from stages.solver.supports import Supports
 from storage.backend import Location
+from storage.behind import CommitsBehind
 from storage.commits import Commit, CommitStore, StateError
 from storage.files import make_directory, remove_leftovers
 from storage.format import FORMAT_VERSION
@@ -46,7 +49,10 @@ from storage.snapshots import SnapshotParts
 log = logging.getLogger("gapwise.solve")
 
 MAX_BUFFERED_BYTES = 64 << 20
-"""Number of finished breakpoints in memory that triggers a commit."""
+"""Bytes of finished breakpoints in memory that trigger a commit."""
+
+MAX_WAITING_BYTES = 1 << 30
+"""The same where a commit is in flight: the solve then waits for it."""
 
 KEPT_SECONDS = 0.25
 """Where the way from one rebase point to the next takes longer, a stop does not wait for the next."""
@@ -129,8 +135,9 @@ def solve(
         solver, rule, start = _restored(problem, options, path, committed, seed, spread, store.folder)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
     certainty = certainty_of_path(problem, path)
+    commits = CommitsBehind(store)
     attempt = _Attempt(
-        rule, start, store, snapshots, stop, every_seconds, options.max_seconds, report, observe, certainty
+        rule, start, commits, snapshots, stop, every_seconds, options.max_seconds, report, observe, certainty
     )
     solver.warm_up()
 
@@ -148,19 +155,21 @@ def solve(
                 log.warning("stopped: every λ within %.2g, as path.zarr has it", open_rule.reached)
             write_path(target, segments, last, attrs, rule.model(_solved(segments, last)), kept)
 
-    try:
-        status = walk(solver, path, start, attempt.boundary, attempt.finished.append, rule)
-    except Exception:
-        if solver.untouched:  # workers that are gone, or a signal, in the middle of an exact pass
-            attempt.commit(solver)
-        elif attempt.kept is not None:  # a signal between two rebase points: what was done since the first is lost
-            del attempt.finished[attempt.kept.finished :]
-            attempt.store(attempt.kept)
-        if stop() and open_rule and store.segments:
-            write(Status.INTERRUPTED)
-        raise
-    if attempt.stopped:
-        attempt.commit(solver)
+    with commits:
+        try:
+            status = walk(solver, path, start, attempt.boundary, attempt.finished.append, rule)
+        except Exception:
+            commits.settle()
+            if solver.untouched:  # workers that are gone, or a signal, in the middle of an exact pass
+                attempt.commit(solver, wait=True)
+            elif attempt.kept is not None:  # a signal between two rebase points: what was done since the first is lost
+                del attempt.finished[attempt.kept.finished :]
+                attempt.store(attempt.kept, wait=True)
+            if stop() and open_rule and store.segments:
+                write(Status.INTERRUPTED)
+            raise
+        if attempt.stopped:
+            attempt.commit(solver, wait=True)
     if status is Status.INTERRUPTED:
         if open_rule and store.segments:
             write(status)
@@ -194,7 +203,7 @@ class _Attempt:
 
     rule: PathRule
     start: PathStart | None
-    commits: CommitStore
+    commits: CommitsBehind
     snapshots: Snapshots
     stop: Callable[[], bool]
     every_seconds: float
@@ -218,7 +227,7 @@ class _Attempt:
         return status
 
     def _boundary(self, solver: Method) -> Status | None:
-        now = time.monotonic()
+        free, now = self.commits.free, time.monotonic()
         at, rule = solver.at, as_open_ended(self.rule)
         self.report(
             {
@@ -245,17 +254,18 @@ class _Attempt:
         due = not 0.0 <= waited < self.every_seconds  # also commit if the clock was set back
         far = self.last_boundary is None or not 0.0 <= now - self.last_boundary < KEPT_SECONDS
         self.last_boundary, self.kept = now, None
-        solver.may_stop = due or far
-        if due or buffered > MAX_BUFFERED_BYTES:
+        taken = buffered > MAX_WAITING_BYTES or (free and (due or buffered > MAX_BUFFERED_BYTES))
+        solver.may_stop = taken or far
+        if taken:
             self.commit(solver)
         elif far:
-            packed = self.packed(solver)
-            self.kept = packed._replace(arrays={name: np.array(array) for name, array in packed.arrays.items()})
+            self.kept = self.packed(solver)
         return None
 
-    def commit(self, solver: Method) -> None:
-        """Commit the state of the method and of the rule."""
-        self.store(self.packed(solver))
+    def commit(self, solver: Method, wait: bool = False) -> None:
+        """Commit the state of the method and of the rule; `wait`: and return when it is committed."""
+        self.commits.settle()  # before there is one more copy of the state in memory
+        self.store(self.packed(solver), wait)
 
     def packed(self, solver: Method) -> Packed:
         """What a commit has of the method and of the rule."""
@@ -274,19 +284,24 @@ class _Attempt:
         rows = trace_of(solver, self.rule)[0]
         return Packed(specs, {**arrays, **rule_arrays}, attrs, rows, len(self.finished))
 
-    def store(self, packed: Packed) -> None:
-        """Commit a state, with the breakpoints finished so far."""
-        segment = None
-        if self.finished:
-            segment = {
-                "arrays": stack([b.record() for b in self.finished]),
-                "attrs": {"format_version": FORMAT_VERSION},
-            }
-        attrs = {**packed.attrs, "snapshots": self.snapshots.commit()}
-        self.commits.commit(packed.specs, packed.arrays, attrs, segment)
+    def store(self, packed: Packed, wait: bool = False) -> None:
+        """Commit a state, with the breakpoints finished so far; nothing takes these again."""
+        finished = tuple(self.finished)
+
+        def segment() -> dict[str, Any]:
+            return {"arrays": stack([b.record() for b in finished]), "attrs": {"format_version": FORMAT_VERSION}}
+
+        self.commits.commit(
+            packed.specs,
+            packed.arrays,
+            {**packed.attrs, "snapshots": list(self.snapshots.commit())},
+            segment if finished else None,
+            nbytes=sum(array.nbytes for array in packed.arrays.values()) + sum(b.nbytes for b in finished),
+            then=lambda: self.observe(packed.trace),
+            wait=wait,
+        )
         self.finished.clear()
         self.last_commit = time.monotonic()
-        self.observe(packed.trace)
 
 
 def _restored(

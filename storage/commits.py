@@ -13,7 +13,7 @@ from the version that this process saw last. So a process that has lost its leas
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +105,7 @@ class CommitStore:
         arrays: Mapping[str, np.ndarray],
         attrs: Mapping[str, Any],
         segment: Mapping[str, Any] | None,
+        go_on: Callable[[], None] = lambda: None,
     ) -> None:
         """Commit a state and, if there are any, the breakpoints that were finished since the last commit.
 
@@ -112,6 +113,8 @@ class CommitStore:
         ----------
         specs : sequence of ArraySpec
             The arrays of the state; `arrays` has all of them.
+        go_on : callable
+            Called before each array and each file; raises an error to end the commit there.
 
         Raises
         ------
@@ -125,11 +128,12 @@ class CommitStore:
         segments = list(self.segments)
         if segment is not None:
             path = once(self.folder / f"s{number:06d}.zarr")
-            write_group(aside(path), path_specs(segment["arrays"]), segment["arrays"], segment["attrs"])
+            write_group(aside(path), path_specs(segment["arrays"]), segment["arrays"], segment["attrs"], go_on)
             segments.append({"name": path.name, "checksum": tree_checksum(aside(path))})
+            go_on()
             publish(path)
         path = once(self.folder / f"g{number:06d}.zarr")
-        write_group(aside(path), tuple(specs), arrays, attrs)
+        write_group(aside(path), tuple(specs), arrays, attrs, go_on)
         sidecar = sealed(
             {
                 "format_version": FORMAT_VERSION,
@@ -140,8 +144,11 @@ class CommitStore:
                 "identity": self.identity,
             }
         )
+        go_on()
         publish(path)
+        go_on()
         write_json(path.with_suffix(".json"), sidecar)
+        go_on()
         try:
             self._head.write(sidecar)
         except ChangedError as error:

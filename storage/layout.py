@@ -7,16 +7,20 @@ Dtype "label" stands for the structure's label type (uint8 or int16).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import zarr
+from zarr.codecs import ZstdCodec
 
 from storage.backend import DamagedError, Location, backend
 
-CHUNK_ELEMENTS = 1 << 18
-"""Most elements in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
+CHUNK_BYTES = 1 << 21
+"""Most bytes in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
+
+COMPRESSION = ZstdCodec(level=1)
+"""Supports become as small as at zarr's own level, which takes longer."""
 
 
 class ArraySpec(NamedTuple):
@@ -144,10 +148,10 @@ def path_specs(names: Container[str]) -> tuple[ArraySpec, ...]:
     return (*PATH, *(spec for spec in (*BOUNDS, *SCORES, *TWO_POINTS) if spec.name in names))
 
 
-def _chunks(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Whole rows where they are small enough; at least one element in every dimension."""
     chunks = [1] * len(shape)
-    left = CHUNK_ELEMENTS
+    left = CHUNK_BYTES // itemsize
     for axis in reversed(range(len(shape))):
         chunks[axis] = max(1, min(shape[axis], left))
         left = max(1, left // chunks[axis])
@@ -159,8 +163,9 @@ def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dty
     return group.create_array(
         spec.name,
         shape=shape,
-        chunks=_chunks(shape),
+        chunks=_chunks(shape, np.dtype(dtype).itemsize),
         dtype=dtype,
+        compressors=COMPRESSION,
         dimension_names=spec.dims,
         attributes={"description": spec.doc},
         overwrite=True,
@@ -188,9 +193,13 @@ def readable(path: Location, what: str) -> Iterator[None]:
 
 
 def write_group(
-    path: Location, specs: tuple[ArraySpec, ...], arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+    path: Location,
+    specs: tuple[ArraySpec, ...],
+    arrays: Mapping[str, np.ndarray],
+    attrs: Mapping[str, Any],
+    go_on: Callable[[], None] = lambda: None,
 ) -> None:
-    """Write all arrays of `specs` into a new zarr group.
+    """Write all arrays of `specs` into a new zarr group; `go_on` is called before each and may raise an error to end it.
 
     Raises
     ------
@@ -201,6 +210,7 @@ def write_group(
     """
     group = zarr.open_group(path, mode="w", zarr_format=3, attributes=dict(attrs))
     for spec in specs:
+        go_on()
         array = checked(spec, arrays[spec.name])
         create_array(group, spec, array.shape, array.dtype)[...] = array
 

@@ -33,7 +33,7 @@ from stages.solver.oracles import corners_at, load_exact
 from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild, uniform_drawn_ahead
 from stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from stages.solver.steps import step_rule
-from stages.solver.supports import Pool, Supports, grown, keep_corners, normalise, pack, repack
+from stages.solver.supports import Pool, Supports, empty_pool, grown, keep_corners, normalise, pack, repack
 from stages.solver.warm_start import truth_driver
 
 FAINT = 0.1
@@ -453,6 +453,7 @@ class BlockMethod(Accounts):
         load_exact(P)
         nothing = self.flags(stop_calls=0), self.rng, np.empty(0, np.int64), 0
         self.stepper(P, S, *nothing)
+        pack(empty_pool(0, 0, S.pool.labels.shape[1], P.truth.dtype), P.label_ptr[:1])
         if self.caching:
             self.keep(np.empty(0, np.int64), np.empty((0, S.pool.labels.shape[1]), P.truth.dtype), np.empty(0))
 
@@ -478,10 +479,10 @@ class BlockMethod(Accounts):
             "support_used": supports.used,
             "support_label": supports.label,
             "label_offset": supports.label_offset,
-            "block_gap": S.gap,
-            "counters": S.counters,
+            "block_gap": S.gap.copy(),
+            "counters": S.counters.copy(),
             "trace": self.packed_trace(),
-            **self.own_arrays(),
+            **{name: np.array(array) for name, array in self.own_arrays().items()},
         }
         attrs = {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
         return arrays, attrs

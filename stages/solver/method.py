@@ -141,7 +141,7 @@ class Method(Protocol):
         """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what to keep."""
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays of `specs`, and JSON-able attributes."""
+        """Arrays of `specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""
 
     @classmethod
     def restored(

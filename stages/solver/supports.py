@@ -244,23 +244,53 @@ def keep_corners(label_ptr, pool, blocks, corner, loss, used, capacity):
         pool.used[s] = used
 
 
+@njit(cache=True, **JIT)
+def _sizes(label_ptr, pool, active_only):
+    """Number of atoms, or of those with weight, and of their labels."""
+    atoms = labels = 0
+    for i in range(pool.head.size):
+        length = label_ptr[i + 1] - label_ptr[i]
+        s = pool.head[i]
+        while s >= 0:
+            if not active_only or pool.alpha[s] > 0.0:
+                atoms += 1
+                labels += length
+            s = pool.next[s]
+    return atoms, labels
+
+
+@njit(cache=True, **JIT)
+def _copy_atoms(label_ptr, pool, active_only, packed):
+    """Copy the atoms in list order, or those with weight, into the arrays of `packed`."""
+    k = at = 0
+    packed.offset[0] = packed.label_offset[0] = 0
+    for i in range(pool.head.size):
+        length = label_ptr[i + 1] - label_ptr[i]
+        s = pool.head[i]
+        while s >= 0:
+            if not active_only or pool.alpha[s] > 0.0:
+                packed.alpha[k], packed.losses[k], packed.used[k] = pool.alpha[s], pool.losses[s], pool.used[s]
+                for t in range(length):
+                    packed.label[at + t] = pool.labels[s, t]
+                k, at = k + 1, at + length
+                packed.label_offset[k] = at
+            s = pool.next[s]
+        packed.offset[i + 1] = k
+
+
 def pack(pool: Pool, label_ptr: np.ndarray, active_only: bool = False) -> Supports:
-    """The atoms in list order; with `active_only` only those with alpha > 0."""
-    order = np.empty(int(pool.counts.sum()), np.int64)
-    _flatten(pool, order)
-    block = np.repeat(np.arange(pool.head.size), pool.counts)
-    if active_only:
-        keep = pool.alpha[order] > 0
-        order, block = order[keep], block[keep]
-    length = np.diff(label_ptr)[block]
-    offset = np.zeros(pool.head.size + 1, np.int64)
-    np.cumsum(np.bincount(block, minlength=pool.head.size), out=offset[1:])
-    label_offset = np.zeros(order.size + 1, np.int64)
-    np.cumsum(length, out=label_offset[1:])
-    mask = np.arange(pool.labels.shape[1]) < length[:, None]
-    return Supports(
-        offset, pool.alpha[order], pool.losses[order], pool.used[order], pool.labels[order][mask], label_offset
+    """The atoms in list order, in arrays of their own; with `active_only` only those with alpha > 0."""
+    atoms, labels = _sizes(label_ptr, pool, active_only)
+    packed = Supports(
+        offset=np.empty(pool.head.size + 1, np.int64),
+        alpha=np.empty(atoms),
+        losses=np.empty(atoms),
+        used=np.empty(atoms, np.int64),
+        label=np.empty(labels, pool.labels.dtype),
+        label_offset=np.empty(atoms + 1, np.int64),
     )
+    _copy_atoms(label_ptr, pool, active_only, packed)
+    return packed
 
 
 def unpack(supports: Supports, length: int, capacity: int) -> Pool:

@@ -1,55 +1,251 @@
-"""What a commit of a solve's state costs: `python tests/benchmarks/bench_commit.py RUN FEATURES [--turns 4]`.
+"""What it costs to commit the state of a solve, and how long the solve pauses for it, at once and behind it.
 
-RUN is the directory of a run of a block-coordinate method that is still solving or was stopped (a finished one keeps no
-state), FEATURES its feature store. The newest committed state is loaded, packed as at a rebase point, and committed into a
-temporary folder beside RUN: seconds by the clock and of the processor.
+    python tests/benchmarks/bench_commit.py DATA/ocr [--words 100000] [--points 8] [--every 5] [--keep FOLDER]
+
+The words are those of `bench_any_size`. They are solved once, with the default solver and path, and the state that is
+committed last is taken: it is packed as at a rebase point and committed, some times over. Then the solver goes on from that
+state at its lambda to the --points-th rebase point, 2 n steps apart, in turns without any commit, with commits written at
+once every --every seconds, and with the same written behind the solve (`storage.behind`): seconds by the clock and of the
+processor, how long the solve paused where it committed (packing included) and at other rebase points, and GB of memory that
+belongs to no file. The three make the same steps. None commits at its end.
+
+With --changes: how many blocks' supports differ between two rebase points at least one pass apart, and at least 30 s apart,
+of a path that is solved from its beginning.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
+import math
 import os
+import shutil
+import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from measure_stages import anonymous
+from synthetic_letters import synthetic_letters
+
+import stages.solve
+import storage.behind
 from stages.featurize import open_problem
+from stages.problems.protocol import Problem
 from stages.solver.block_method import SPECS
+from stages.solver.options import BcfwOptions, CacheOptions, PathOptions
 from stages.solver.state import pool_of
 from stages.solver.supports import Supports, pack
 from storage.commits import CommitStore
 from storage.files import read_json
 from storage.layout import ArraySpec, read_group
 
+NAMES = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
+OPTIONS = BcfwOptions(sampler="gap", step="pairwise", cache=CacheOptions(kind="gap"))
+"""Those of `solver=bcpfw_gap_cache`."""
 
-def timed(name: str, work: Callable[[], object]) -> None:
-    """Do the work, and print how long it took."""
-    began, cpu = time.perf_counter(), time.process_time()
-    work()
-    print(f"{name:8} {time.perf_counter() - began:.2f} s, {time.process_time() - cpu:.2f} of CPU time", flush=True)
+
+def solved_run(data: Path, words: int, folder: Path) -> tuple[Path, Path]:
+    """(run, features) of the synthetic words below `folder`; what is there is not made again."""
+    letters, root = folder / f"letters-{words}", folder / f"runs-{words}"
+    if not (letters / "ocr_letters.npz").is_file():
+        synthetic_letters(data / "ocr_letters.npz", words, letters / "ocr_letters.npz")
+    command = [sys.executable, "-m", "pipeline", "dataset=ocr", "dataset.size=large", f"dataset.root={letters}"]
+    subprocess.run([*command, f"run.root={root}", "tracking=none", "run.until=solve"], check=True)
+    (run,) = (found.parent for found in root.glob("ocr-*/manifest.json"))
+    (features,) = (found.parent for found in root.glob("features/ocr-*/meta.json"))
+    return run, features
+
+
+class Clock:
+    """Seconds since its creation, by the clock and of the processor."""
+
+    def __init__(self) -> None:
+        self.began, self.cpu = time.perf_counter(), time.process_time()
+
+    def __str__(self) -> str:
+        return f"{time.perf_counter() - self.began:.2f} s, {time.process_time() - self.cpu:.2f} of CPU time"
+
+
+@contextlib.contextmanager
+def memory() -> Iterator[list[float]]:
+    """The most GB of anonymous memory of this process, in a list of one, while the block runs."""
+    most, over = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.1):
+            most[0] = max(most[0], anonymous(os.getpid()) / 1e9)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        over.set()
+        watcher.join()
+
+
+class Pauses:
+    """Replaces `_Attempt.boundary`, and notes how long each call took."""
+
+    def __init__(self) -> None:
+        self.committing: list[float] = []
+        self.others: list[float] = []
+        self._real: Callable[..., Any] = stages.solve._Attempt.boundary
+
+    def __enter__(self) -> Pauses:
+        def boundary(attempt: Any, solver: Any) -> Any:
+            began, last = time.perf_counter(), attempt.last_commit
+            status = self._real(attempt, solver)
+            (self.others if attempt.last_commit == last else self.committing).append(time.perf_counter() - began)
+            return status
+
+        stages.solve._Attempt.boundary = boundary  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        stages.solve._Attempt.boundary = self._real  # type: ignore[method-assign]
+
+    def __str__(self) -> str:
+        def words(pauses: list[float]) -> str:
+            return (
+                f"{len(pauses)}, {np.median(pauses):.2f} s in the middle, {max(pauses):.2f} at most" if pauses else "0"
+            )
+
+        return f"pauses with a commit: {words(self.committing)}; others: {words(self.others)}"
+
+
+class Over(Exception):
+    """Ends a solve."""
+
+
+def steps_from(
+    problem: Problem, supports: Supports, lam: float, points: int, every: float, behind: bool, folder: Path
+) -> str:
+    """Go from `supports` at lambda to a rebase point; what that took, in words."""
+    shutil.rmtree(folder, ignore_errors=True)
+    options = dataclasses.replace(OPTIONS, rebase_steps=2 * problem.n)
+    path = PathOptions(kind="single", lam=lam, tolerance=0.0)
+    left, clocks = iter(range(points)), [Clock()]
+
+    def stop() -> bool:
+        clocks.append(Clock())
+        if next(left, None) is None:
+            raise Over
+        return False
+
+    least = storage.behind.BEHIND_BYTES
+    storage.behind.BEHIND_BYTES = least if behind else sys.maxsize
+    try:
+        with memory() as most, Pauses() as pauses, contextlib.suppress(Over):
+            stages.solve.solve(
+                problem, options, path, folder, key="", seed=0, initial=supports, every_seconds=every, stop=stop
+            )
+    finally:
+        storage.behind.BEHIND_BYTES = least
+    first, last = clocks[1], clocks[-1]
+    return f"{last.began - first.began:.2f} s, {last.cpu - first.cpu:.2f} of CPU time; {pauses}; {most[0]:.2f} GB"
+
+
+class Changes:
+    """Shares of blocks whose atoms, or their weights, differ from those some time before."""
+
+    def __init__(self, least: float, unit: str) -> None:
+        self.least, self.unit = least, unit
+        self.shares: list[float] = []
+        self._at, self._before = -math.inf, np.empty(0, np.uint64)
+
+    def note(self, now: float, marks: np.ndarray) -> None:
+        """Compare the blocks' marks (n,) with the last ones, if these are old enough."""
+        if now - self._at < self.least:
+            return
+        if self._before.size:
+            self.shares.append(float(np.mean(marks != self._before)))
+        self._at, self._before = now, marks
+
+    def __str__(self) -> str:
+        shares = " ".join(f"{share:.2f}" for share in self.shares)
+        return f"blocks that changed in {self.least:g} {self.unit}: {shares or 'too short'}"
+
+
+def marks_of(supports: Supports) -> np.ndarray:
+    """uint64, (n,): a number that changes with a block's labellings, their order or their weights."""
+    first = supports.label_offset[:-1]
+    place = np.arange(supports.label.size) - np.repeat(first, np.diff(supports.label_offset))
+    labels = np.add.reduceat(
+        supports.label.astype(np.uint64) * (place.astype(np.uint64) * 2 + 1) ** np.uint64(5), first
+    )
+    rank = np.arange(supports.alpha.size) - np.repeat(supports.offset[:-1], np.diff(supports.offset))
+    atoms = (labels * np.uint64(0x9E3779B97F4A7C15)) ^ supports.alpha.view(np.uint64)
+    atoms *= rank.astype(np.uint64) * 2 + 1
+    found: np.ndarray = np.add.reduceat(atoms, supports.offset[:-1])
+    return found
+
+
+def changes(problem: Problem, folder: Path) -> None:
+    """Solve the path, and print how many blocks change between rebase points."""
+    kinds = [Changes(1.0, "passes"), Changes(30.0, "s")]
+
+    def watch(attempt: Any, solver: Any) -> Any:
+        marks = marks_of(pack(solver.state.pool, problem.label_ptr))
+        kinds[0].note(solver.oracle_calls / problem.n, marks)
+        kinds[1].note(solver.at.seconds, marks)
+
+    stages.solve._Attempt.boundary = watch  # type: ignore[method-assign]
+    stages.solve.solve(problem, OPTIONS, PathOptions(), folder, key="", seed=0, every_seconds=math.inf)
+    print("\n".join(map(str, kinds)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    parser.add_argument("features", type=Path)
-    parser.add_argument("--turns", type=int, default=4)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--words", type=int, default=100_000)
+    parser.add_argument("--points", type=int, default=8)
+    parser.add_argument("--every", type=float, default=5.0)
+    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--keep", type=Path, help="folder for data and runs; what is there is used")
+    parser.add_argument("--changes", action="store_true", help="how many blocks change, and nothing else")
     asked = parser.parse_args()
-    problem, state = open_problem(asked.features, "train"), asked.run / "state"
-    specs = [ArraySpec(*spec) for spec in SPECS]
-    arrays, _ = read_group(state / read_json(state / "HEAD.json")["name"], tuple(spec.name for spec in specs))
-    names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
-    pool = pool_of(problem, Supports(*(arrays[name] for name in names)))
-    size = sum(array.nbytes for array in arrays.values()) / 1e6
-    print(
-        f"n = {problem.n:,}: {arrays['support_alpha'].size:,} labellings, {size:.1f} MB; load {os.getloadavg()[0]:.1f}"
-    )
-    with tempfile.TemporaryDirectory(dir=asked.run.parent) as folder:
-        store = CommitStore(Path(folder) / "state", {})
+    with contextlib.ExitStack() as stack:
+        folder = asked.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        run, features = solved_run(asked.data, asked.words, folder)
+        problem, state = open_problem(features, "train"), run / "state"
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
+        if asked.changes:
+            changes(problem, scratch / "changes")
+            return
+        specs = [ArraySpec(*spec) for spec in SPECS]
+        arrays, attrs = read_group(state / read_json(state / "HEAD.json")["name"])
+        supports, lam = Supports(*(arrays[name] for name in NAMES)), float(attrs["method"]["counts"]["lam"])
+        pool = pool_of(problem, supports)
+        size = sum(arrays[spec.name].nbytes for spec in specs) / 1e6
+        print(f"n = {problem.n:,}: {supports.alpha.size:,} labellings, {size:.1f} MB; load {os.getloadavg()[0]:.1f}")
+        store = CommitStore(scratch / "state", {})
+        for _ in range(asked.turns + 1):
+            clock = Clock()
+            pack(pool, problem.label_ptr)
+            print(f"pack    {clock}", flush=True)
+            clock = Clock()
+            store.commit(specs, arrays, {}, None)
+            print(f"commit  {clock}", flush=True)
+        newest = scratch / "state" / read_json(scratch / "state" / "HEAD.json")["name"]
+        written = [file.stat().st_size for file in newest.rglob("*") if file.is_file()]
+        print(f"on disk {sum(written) / 1e6:.1f} MB in {len(written)} files")
+        del pool, arrays
         for _ in range(asked.turns):
-            timed("pack", lambda: pack(pool, problem.label_ptr))
-            timed("commit", lambda: store.commit(specs, arrays, {}, None))
+            for how, every, behind in (
+                ("no commit", math.inf, True),
+                ("at once", asked.every, False),
+                ("behind", asked.every, True),
+            ):
+                found = steps_from(problem, supports, lam, asked.points, every, behind, scratch / "steps")
+                print(f"{how:10} {found}; load {os.getloadavg()[0]:.1f}", flush=True)
 
 
 if __name__ == "__main__":

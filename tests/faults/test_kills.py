@@ -35,6 +35,12 @@ def stage_of(place: Place) -> str:
     return next((name for name in flow() if name not in done), "result")
 
 
+def in_flight(place: Place, number: int) -> bool:
+    """Whether generation `number` is being written, and not committed."""
+    begun = list(place.root.glob(f"*/state/*g{number:06d}.zarr"))
+    return bool(begun) and place.generation < number
+
+
 @pytest.mark.fault("kill")
 def test_kill__at_random_moments_changes_no_bit(
     bench: Bench, calm: Calm, form: str, request: pytest.FixtureRequest
@@ -87,6 +93,49 @@ def test_kill__at_any_file_operation_of_a_commit_changes_no_bit(
         assert_same_path(place, calm)
         life += 1
     request.node.user_properties.append(("found", f"{kills} kills"))
+
+
+@pytest.mark.fault("kill behind")
+def test_kill__of_a_solve_with_a_commit_in_flight_changes_no_bit(
+    bench: Bench, halfway: Place, calm: Calm, form: str, request: pytest.FixtureRequest
+) -> None:
+    """The thread that writes is killed at any of its file operations, together with the solve that has gone on."""
+    rng = np.random.default_rng(2)
+    kills = life = 0
+    while kills < KILLS_IN_COMMITS[form]:
+        place = bench.place(f"behind-{life}", halfway)
+        while kills < KILLS_IN_COMMITS[form]:
+            name = list(OPERATIONS)[kills % len(OPERATIONS)]
+            how = f"behind {rng.uniform(0.0, 0.02)} kill {name} {rng.integers(1, 6 * OPERATIONS[name])}"
+            spoilt = bench.place(place.root.name, SABOTAGE=how)
+            before = place.generation
+            done = spoilt.issue("run.until=solve")
+            assert place.generation >= before
+            if done.code == 0:
+                break
+            assert done.code == -signal.SIGKILL, done.err
+            kills += 1
+        here(place).finish("run.until=verify")
+        assert_same_path(place, calm)
+        life += 1
+    request.node.user_properties.append(("found", f"{kills} kills"))
+
+
+@pytest.mark.fault("signal behind")
+def test_signals__with_a_commit_in_flight_leave_that_and_the_last_state(bench: Bench, calm: Calm) -> None:
+    place = bench.place("signals-behind", SABOTAGE="behind 0.2")
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        process, before = place.start(), place.generation
+        wait_for(lambda before=before: in_flight(place, before + 1), process)
+        process.send_signal(number)
+        done = ended(process)
+        assert done.code == code
+        assert "the same command goes on from there" in done.err
+        assert place.generation > before  # the one in flight, and another unless that was the last rebase point
+        assert not list(place.run.glob("state/.tmp-*"))
+        assert not (place.run / "path.zarr").exists()
+    here(bench.place(place.root.name)).finish()
+    assert_same_results(place, calm)
 
 
 @pytest.mark.fault("signal")

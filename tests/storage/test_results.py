@@ -36,9 +36,9 @@ def written(folder: Path, sizes: list[int], rest: int) -> dict[str, np.ndarray]:
 SPLITS = [([7], 0), ([1] * 7, 0), ([3, 1], 3), ([1, 5], 1), ([2, 2, 2, 1], 0)]
 
 
-@pytest.mark.parametrize("chunk", [1 << 18, 5], ids=["one chunk", "small chunks"])
+@pytest.mark.parametrize("chunk", [1 << 21, 40], ids=["one chunk", "small chunks"])
 def test_path__does_not_depend_on_its_segments(tmp_path: Path, monkeypatch, chunk: int) -> None:
-    monkeypatch.setattr(layout, "CHUNK_ELEMENTS", chunk)
+    monkeypatch.setattr(layout, "CHUNK_BYTES", chunk)
     whole = written(tmp_path / "whole", [], 7)
     for number, (sizes, rest) in enumerate(SPLITS):
         arrays = written(tmp_path / str(number), sizes, rest)

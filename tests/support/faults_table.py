@@ -8,7 +8,12 @@ SAME = "the same bits"
 FAULTS: dict[str, tuple[str, str]] = {
     "kill": ("SIGKILL at random moments, in every stage", SAME),
     "kill in a commit": ("SIGKILL at a file operation of a commit", SAME),
+    "kill behind": ("SIGKILL while a commit is written behind the solve", SAME),
     "signal": ("SIGTERM, Ctrl-C", f"committed, exit 143 or 130; then {SAME}"),
+    "signal behind": (
+        "SIGTERM, Ctrl-C while a commit is written behind the solve",
+        f"that and the last state committed, exit 143 or 130; then {SAME}",
+    ),
     "full disk": ("disk full, while making features or in a commit", f"exit 1; with room again {SAME}"),
     "quota": ("no file may grow beyond a few kB (RLIMIT_FSIZE)", f"exit 1; without the limit {SAME}"),
     "read-only": ("run directory read-only", f"exit 1, but a complete run still answers; writable again {SAME}"),

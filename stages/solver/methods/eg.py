@@ -414,6 +414,7 @@ class ExponentiatedGradient(Accounts):
             "counters": self.counters,
             "trace": self.packed_trace(),
         }
+        arrays = {name: np.array(array) for name, array in arrays.items()}
         return arrays, {"counts": asdict(self.at)}
 
     @classmethod

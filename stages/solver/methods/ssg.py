@@ -399,7 +399,8 @@ class Subgradient(Accounts):
     # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays of `specs`, and attributes."""
-        arrays = {**self.iterate._asdict(), "trace": self.packed_trace()}
+        arrays = {name: array.copy() for name, array in self.iterate._asdict().items()}
+        arrays["trace"] = self.packed_trace()
         return arrays, {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
 
     @classmethod

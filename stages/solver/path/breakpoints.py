@@ -50,9 +50,9 @@ class Breakpoint:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays that grow with features and labels."""
-        scores = 0 if self.scores is None else self.scores.theta.nbytes
-        return int(self.weights.nbytes + self.supports.label.nbytes + scores)
+        """Bytes of its arrays."""
+        arrays = (self.weights, self.block_gap, *self.supports, *(self.scores or ()))
+        return sum(array.nbytes for array in arrays)
 
     def record(self) -> dict[str, Any]:
         """Its numbers and arrays under the names of `storage.layout.PATH`."""

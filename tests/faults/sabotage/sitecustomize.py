@@ -3,6 +3,9 @@
 ``kill fsync 17``: SIGKILL just before the 17th call of os.fsync (or rename, replace).
 ``count FILE``: writes to FILE how often each of these was called.
 ``clock 3``: the clocks that the project's own modules see jump by hours, forwards and backwards, by a generator of seed 3.
+``behind 0.05 kill fsync 17``: every commit is written behind the solve, and waits 0.05 s before each rename and replace, as
+the solve does at each rebase point; SIGKILL before the 17th call of os.fsync that the writing thread makes. Without ``kill
+fsync 17`` nothing is killed.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import os
 import random
 import signal
 import sys
+import threading
 import time
 
 CALLS = ("fsync", "rename", "replace")
@@ -20,16 +24,38 @@ OURS = ("pipeline", "stages", "storage")
 calls = dict.fromkeys(CALLS, 0)
 
 
-def watch(name: str, fatal: int) -> None:
+def watch(name: str, fatal: int, thread: str | None = None) -> None:
     real = getattr(os, name)
 
     def call(*args, **kwargs):
-        calls[name] += 1
+        calls[name] += thread in (None, threading.current_thread().name)
         if calls[name] == fatal:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(*args, **kwargs)
 
     setattr(os, name, call)
+
+
+def delay(name: str, seconds: float) -> None:
+    """Make a call wait in the thread that writes commits."""
+    real = getattr(os, name)
+
+    def call(*args, **kwargs):
+        if threading.current_thread().name == "commit":
+            time.sleep(seconds)
+        return real(*args, **kwargs)
+
+    setattr(os, name, call)
+
+
+def slowed(real: property, seconds: float) -> property:
+    """A property that takes its time."""
+
+    def call(owner: object) -> object:
+        time.sleep(seconds)
+        return real.fget(owner)
+
+    return property(call)
 
 
 def jump(name: str, rng: random.Random) -> None:
@@ -58,6 +84,15 @@ elif what == "count":
         with open(words[0], "w") as file:
             json.dump(calls, file)
 
+elif what == "behind":
+    import storage.behind
+
+    storage.behind.BEHIND_BYTES = 0
+    storage.behind.CommitsBehind.free = slowed(storage.behind.CommitsBehind.free, float(words[0]))
+    for each in ("rename", "replace"):
+        delay(each, float(words[0]))
+    if words[1:]:
+        watch(words[2], int(words[3]), "commit")
 elif what == "clock":
     for each in ("time", "monotonic", "perf_counter"):
         jump(each, random.Random(int(words[0])))

@@ -1,0 +1,231 @@
+"""Solves whose states are written behind them: the same bits, every breakpoint once, and nothing lost at an end."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from equality import assert_same_path
+from solved import PATHS, SINGLE, DieAfter, Killed, StopAfter, options_of, path_of, solved
+from tiny import TINY, multiclass
+
+from stages import parallel, solve
+from stages.parallel import Spread
+from stages.solver.methods import methods
+from stages.solver.options import Status
+from storage import behind
+from storage.commits import CommitStore
+from storage.files import read_json
+from storage.layout import open_group
+
+pytestmark = pytest.mark.slow
+
+
+class Writing:
+    """What the commits of a test do: how long each takes in a thread, which fails, and what became of them."""
+
+    def __init__(self) -> None:
+        self.seconds, self.fails = 0.02, math.inf
+        self.gate = threading.Event()
+        self.gate.set()
+        self.begun = self.ended = self.in_flight = 0
+
+
+@pytest.fixture
+def writing(monkeypatch) -> Writing:
+    """Every commit is behind the solve, late and slow."""
+    found, real, run = Writing(), CommitStore.commit, behind._Flight.run
+
+    def late(flight: behind._Flight) -> None:
+        time.sleep(0.01)
+        run(flight)
+
+    monkeypatch.setattr(behind._Flight, "run", late)
+    monkeypatch.setattr(behind, "BEHIND_BYTES", 0)
+
+    def commit(*args) -> None:
+        found.begun += 1
+        time.sleep(found.seconds)
+        assert found.gate.wait(60)
+        if found.begun >= found.fails:
+            raise OSError(28, "No space left on device")
+        real(*args)
+        found.ended += 1
+
+    monkeypatch.setattr(CommitStore, "commit", commit)
+    return found
+
+
+def slowly(progress: object) -> None:
+    """A report that gives the thread time to write."""
+    time.sleep(0.02)
+
+
+def generation(run: Path) -> int:
+    return int(read_json(run / "state" / "HEAD.json")["generation"])
+
+
+def lambdas_of_segments(run: Path) -> list[float]:
+    names = [segment["name"] for segment in read_json(run / "state" / "HEAD.json")["segments"]]
+    return [lam for name in names for lam in open_group(run / "state" / name)["lambda"][...].tolist()]
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "two_sided", "grid_keep_dual"])
+@pytest.mark.parametrize("seconds", [0.0, 0.1])
+def test_behind__every_breakpoint_is_committed_once_and_no_bit_changes(
+    tmp_path: Path, writing: Writing, kind: str, seconds: float
+) -> None:
+    problem, options, path = TINY["chain"](), options_of(rebase_steps=4), path_of(**PATHS[kind])
+    solved(problem, tmp_path / "never", options, path)
+    writing.seconds, points = seconds, []
+
+    def report(progress: object) -> None:
+        points.append(progress)
+        slowly(progress)
+
+    solved(problem, tmp_path / "behind", options, path, every_seconds=0.0, report=report)
+    assert 1 < writing.begun == writing.ended < len(points)  # it went on while one was in flight
+    lams = lambdas_of_segments(tmp_path / "behind")
+    assert len(lams) == len(set(lams)) > 0
+    assert_same_path(tmp_path / "behind", tmp_path / "never")
+
+
+@pytest.mark.parametrize("left", [2, 5, 9])
+def test_stop__with_a_commit_in_flight_leaves_that_and_the_last_state(
+    tmp_path: Path, writing: Writing, left: int
+) -> None:
+    problem, options, path = TINY["chain"](), options_of(rebase_steps=4), path_of()
+    solved(problem, tmp_path / "whole", options, path)
+    writing.seconds = 0.1
+    points: list[float] = []
+    observed: list[int] = []
+    status = solved(
+        problem, tmp_path / "parts", options, path, stop=StopAfter(left), every_seconds=0.0,
+        report=lambda at: points.append(at["oracle_calls"]),
+        observe=lambda trace: observed.append(generation(tmp_path / "parts")),
+    )  # fmt: skip
+    assert status is Status.INTERRUPTED
+    assert writing.begun == writing.ended == generation(tmp_path / "parts") >= 2
+    assert observed == list(range(1, writing.ended + 1))  # each told when it was committed, and before the next one was
+    again: list[float] = []
+    solved(problem, tmp_path / "parts", options, path, report=lambda at: again.append(at["oracle_calls"]))
+    assert again[0] == points[-1]  # the last state, not that of the commit in flight
+    assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
+class Stopped(Exception):
+    """What `Spread.check` raises."""
+
+
+def test_stop__between_rebase_points_leaves_the_commit_in_flight_and_the_last_point(
+    tmp_path: Path, writing: Writing, monkeypatch
+) -> None:
+    """A signal in the steps: the state that is kept since the last rebase point follows the one in flight."""
+    monkeypatch.setattr(solve, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
+    problem = multiclass(n=9)
+    options, path = (
+        options_of(rebase_steps=40, refresh_every=0, max_passes=30.0),
+        path_of(**{**SINGLE, "tolerance": 1e-12}),
+    )
+    solved(problem, tmp_path / "whole", options, path)
+    points: list[float] = []
+
+    def check() -> None:
+        steps = sys._getframe(1).f_code.co_name == "check_stop"
+        if steps and len(points) >= 4:
+            threading.Timer(0.1, writing.gate.set).start()
+            raise Stopped
+
+    writing.gate.clear()
+    with pytest.raises(Stopped):
+        solved(
+            problem, tmp_path / "parts", options, path, every_seconds=0.0, spread=Spread(check=check),
+            report=lambda at: points.append(at["oracle_calls"]),
+        )  # fmt: skip
+    assert writing.begun == writing.ended == generation(tmp_path / "parts") == 2
+    again: list[float] = []
+    solved(problem, tmp_path / "parts", options, path, report=lambda at: again.append(at["oracle_calls"]))
+    assert again[0] == points[-1]
+    assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("fails", [1, 2, 3])
+def test_error__in_flight_ends_the_solve_which_resumes_from_the_generation_before(
+    tmp_path: Path, writing: Writing, fails: int
+) -> None:
+    problem, options, path = TINY["chain"](), options_of(rebase_steps=4), path_of()
+    solved(problem, tmp_path / "whole", options, path)
+    writing.fails = fails
+    with pytest.raises(OSError, match="No space left"):
+        solved(problem, tmp_path / "parts", options, path, every_seconds=0.0, report=slowly)
+    assert (writing.begun, writing.ended) == (fails, fails - 1)  # nothing is written after it
+    writing.fails = math.inf
+    solved(problem, tmp_path / "parts", options, path, every_seconds=0.0)
+    assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
+@pytest.mark.parametrize("end", [Killed, KeyboardInterrupt])
+def test_end__at_once_leaves_no_thread_that_writes_and_resumes_to_the_same_bits(
+    tmp_path: Path, writing: Writing, end: type[BaseException]
+) -> None:
+    problem, options, path = TINY["chain"](), options_of(rebase_steps=4), path_of()
+    solved(problem, tmp_path / "whole", options, path)
+    ends = DieAfter(6)
+
+    def stop() -> bool:
+        try:
+            return ends()
+        except Killed:
+            raise end from None
+
+    with pytest.raises(end):
+        solved(problem, tmp_path / "parts", options, path, stop=stop, every_seconds=0.0)
+    before = generation(tmp_path / "parts") if writing.ended else 0
+    time.sleep(0.1)
+    assert (generation(tmp_path / "parts") if writing.ended else 0) == before
+    solved(problem, tmp_path / "parts", options, path, every_seconds=0.0)
+    assert_same_path(tmp_path / "parts", tmp_path / "whole")
+
+
+def test_breakpoints__that_wait_for_too_long_are_waited_for(tmp_path: Path, writing: Writing, monkeypatch) -> None:
+    """Memory is bounded: a solve that finishes lambdas faster than they can be written takes a break."""
+    for name in ("MAX_BUFFERED_BYTES", "MAX_WAITING_BYTES"):
+        monkeypatch.setattr(solve, name, 0)
+    most, real = [0], solve._Attempt.boundary
+
+    def boundary(attempt, solver):
+        most[0] = max(most[0], len(attempt.finished))
+        return real(attempt, solver)
+
+    monkeypatch.setattr(solve._Attempt, "boundary", boundary)
+    writing.seconds = 0.05
+    solved(TINY["chain"](), tmp_path, options_of(rebase_steps=4), path_of())
+    assert most == [1]
+
+
+@pytest.mark.parametrize("name", methods())
+def test_packed__arrays_are_touched_by_no_later_step(tmp_path: Path, monkeypatch, name: str) -> None:
+    """A thread writes them while the solve goes on."""
+    choices = {"averaging": "weighted"} if name in ("bcfw", "ssg") else {}
+    known: list[tuple[dict[str, np.ndarray], dict[str, bytes]]] = []
+    real: Callable = solve._Attempt.boundary
+
+    def boundary(attempt, solver):
+        for arrays, contents in known:
+            for array, content in contents.items():
+                assert arrays[array].tobytes() == content, array
+        packed = attempt.packed(solver).arrays
+        known.append((packed, {array: values.tobytes() for array, values in packed.items()}))
+        return real(attempt, solver)
+
+    monkeypatch.setattr(solve._Attempt, "boundary", boundary)
+    problem, options = multiclass(n=9), options_of(method=name, max_passes=20.0, **choices)
+    solved(problem, tmp_path, options, path_of(**{**SINGLE, "tolerance": 1e-9}))
+    assert len(known) > 2

@@ -1,0 +1,233 @@
+"""Commits behind the solve: one at a time, in order, with their errors, and nothing in flight at the end."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from committed import STATE, assert_is, attributes, opened, state
+from records import breakpoint_record
+from waiting import wait_for
+
+from storage import behind
+from storage.backend import Location, UrlPath, remote
+from storage.behind import CommitsBehind
+from storage.commits import CommitStore, StateError
+from storage.results import stack
+
+LARGE, SMALL = behind.BEHIND_BYTES, behind.BEHIND_BYTES - 1
+
+
+class Gated(CommitsBehind):
+    """Commits that wait for `gate` where another thread writes them."""
+
+    def __init__(self, store: CommitStore) -> None:
+        super().__init__(store)
+        self.gate, self.writers, self.told = threading.Event(), [], []
+        self.error: BaseException | None = None
+        real = store.commit
+
+        def write(*args) -> None:
+            self.writers.append(threading.current_thread())
+            if threading.current_thread() is not threading.main_thread():
+                assert self.gate.wait(60)
+            if self.error is not None:
+                raise self.error
+            real(*args)
+
+        store.commit = write
+
+    def put(self, number: int, nbytes: int = LARGE, wait: bool = False) -> None:
+        def segment() -> dict:
+            return {"arrays": stack([breakpoint_record(number)]), "attrs": {}}
+
+        self.commit(
+            STATE, state(number), attributes(number), segment,
+            nbytes=nbytes, then=lambda: self.told.append((number, threading.current_thread())), wait=wait,
+        )  # fmt: skip
+
+
+@pytest.fixture
+def commits(tmp_path: Path) -> Gated:
+    return Gated(opened(tmp_path / "state"))
+
+
+def newest(folder: Location) -> int:
+    """The generation that a resume finds."""
+    store = opened(folder)
+    store.load()
+    return store.generation
+
+
+def test_commit__of_a_small_state_is_written_at_once_without_a_thread(commits: Gated) -> None:
+    commits.put(1, SMALL)
+    assert commits.writers == [threading.main_thread()]
+    assert commits.told == [(1, threading.main_thread())]
+    assert commits.free
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+def test_commit__that_is_waited_for_is_written_at_once_whatever_its_size(commits: Gated) -> None:
+    commits.put(1, wait=True)
+    assert commits.writers == [threading.main_thread()]
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+def test_commit__of_a_large_state_returns_before_it_is_written(commits: Gated) -> None:
+    commits.put(1)
+    assert not commits.free
+    assert (newest(commits.store.folder), commits.told) == (0, [])
+    commits.gate.set()
+    wait_for(lambda: commits.free)
+    assert commits.writers[0] is not threading.main_thread()
+    assert commits.told == [(1, threading.main_thread())]
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+def test_then__is_called_once_by_whoever_settles_and_never_by_the_thread(commits: Gated) -> None:
+    commits.gate.set()
+    commits.put(1)
+    wait_for(lambda: (commits.store.folder / "HEAD.json").exists())
+    assert commits.told == []
+    commits.settle()
+    commits.settle()
+    assert commits.told == [(1, threading.main_thread())]
+
+
+def test_commit__waits_for_the_one_in_flight_and_keeps_the_order(commits: Gated) -> None:
+    commits.put(1)
+    threading.Timer(0.2, commits.gate.set).start()
+    commits.put(2)
+    assert [number for number, _ in commits.told] == [1]
+    commits.put(3, SMALL)
+    commits.put(4, wait=True)
+    assert [number for number, _ in commits.told] == [1, 2, 3, 4]
+    assert_is(opened(commits.store.folder).load(), 4)  # with the segments of all, each of them once
+
+
+def test_exit__waits_for_the_commit_in_flight(commits: Gated) -> None:
+    with commits:
+        commits.put(1)
+        threading.Timer(0.2, commits.gate.set).start()
+    assert commits.told
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+def test_exit__after_an_error_waits_as_well(commits: Gated) -> None:
+    def solve() -> None:
+        with commits:
+            commits.put(1)
+            threading.Timer(0.2, commits.gate.set).start()
+            raise ValueError("of the solve")
+
+    with pytest.raises(ValueError, match="of the solve"):
+        solve()
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+ASK: dict[str, Callable[[Gated], object]] = {
+    "free": lambda commits: wait_for(lambda: commits.free),
+    "settle": lambda commits: commits.settle(),
+    "exit": lambda commits: commits.__exit__(None, None, None),
+    "another": lambda commits: commits.put(3),
+}
+
+
+@pytest.mark.parametrize("ask", ASK.values(), ids=ASK)
+def test_error__of_the_thread_is_raised_where_the_main_thread_asks_next(commits: Gated, ask) -> None:
+    commits.put(1, wait=True)
+    commits.error = OSError(28, "No space left on device")
+    commits.gate.set()
+    commits.put(2)
+    with pytest.raises(OSError, match="No space left"):
+        ask(commits)
+    assert [number for number, _ in commits.told] == [1]
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+def test_error__of_the_thread_keeps_later_commits_from_skipping_its_breakpoints(commits: Gated) -> None:
+    commits.error = OSError(28, "No space left on device")
+    commits.gate.set()
+    commits.put(1)
+    with pytest.raises(OSError, match="No space left"):
+        commits.settle()
+    commits.error = None
+    for wait in (False, True):
+        with pytest.raises(OSError, match="No space left"):
+            commits.put(2, wait=wait)
+    assert newest(commits.store.folder) == 0
+
+
+def test_error__of_the_thread_goes_before_a_later_one_of_the_solve(commits: Gated) -> None:
+    commits.error = OSError(28, "No space left on device")
+    commits.gate.set()
+
+    def solve() -> None:
+        with commits:
+            commits.put(1)
+            raise ValueError("of the solve")
+
+    with pytest.raises(OSError, match="No space left") as found:
+        solve()
+    assert isinstance(found.value.__context__, ValueError)
+
+
+def test_error__of_a_commit_at_once_leaves_the_next_one_possible(commits: Gated) -> None:
+    commits.error = OSError(28, "No space left on device")
+    with pytest.raises(OSError, match="No space left"):
+        commits.put(1, SMALL)
+    commits.error = None
+    commits.put(1, SMALL)
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+def test_interrupt__ends_the_commit_in_flight_before_it_moves_head(commits: Gated, monkeypatch) -> None:
+    """A second Ctrl-C: nobody writes any more when the lock is given back."""
+    commits.put(1, wait=True)
+    written, really = threading.Event(), threading.Event()
+    real = CommitStore.commit
+
+    def slow(*args) -> None:
+        arrays = args[1]
+
+        class Slow(dict):
+            def __getitem__(self, name: str):
+                written.set()
+                assert really.wait(60)
+                return super().__getitem__(name)
+
+        real(commits.store, args[0], Slow(arrays), *args[2:])
+
+    commits.store.commit = slow
+
+    def solve() -> None:
+        with commits:
+            commits.put(2)
+            assert written.wait(60)
+            threading.Timer(0.2, really.set).start()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        solve()
+    assert not [thread for thread in threading.enumerate() if thread.name == "commit"]
+    assert [number for number, _ in commits.told] == [1]
+    assert_is(opened(commits.store.folder).load(), 1)
+
+
+def test_commit__of_a_process_that_has_lost_its_lease_is_refused(cache, monkeypatch) -> None:
+    folder = UrlPath(f"memory://commits/{uuid.uuid4().hex}")
+    Gated(opened(folder)).put(1, wait=True)
+    commits, other = Gated(opened(folder)), Gated(opened(folder))
+    commits.store.load()
+    other.store.load()
+    monkeypatch.setattr(remote, "WRITER", "other")
+    other.put(2, wait=True)
+    monkeypatch.setattr(remote, "WRITER", "mine")
+    commits.gate.set()
+    commits.put(2)
+    with pytest.raises(StateError, match="another process has taken this run over"):
+        commits.settle()
+    assert_is(opened(folder).load(), 2)
