@@ -99,8 +99,6 @@ class Report:
 def advice(seconds: float, blocks: int, python: bool, workers: int) -> list[str]:
     """Settings for an oracle whose call takes `seconds`; what they cost is measured in tests/benchmarks/README.md."""
     found = ["solver=bcpfw_gap_cache"]
-    if seconds >= SLOW:
-        found.append("path.rule=two_sided")
     batch = min(16, 2 * workers, blocks // 4)
     if workers > 1 and seconds >= SLOW:
         found.append("compute=processes" if python else "compute=threads")

@@ -34,7 +34,7 @@ from stages.solver.path.rule import (
     certainty_of_path,
     rule_of,
 )
-from stages.solver.path.walk import begin, check_choices, own_primal, walk
+from stages.solver.path.walk import begin, check_choices, in_metric_of, own_primal, walk
 from stages.solver.snapshots import Snapshots
 from stages.solver.supports import Supports
 from storage.backend import Location
@@ -130,7 +130,7 @@ def solve(
     if committed is None:
         start = start or init_path(problem, path, spread)
         solver = begin(problem, options, path, start, seed, spread, initial)
-        rule = rule_of(path).begin(path, start)
+        rule = in_metric_of(problem, rule_of(path).begin(path, start))
     else:
         solver, rule, start = _restored(problem, options, path, committed, seed, spread, store.folder)
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
@@ -320,7 +320,8 @@ def _restored(
         start = None if start is None else PathStart(labels=nothing, losses=nothing, psi=nothing, **start)
         found = method(attrs.pop("name"))
         solver = found.restored(problem, options, seed, commit.arrays, attrs, own_primal=own, spread=spread)
-        return solver, rule_of(path).restored(path, start, commit.arrays, commit.attrs["rule"]), start
+        rule = rule_of(path).restored(path, start, commit.arrays, commit.attrs["rule"])
+        return solver, in_metric_of(problem, rule), start
     except (ValueError, KeyError, TypeError) as error:
         why = f"{error} is missing" if isinstance(error, KeyError) else error
         raise StateError(

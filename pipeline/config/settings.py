@@ -123,6 +123,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     solver = typed("solver", cfg.solver, _method_options(cfg.solver))
     expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     path = typed("path", cfg.path, PathOptions())
+    path = path.for_method(solver) if cfg.path.get("kappa", 0.0) == 0.0 else path
     _unread(path)
     try:
         solver.check_path(path)

@@ -146,6 +146,7 @@ class GapwiseEstimator(BaseEstimator):
         path = path_options(self.lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
         limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
         options = solver_options(self.solver, path=path.is_path, **limits)
+        path = path.for_method(options)
         with contextlib.ExitStack() as stack:
             stop = stack.enter_context(Stop()) if run_dir is not None else None
             compute = stack.enter_context(computing(workers, stop))

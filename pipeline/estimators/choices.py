@@ -99,6 +99,7 @@ def path_options(lam: Any, *, n: int, tolerance: float, eps: float | None) -> Pa
     if isinstance(lam, str) and lam == PATH:
         return PathOptions(kind="regpath", eps=PATH_EPS if eps is None else float(eps))
     goal: dict[str, Any] = {"tolerance": float(tolerance if eps is None else eps), "relative": eps is None}
+    goal["rule"] = "one_sided"  # read by nothing, but part of what a `run_dir` was made for
     if isinstance(lam, str) and lam == PER_BLOCK:
         return PathOptions(kind="single", lam=1.0 / n, **goal)
     if is_number(lam) and 0 < lam < math.inf:

@@ -54,6 +54,7 @@ def solve(
     """
     path = path_options(lam, n=problem.n, tolerance=tolerance, eps=eps)
     options = solver_options(solver, path=path.is_path, max_passes=max_passes, max_seconds=max_seconds)
+    path = path.for_method(options)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(Stop()) if run_dir is not None else None
         compute = stack.enter_context(computing(workers_of(n_jobs), stop))

@@ -42,7 +42,7 @@ def run_name(manifest: Mapping[str, Any]) -> str:
         words.append(f"λ {science['path.lambda']:g}")
     if kind == "grid":
         words.append(f"{len(science['path.lambdas'])} λ's")
-    if kind in ("regpath", "heuristic") and science["path.rule"] != "one_sided":
+    if kind in ("regpath", "heuristic") and science["path.rule"] != "two_sided":
         words.append(science["path.rule"])
     if kind in ("regpath", "heuristic") and science.get("path.eps", 0.1) != 0.1:
         words.append(f"ε {science['path.eps']:g}")

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from stages.certify.audit import Audit, BaselessError
+from stages.certify.kernels import completed, norm2, product
 from stages.certify.oracle import OracleError, exact_pass
 from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
 from stages.certify.rounding import TOLERANCE
@@ -68,12 +69,12 @@ class TwoSided:
 
     def _primal(self, k: int, own: np.ndarray) -> np.ndarray:
         """w of breakpoint k: the stored one where primal and dual point are not each other's, else w(alpha) = `own`."""
-        return np.asarray(self.audit.weights(k)) if self.audit.apart else own
+        return completed(self.problem, np.asarray(self.audit.weights(k))) if self.audit.apart else own
 
     def _inner(self, k: int) -> tuple[float, float]:
         """(<w, w'>, <q, q'>) of breakpoints k - 1 and k."""
         (w, q), (w_below, q_below) = self._vectors(k - 1), self._vectors(k)
-        return math.fsum(w * w_below), math.fsum(q * q_below)
+        return product(self.problem, w, w_below), product(self.problem, q, q_below)
 
     def _numbers(self, k: int) -> tuple[float, float, float, float]:
         """(R, ell, ||w||^2, ||q||^2) of breakpoint k; of w = 0 if k is -1; of w = 0 and the truth if k is past the last."""
@@ -221,7 +222,7 @@ class TwoSided:
                 own_w = self._primal(b, clip(P, point.v))
             share = tau[side]
             if self.low[c] == 0.0:
-                c2 = float(np.sum(clip(P, own_psi) ** 2))
+                c2 = norm2(P, clip(P, own_psi))
                 share *= min(1.0, own_ell * lam / c2) if c2 > 0.0 else 1.0
             w, psi, ell = w + t[side] * own_w, psi + share * own_psi, ell + share * own_ell
         return self._miss(primal_at(P, w, lam, spread, least=True), dual_at(P, ell, psi / lam, lam))

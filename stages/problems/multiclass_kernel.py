@@ -12,7 +12,7 @@ matrix, and blocks whose alpha stays at the truth need none. An oracle reads its
 
     <w, w'> = sum_jk c_jk F'_jk.
 
-So primal, dual and gap come from kernels alone, and so does the path rule `one_sided`, which needs ||w||^2, R and ell only.
+So primal, dual and gap come from kernels alone, and so do all path rules, which need R, ell and such inner products only.
 At a rebase point c is derived from alpha, and F from c, like any w; the committed state is alpha.
 
 Points that are not in training (`row` is -1) have their scores computed from the points with c_j != 0, the support vectors.

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.problems.weightless import is_weightless
-
 if TYPE_CHECKING:  # it imports numba
     from stages.problems.protocol import Problem
 
@@ -71,6 +69,8 @@ def check_supports(
     _refuse("label_offset", wrong, block, lengths, "labellings as long as the block's truth", "a length of ")
     of, values = slice(first, last), label[edges[0] : edges[-1]]
     _refuse("support_alpha", ~np.isfinite(alpha[of]), block, alpha[of], "finite weights")
+    from stages.problems.weightless import is_weightless  # imports numba, which who reads a configuration does without
+
     least, what = (-np.inf, "finite losses") if is_weightless(P) else (0.0, "finite losses >= 0")
     _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], what)
     outside = (values < 0) | (values >= P.labels)

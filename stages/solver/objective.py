@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
     from stages.problems.protocol import Problem
+
+
+Product = Callable[[np.ndarray, np.ndarray], float]
+"""<a, b> of two weight vectors (d,)."""
 
 
 class Certificate(NamedTuple):
@@ -33,6 +38,11 @@ class Certificate(NamedTuple):
 def squared_norm(w: np.ndarray) -> float:
     """||w||^2, summed pairwise: the same bits wherever the array is in memory, which BLAS does not promise."""
     return float(np.sum(w * w))
+
+
+def plain_product(a: np.ndarray, b: np.ndarray) -> float:
+    """<a, b> where numbers are weights, summed like `squared_norm`; of others `stages.problems.metric` knows it."""
+    return float(np.sum(a * b))
 
 
 def dual_value(

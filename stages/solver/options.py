@@ -7,7 +7,7 @@ method or path rule are declared in its own file.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -287,7 +287,7 @@ class PathOptions:
     """Which values of lambda are solved, and to which tolerance."""
 
     kind: str = "regpath"
-    rule: str = "one_sided"
+    rule: str = "two_sided"
     """The file of `stages/solver/path/rules` that finds the breakpoints of a regpath or heuristic path."""
     eps: float = 0.1
     kappa: float = 0.0
@@ -309,6 +309,12 @@ class PathOptions:
     def __post_init__(self) -> None:
         if self.kappa == 0.0 and self.rule in rules():
             self.kappa = path_rule(self.rule).kappa
+
+    def for_method(self, options: MethodOptions) -> PathOptions:
+        """The same with the share that the rule prefers for this method; only for a kappa that nobody gave."""
+        rule = path_rule(self.rule)
+        apart = self.is_path and options.two_points
+        return replace(self, kappa=getattr(rule, "kappa_apart", rule.kappa)) if apart else self
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

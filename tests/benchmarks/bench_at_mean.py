@@ -84,7 +84,7 @@ def main() -> None:
     if arguments.lambdas:
         return
     common = {"eps": arguments.eps, "lambda_min": arguments.lambda_min, "relative": arguments.relative}
-    row("one_sided, default", usual, PathOptions(**common))
+    row("one_sided, default", usual, PathOptions(rule="one_sided", **common))
     row("two_sided, default", usual, PathOptions(rule="two_sided", **common))
     last = row("two_sided, expensive_oracle", at_mean, PathOptions(rule="two_sided", kappa=arguments.kappa, **common))
     if last is not None and not arguments.relative:

@@ -38,6 +38,9 @@ def test_lam__is_one_number_a_grid_or_the_path() -> None:
     assert path_options([0.1, 1], **goal).lambdas == [1.0, 0.1]
     assert path_options("path", **goal).eps == 0.1
     single = path_options(0.5, **{**goal, "eps": 0.2})
+    expensive = solver_options("expensive_oracle", path=True, max_passes=None, max_seconds=None)
+    assert path_options("path", **goal).for_method(expensive).kappa == 0.88
+    assert single.for_method(expensive) == single
     assert (single.tolerance, single.relative) == (0.2, False)
 
 

@@ -122,7 +122,7 @@ def test_pipeline__scales_before() -> None:
 
 # -- folders, stops, warm starts ------------------------------------------------------------------------------------------
 @pytest.mark.share(0.4)
-@pytest.mark.parametrize(("lam", "checks"), [(0.02, 4), ("path", 20)])
+@pytest.mark.parametrize(("lam", "checks"), [(0.02, 4), ("path", 8)])
 def test_stopped_fit__goes_on_to_the_same_bits(
     kind: Any, lam: Any, checks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

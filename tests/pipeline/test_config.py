@@ -51,7 +51,6 @@ def test_group__every_file_validates(choice: str) -> None:
     group, name = choice.split("=")
     more = {"single": "path.lambda=0.1", "cluster": "compute.address=tcp://host:8786"}
     more |= dict.fromkeys(("eg", "ssg", "ssg_wavg"), "path=single")  # no dual point of labellings, as a path needs
-    more["expensive_oracle"] = "path.rule=two_sided"
     settings = with_data(choice, *([more[name]] if name in more else []))
     chosen = {
         "dataset": settings.dataset["name"], "solver": settings.solver.name, "path": settings.path.kind,
@@ -70,10 +69,48 @@ def test_params__are_the_sample_experiment_as_dvc_composes_it(monkeypatch: pytes
 
 
 def test_names__reach_their_fields() -> None:
-    settings = read(composed("path=single", "path.lambda=0.25", "solver.sampling=uniform", "solver.cache.nu=0.5"))
+    settings = read(
+        composed(
+            "path=single",
+            "solver=bcpfw_gap_cache",
+            "path.lambda=0.25",
+            "solver.sampling=uniform",
+            "solver.cache.nu=0.5",
+        )
+    )
     assert settings.path.lam == 0.25
     assert settings.solver.sampler == "uniform"
     assert settings.solver.cache.nu == 0.5
+
+
+def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:
+    def chosen(*words: str) -> tuple[str, str, float]:
+        settings = read(composed(*words))
+        return settings.solver.name, settings.path.rule if settings.path.is_path else "", settings.path.kappa
+
+    assert chosen() == ("bcpfw_gap_cache", "two_sided", 0.7)
+    assert chosen("solver=expensive_oracle") == ("expensive_oracle", "two_sided", 0.88)
+    assert chosen("solver=expensive_oracle", "path.kappa=0.7")[2] == 0.7
+    assert chosen("solver=expensive_oracle", "path.rule=anytime")[2] == 0.85
+    assert chosen("path.rule=one_sided")[2] == 0.9
+    assert chosen("path=single")[0] == "accelerated"
+    for order in (("path=single", "solver=bcfw"), ("solver=bcfw", "path=single")):
+        assert chosen(*order)[0] == "bcfw"
+    assert read(composed("+experiment=staleness", "dataset.root=x")).solver.name == "bcfw_gap"
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        (("path.rule=one_sided",), "1b7666fd"),
+        (("path=single", "solver=bcpfw_gap_cache"), "410cd827"),
+        (("path=grid",), "0e8f2dc8"),
+        (("path=heuristic",), "22e964f4"),
+        (("path.rule=two_sided",), "ed4f9ec9"),
+    ],
+)
+def test_key__is_what_it_was_before_two_sided_became_the_default(words: tuple[str, ...], key: str) -> None:
+    assert read(composed(*words)).run_key({}).startswith(key)
 
 
 def test_key__knows_of_batches() -> None:

@@ -118,8 +118,8 @@ def test_parameters__are_those_that_the_run_depends_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "name", "experiment"),
     [
-        ({}, "bcpfw_gap_cache · seed 2", "horses_sample-path"),
-        ({"rule": "two_sided", "eps": 0.05}, "bcpfw_gap_cache · two_sided · ε 0.05 · seed 2", "horses_sample-path"),
+        ({}, "bcpfw_gap_cache · one_sided · seed 2", "horses_sample-path"),
+        ({"rule": "two_sided", "eps": 0.05}, "bcpfw_gap_cache · ε 0.05 · seed 2", "horses_sample-path"),
         ({"kind": "single", "lambda": 0.01}, "bcpfw_gap_cache · λ 0.01 · seed 2", "horses_sample-single"),
         ({"kind": "grid", "lambdas": [1.0, 0.1]}, "bcpfw_gap_cache · 2 λ's · seed 2", "horses_sample-grid"),
     ],

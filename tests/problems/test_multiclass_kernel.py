@@ -7,6 +7,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+import zarr
 from equality import assert_same_path
 from solved import SINGLE, options_of, path_of, solved, stopped_and_resumed
 
@@ -162,6 +163,46 @@ def test_resume__is_bit_equal_with_any_budget_and_verify_rebuilds_it(tmp_path: P
 
 
 @plainly
+@pytest.mark.parametrize(
+    ("rule", "method"), [("two_sided", "bcfw"), ("anytime", "bcfw"), ("two_sided", "accelerated_at_mean")]
+)
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_paths__that_mix_points_take_the_inner_products_of_explicit_features(
+    tmp_path: Path, kernel: str, rule: str, method: str
+) -> None:
+    problem = problem_of(kernel, n=12, classes=3)
+    path = path_of(rule=rule, kappa=0.7, eps=0.1, lambda_min=0.02)
+    assert solved(problem, tmp_path, options_of(method=method), path) is Status.CONVERGED
+    found = verify(problem, tmp_path)
+    assert found["certified"]
+    assert len(found["samples"]) == 20
+    arrays, _ = read_path(tmp_path / "path.zarr")
+    coefficients = arrays["weights"][:, : problem.d // 2].reshape(-1, 3, problem.n)
+    plain = (coefficients @ explicit(kernel, problem.x)).reshape(len(coefficients), -1)
+    np.testing.assert_allclose(arrays["norm2"], np.sum(plain**2, axis=1), rtol=1e-9)
+    checked = 0
+    for k, inner in zip(arrays["cell_interval"], arrays["cell_inner"], strict=True):
+        if 0 < k < len(plain):
+            assert inner == pytest.approx(plain[k - 1] @ plain[k], rel=1e-9)
+            checked += 1
+    assert checked >= 3
+
+
+@plainly
+def test_paths__that_mix_points_resume_and_a_false_inner_product_is_found(tmp_path: Path) -> None:
+    for rule, method in (("two_sided", "bcfw"), ("anytime", "bcfw"), ("two_sided", "accelerated_at_mean")):
+        options, whole, parts = options_of(method=method), tmp_path / rule / method, tmp_path / f"{rule}_{method}"
+        path = path_of(rule=rule, kappa=0.7, eps=0.05, lambda_min=1e-3)
+        assert solved(problem_of(), whole, options, path) is Status.CONVERGED
+        assert stopped_and_resumed(problem_of(), parts, options, path, [1, 2, 3, 2]) >= 3
+        assert_same_path(whole, parts)
+        cells = zarr.open_group(whole / "path.zarr")["cell_dual_inner"]
+        cells[1] = 1.01 * cells[1]
+        with pytest.raises(CertificateError, match="dual_inner is stored as"):
+            verify(problem_of(), whole)
+
+
+@plainly
 def test_verify__takes_kernels_from_nowhere_but_its_own_code(tmp_path: Path) -> None:
     """A path solved with another kernel than the features have, or with scores that are not those of alpha, is refused."""
     options, path = options_of(step="pairwise"), path_of(eps=0.05, lambda_min=0.1)
@@ -239,14 +280,25 @@ def test_averages__are_mixed_where_the_dual_value_is_largest() -> None:
 def test_choices__that_need_weights_are_refused() -> None:
     problem, x = problem_of(), np.zeros((2, 4))
     check_choices(problem, options_of(), path_of())
-    with pytest.raises(ValueError, match=r"path\.rule: two_sided mixes solved points .* path\.rule=one_sided or paper"):
-        check_choices(problem, options_of(), path_of(rule="two_sided", kappa=0.7))
+    for rule in ("two_sided", "anytime"):
+        check_choices(problem, options_of(), path_of(rule=rule))
     with pytest.raises(ValueError, match="bounds on weights need the weights themselves"):
         problem_of(lower=np.zeros(8))
     with pytest.raises(ValueError, match="kernel must be one of linear, poly, rbf, got 'sigmoid'"):
         build(
             "multiclass_kernel", {"x": x, "points": x, "labels": np.zeros(2, int)}, {"classes": 2, "kernel": "sigmoid"}
         )
+
+
+def test_choices__of_rules_that_mix_points_in_no_metric_are_refused(monkeypatch) -> None:
+    from stages.solver.path.rules.two_sided import TwoSided
+
+    monkeypatch.delattr(TwoSided, "product")
+    check_choices(problem_of("linear"), options_of(), path_of(rule="one_sided"))
+    with pytest.raises(
+        ValueError, match=r"path\.rule: two_sided mixes solved points .* path\.rule=two_sided or one_sided"
+    ):
+        check_choices(problem_of(), options_of(), path_of(rule="two_sided", kappa=0.7))
 
 
 def test_choices__of_methods_that_do_not_say_that_they_need_no_weights_are_refused(monkeypatch) -> None:

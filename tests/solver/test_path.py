@@ -26,7 +26,7 @@ LOWEST = 0.02
 
 
 def walked(problem, cache="gap", **choices):
-    path = PathOptions(**{"eps": EPS, "kappa": 0.9, **choices})
+    path = PathOptions(**{"eps": EPS, "kappa": 0.9, "rule": "one_sided", **choices})
     path.check()
     options = method_options(cache=CacheOptions(kind=cache))
     start = init_path(problem, path) if path.is_path else None

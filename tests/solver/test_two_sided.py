@@ -176,6 +176,23 @@ def test_path__needs_fewer_breakpoints_than_one_sided():
         assert len(tiny_path(name, eps=0.01)[2]) < len(one)
 
 
+def test_step__goes_little_below_the_end_of_the_path():
+    """Where the regulariser is worth 2 % of eps, a step that only looks at the gap would go a hundred times as far."""
+    eps, lam, norm2 = 0.1, 1e-2, 0.4
+    last = Point(lam, 0.05, 0.3, 0.25, norm2, lam**2 * norm2)
+    end = 0.02 * eps / norm2  # there lam ||w||^2 / 2 is 1 % of eps, if w stays
+
+    def step(hinge_at_zero: float = 1.0, point: Point = last, lambda_min: float = 0.0) -> float:
+        path = PathOptions(rule="two_sided", eps=eps, lambda_min=lambda_min)
+        rule = TwoSided(path, hinge_at_zero, 10.0, 0.0, [point], [np.zeros(1)])
+        return rule.step(Goal(eps, False), path.kappa)
+
+    assert step() == pytest.approx(0.25 * end)
+    assert step(lambda_min=1e-9) < 1e-2 * end  # the path has an end of its own
+    assert step(hinge_at_zero=0.31) < 1e-2 * end  # near the top, where w = 0 would do
+    assert step(point=last._replace(hinge=0.09)) < 1e-2 * end  # the hinge is about to end it
+
+
 # -- the end of it --------------------------------------------------------------------------------------------------------
 SEPARABLE = {"multiclass": functools.partial(multiclass, width=9), "chain_sparse": TINY["chain_sparse"]}
 
@@ -235,8 +252,8 @@ def test_relative_path__is_asked_for_with_its_rule_only():
 
 
 def test_path__kappa_is_the_rule_s_own_unless_given():
-    assert PathOptions(rule="two_sided").kappa == 0.7
-    assert PathOptions(rule="paper").kappa == PathOptions().kappa == 0.9
+    assert PathOptions().kappa == PathOptions(rule="two_sided").kappa == 0.7
+    assert PathOptions(rule="paper").kappa == PathOptions(rule="one_sided").kappa == 0.9
     assert PathOptions(rule="two_sided", kappa=0.8).kappa == 0.8
 
 

@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(
 
 FOLDER = tempfile.TemporaryDirectory(prefix="gapwise-certainty-")
 KINDS = {
-    "one_sided": {"lambda_min": 0.05},
+    "one_sided": {"rule": "one_sided", "lambda_min": 0.05},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "lambda_min": 0.05},
     "anytime": {"rule": "anytime", "lambda_min": 0.05},
     "paper": {"rule": "paper", "lambda_min": 0.5},

@@ -88,7 +88,7 @@ def test_check__as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = said(capsys, "python_task:Pairs", "delay=0.002", "n=8", "--json", "--workers", "4")
     found = json.loads(text)
     assert (code, found["ok"], found["blocks"], found["d"], found["certainty"]) == (0, True, 8, 7, "exact")
-    assert found["advice"] == ["solver=bcpfw_gap_cache", "path.rule=two_sided", "compute=processes"]
+    assert found["advice"] == ["solver=bcpfw_gap_cache", "compute=processes"]
     assert 8 * 0.002 < found["pass_seconds"] == 8 * (found["seconds"]["max_oracle"] + checks.STEP)
     code, text = said(capsys, "python_task:Lying", "how=truth", "--json")
     found = json.loads(text)
@@ -171,13 +171,13 @@ def test_check__notes_what_costs_memory(monkeypatch: pytest.MonkeyPatch) -> None
     ("seconds", "blocks", "python", "workers", "expected"),
     [
         (1e-5, 100, True, 8, "compute=serial"),
-        (2e-3, 100, True, 8, "path.rule=two_sided compute=processes"),
-        (5e-2, 1000, True, 8, "path.rule=two_sided compute=processes solver.batch_size=16"),
-        (5e-2, 1000, True, 2, "path.rule=two_sided compute=processes solver.batch_size=4"),
-        (5e-2, 12, True, 8, "path.rule=two_sided compute=processes solver.batch_size=3"),
-        (5e-2, 1000, True, 1, "path.rule=two_sided compute=serial"),
+        (2e-3, 100, True, 8, "compute=processes"),
+        (5e-2, 1000, True, 8, "compute=processes solver.batch_size=16"),
+        (5e-2, 1000, True, 2, "compute=processes solver.batch_size=4"),
+        (5e-2, 12, True, 8, "compute=processes solver.batch_size=3"),
+        (5e-2, 1000, True, 1, "compute=serial"),
         (1e-6, 1000, False, 8, "compute=threads"),
-        (5e-2, 1000, False, 8, "path.rule=two_sided compute=threads solver.batch_size=16"),
+        (5e-2, 1000, False, 8, "compute=threads solver.batch_size=16"),
     ],
 )
 def test_advice__by_the_price_of_a_call(seconds, blocks, python, workers, expected: str) -> None:

@@ -51,7 +51,7 @@ LITTLE = {
     "one block in Python": lambda: single("", n=1),
 }
 KINDS = {
-    "one_sided": {},
+    "one_sided": {"rule": "one_sided"},
     "two_sided": {"rule": "two_sided", "kappa": 0.7},
     "relative": {"rule": "two_sided", "kappa": 0.7, "relative": True},
     "paper": {"rule": "paper"},

@@ -135,7 +135,7 @@ def test_resume__is_bit_equal_for_every_method(tmp_path: Path, method: str, kind
 def test_resume__is_bit_equal_with_every_other_choice(tmp_path: Path, choices) -> None:
     problem = TINY[choices.get("problem", "multiclass")]()
     options = options_of(**{name: value for name, value in choices.items() if name != "problem"})
-    path = path_of(lambda_min=0.02)
+    path = path_of(eps=0.03, lambda_min=0.02)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     stops = np.random.default_rng(2).integers(1, 9, size=6)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 2

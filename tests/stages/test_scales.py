@@ -22,14 +22,14 @@ from stages.verify import CertificateError, verify
 pytestmark = pytest.mark.slow
 
 KINDS = {
-    "one_sided": {"lambda_min": 0.05},
+    "one_sided": {"rule": "one_sided", "lambda_min": 0.05},
     "two_sided": {"rule": "two_sided", "eps": 0.02, "lambda_min": 0.3},
     "relative path": {"rule": "two_sided", "eps": 0.05, "relative": True, "lambda_min": 0.05},
     "paper": {"rule": "paper", "lambda_min": 0.5},
     "anytime": {"rule": "anytime", "eps": 0.02, "lambda_min": 0.3},
     "grid": {"kind": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-3},
     "relative": {"kind": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-2, "relative": True},
-    "negligible": {"eps": 0.3},
+    "negligible": {"rule": "one_sided", "eps": 0.3},
 }
 SCALES = [(s, t) for s in (1e-8, 1.0, 1e8) for t in (1e-8, 1.0, 1e8)]
 FAR = [(1.0, 1e-8), (1e8, 1.0), (1e-8, 1e8), (1e8, 1e-8)]

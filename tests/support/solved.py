@@ -13,11 +13,11 @@ from stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, 
 LOWEST = 0.1
 SINGLE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}
 PATHS = {
-    "one_sided": {},
+    "one_sided": {"rule": "one_sided"},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.01},
     "two_sided_relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.03, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.5},
-    "heuristic": {"kind": "heuristic", "kappa": 0.7},
+    "heuristic": {"kind": "heuristic", "rule": "one_sided", "kappa": 0.7},
     "heuristic_paper": {"kind": "heuristic", "rule": "paper", "kappa": 0.7, "lambda_min": 0.5},
     **{
         f"grid_{warm}": {"kind": "grid", "lambdas": [1.0, 0.3, 0.1], "warm_start": warm, "tolerance": 5e-3}

@@ -14,16 +14,16 @@ from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions, Status
 
 KINDS = {
-    "one_sided": {"lambda_min": 0.05},
+    "one_sided": {"rule": "one_sided", "lambda_min": 0.05},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.02, "lambda_min": 0.3},
     "two_sided_whole": {"rule": "two_sided", "kappa": 0.7, "eps": 0.05, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.3},
-    "whole": {"eps": 0.4},
-    "heuristic": {"kind": "heuristic", "kappa": 0.7, "lambda_min": 0.05},
+    "whole": {"rule": "one_sided", "eps": 0.4},
+    "heuristic": {"kind": "heuristic", "rule": "one_sided", "kappa": 0.7, "lambda_min": 0.05},
     "grid": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
     "relative": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
     "single": {"kind": "single", "lam": 0.1, "tolerance": 1e-3},
-    "limited": {"lambda_min": 0.05, "eps": 0.001},
+    "limited": {"rule": "one_sided", "lambda_min": 0.05, "eps": 0.001},
 }
 
 

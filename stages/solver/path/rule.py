@@ -117,6 +117,8 @@ class PathRule(Protocol):
     ----------
     kappa : float
         Share of eps that a breakpoint is solved to, unless `path.kappa` says otherwise.
+    kappa_apart : float
+        The same for methods whose w is not that of their dual point; without the attribute `kappa`.
     floor : float
         No path goes below this share of its largest lambda, nor below `rounding_floor`.
     starts_exactly : bool
@@ -128,6 +130,9 @@ class PathRule(Protocol):
     two_points : bool
         Whether the primal and the dual point of a lambda need not be each other's. Rules without the attribute need
         w = w(alpha).
+    product : Product
+        <a, b> of two solved points, for rules that mix them; `walk.in_metric_of` sets that of the problem's own metric. A
+        rule without the attribute that mixes points is refused where numbers are not weights one by one.
     open_ended : bool
         Whether the path may be stopped anywhere, is then certified for the eps reached, and goes on to a smaller
         `path.eps`, which is no part of a run's key. Such a rule has the attributes and methods of `OpenEnded`.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from stages.parallel import HERE, Spread
-from stages.problems.metric import own_metric
+from stages.problems.metric import own_metric, product_of
 from stages.problems.protocol import Problem
 from stages.solver.method import Boundary, Method
 from stages.solver.methods import method
@@ -49,6 +50,13 @@ def begin(
     return solver
 
 
+def in_metric_of(problem: Problem, rule: Any) -> Any:
+    """The rule itself, whose inner products are from now on those of the problem's weights."""
+    if hasattr(rule, "product") and own_metric(problem):
+        rule.product = partial(product_of, problem)
+    return rule
+
+
 def own_primal(options: MethodOptions, path: PathOptions) -> bool:
     """Whether the certified w may differ from w(alpha): on a path only where method and rule keep two points."""
     return options.two_points if path.is_path else True
@@ -70,7 +78,7 @@ def walk(
         CONVERGED at the end of the path or grid; INTERRUPTED, TIME_LIMIT or whatever `boundary` stopped it with, the
         solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
-    rule = rule or rule_of(path).begin(path, start)
+    rule = rule or in_metric_of(solver.problem, rule_of(path).begin(path, start))
     while True:
         asked = rule.tolerance()
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
@@ -119,10 +127,11 @@ def _check_kernel_choices(options: MethodOptions, path: PathOptions) -> None:
             f"solver.method: {options.method} computes with the weights themselves, which a kernel has none of; use bcfw, "
             "accelerated or a multi-plane method"
         )
-    if path.is_path and rule_of(path).between:
+    if path.is_path and rule_of(path).between and not hasattr(rule_of(path), "product"):
         raise ValueError(
-            f"path.rule: {path.rule} mixes solved points and needs inner products of their weights, which it takes from the "
-            "numbers themselves; with a kernel use path.rule=one_sided or paper, path=grid or path=single"
+            f"path.rule: {path.rule} mixes solved points and has no `product` for the inner products of their weights, "
+            "which the numbers themselves do not give with a kernel; use path.rule=two_sided or one_sided, path=grid or "
+            "path=single"
         )
 
 

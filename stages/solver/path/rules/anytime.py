@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from stages.problems.stored import check_array
-from stages.solver.objective import Certificate, squared_norm
+from stages.solver.objective import Certificate, Product, plain_product
 from stages.solver.options import PathOptions, Status, check
 from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, lowest, solved_point, zero
 from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, negligible, rounding_floor
@@ -104,6 +104,8 @@ class Anytime:
     """The last level that was reached everywhere."""
     falling: bool = True
     """Whether the sweep goes down."""
+    product: Product = plain_product
+    """Of the problem's weights; `stages.solver.path.walk.in_metric_of` sets another."""
 
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
@@ -189,10 +191,10 @@ class Anytime:
 
     def pair(self, a: Member, b: Member) -> Pair:
         """Two neighbours."""
-        dual_inner = float(np.sum(a.dual * b.dual))
+        dual_inner = self.product(a.dual, b.dual)
         if math.isinf(a.point.lam):
             return Pair(a.point, b.point, 0.0, b.point.lam * dual_inner, self.zero.hinge_at_zero)
-        inner = dual_inner if a.w is a.dual and b.w is b.dual else float(np.sum(a.w * b.w))
+        inner = dual_inner if a.w is a.dual and b.w is b.dual else self.product(a.w, b.w)
         return Pair(a.point, b.point, inner, a.point.lam * b.point.lam * dual_inner, self.zero.hinge_at_zero)
 
     def certify(self) -> float:
@@ -252,7 +254,7 @@ class Anytime:
         """Another solved lambda; it replaces the one that was solved there before, and neighbours that it makes needless."""
         dual = solved.dual_weights
         w = np.array(solved.weights)
-        own = None if dual is None else point.lam**2 * squared_norm(dual)
+        own = None if dual is None else point.lam**2 * self.product(dual, dual)
         new = Member(solved_point(point, math.inf, own), w, w if dual is None else np.array(dual), solved.index)
         k = sum(m.point.lam > point.lam for m in self.members)
         if k < len(self.members) and self.members[k].point.lam == point.lam:

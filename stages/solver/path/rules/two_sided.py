@@ -15,10 +15,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from stages.problems.stored import check_array
-from stages.solver.objective import Certificate, squared_norm
+from stages.solver.objective import Certificate, Product, plain_product
 from stages.solver.options import PathOptions, Status, check
 from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, lowest, solved_point, zero
-from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, negligible, rounding_floor
+from stages.solver.path.rule import (
+    NEGLIGIBLE,
+    Following,
+    PathStart,
+    Solved,
+    Tolerance,
+    closing,
+    negligible,
+    rounding_floor,
+)
 
 if TYPE_CHECKING:
     from stages.parallel import Spread
@@ -36,12 +45,17 @@ CELL_COLUMNS = 9
 LAST_HINGE = 0.85
 """The last lambda is chosen so that R is about this share of eps; a smaller share would cost extra breakpoints."""
 
+PAST_END = 0.25
+"""Share of the lambda at which the regulariser would be negligible if w stayed, below which no step goes: w still grows, but
+lambdas far below the end of the path cost more than all others together."""
+
 
 @dataclass
 class TwoSided:
     """The stack of solved points and the cells certified so far; all of it is committed."""
 
     kappa = 0.7
+    kappa_apart = 0.88
     floor = 1e-9  # further down, psi = lambda w is a small difference of large sums, and rounding shows
     starts_exactly = False
     SPECS = (
@@ -74,6 +88,8 @@ class TwoSided:
     """d log R / d log lambda between the last two certified points."""
     duals: list[np.ndarray] = field(default_factory=list)
     """w(alpha) of each point (d,), psi~ for w = 0, once a point comes whose w is another; [] before."""
+    product: Product = plain_product
+    """Of the problem's weights; `stages.solver.path.walk.in_metric_of` sets another."""
 
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
@@ -128,7 +144,7 @@ class TwoSided:
         """What a solved lambda contributes, its w, and its w(alpha) if that is another."""
         worst = solved.worst_hinge() if self.path.relative else math.inf
         dual = solved.dual_weights
-        own = None if dual is None else point.lam**2 * squared_norm(dual)
+        own = None if dual is None else point.lam**2 * self.product(dual, dual)
         return solved_point(point, worst, own), solved.weights, dual
 
     def add(self, point: Point, w: np.ndarray, dual: np.ndarray | None = None) -> None:
@@ -188,8 +204,8 @@ class TwoSided:
     def pair(self) -> Pair:
         """The first two points."""
         a, b = self.points[:2]
-        inner = float(np.sum(self.vectors[0] * self.vectors[1]))
-        dual_inner = float(np.sum(self.duals[0] * self.duals[1])) if self.duals else inner
+        inner = self.product(self.vectors[0], self.vectors[1])
+        dual_inner = self.product(self.duals[0], self.duals[1]) if self.duals else inner
         if math.isinf(a.lam):
             return Pair(a, b, 0.0, b.lam * dual_inner, self.hinge_at_zero)
         return Pair(a, b, inner, a.lam * b.lam * dual_inner, self.hinge_at_zero)
@@ -212,6 +228,9 @@ class TwoSided:
         lam = b.lam * math.exp(-2.0 * math.acosh(1.0 + room))
         if self.fall > 0.0 and not goal.relative:
             lam = max(lam, b.lam * min((LAST_HINGE * goal.eps / b.hinge) ** (1.0 / self.fall), 1.0))
+        out_of_reach = goal.relative or b.hinge - b.lam * b.norm2 > goal.eps
+        if self.path.lambda_min == 0.0 and self.hinge_at_zero - b.hinge >= eps and out_of_reach:
+            lam = max(lam, PAST_END * 2.0 * NEGLIGIBLE * eps / b.norm2)
         return lam
 
     # -- committed state ----------------------------------------------------------------------------------------------
