@@ -20,6 +20,7 @@ from stages.solver.options import PathOptions, Status, check
 from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, lowest, solved_point, zero
 from stages.solver.path.rule import (
     NEGLIGIBLE,
+    PAST_TOP,
     Following,
     PathStart,
     Solved,
@@ -46,8 +47,8 @@ LAST_HINGE = 0.85
 """The last lambda is chosen so that R is about this share of eps; a smaller share would cost extra breakpoints."""
 
 PAST_END = 0.25
-"""Share of the lambda at which the regulariser would be negligible if w stayed, below which no step goes: w still grows, but
-lambdas far below the end of the path cost more than all others together."""
+"""Share of the lambda at which the path would end (`rule.negligible`) if w stayed, below which no step goes: w still grows,
+but lambdas far below the end of the path cost more than all others together."""
 
 
 @dataclass
@@ -229,8 +230,9 @@ class TwoSided:
         if self.fall > 0.0 and not goal.relative:
             lam = max(lam, b.lam * min((LAST_HINGE * goal.eps / b.hinge) ** (1.0 / self.fall), 1.0))
         out_of_reach = goal.relative or b.hinge - b.lam * b.norm2 > goal.eps
-        if self.path.lambda_min == 0.0 and self.hinge_at_zero - b.hinge >= eps and out_of_reach:
-            lam = max(lam, PAST_END * 2.0 * NEGLIGIBLE * eps / b.norm2)
+        if self.path.lambda_min == 0.0 and out_of_reach:
+            fallen = self.hinge_at_zero - b.hinge >= eps
+            lam = max(lam, PAST_END * min(2.0 * NEGLIGIBLE * eps / b.norm2, math.inf if fallen else PAST_TOP * self.lam_top))
         return lam
 
     # -- committed state ----------------------------------------------------------------------------------------------
