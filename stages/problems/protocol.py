@@ -14,12 +14,12 @@ import numpy as np
 from numba import types
 from numba.extending import overload_method
 
-from stages.problems.inner import ALONE, inner
+from stages.problems.inner import ALONE, Closed, inner
 
-JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True}
-"""Options of compiled functions that allocate, or call back to Python."""
+JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True, "pipeline_class": Closed}
+"""Options of compiled functions that allocate, or call back to Python, such as all that Python calls with a problem."""
 
-PLAIN: dict[str, Any] = {**JIT, "_nrt": False}
+PLAIN: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 """Options of compiled functions that do neither, such as all methods of structures except `scratch`. They keep no reference
 counts, whose atomic updates took a fifth of a step, and may call functions with the options `JIT`."""
 

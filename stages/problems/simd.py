@@ -72,6 +72,26 @@ def load(typingctx, array, index):
     return packed(array, index), codegen
 
 
+@operation(
+    lambda array, index, stride: array[int(index) : int(index) + (WIDTH - 1) * int(stride) + 1 : int(stride)].copy()
+)
+def strided(typingctx, array, index, stride):
+    """array[index], array[index + stride], ..., eight of them; nothing is checked."""
+    _is_row_of_doubles(array)
+
+    def codegen(context, builder, signature, args):
+        data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).data
+        values = ir.Constant(_VECTOR, ir.Undefined)
+        for k in range(WIDTH):
+            at = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, k)))
+            values = builder.insert_element(
+                values, builder.load(builder.gep(data, [at])), ir.Constant(ir.IntType(32), k)
+            )
+        return values
+
+    return packed(array, types.uint64, types.uint64), codegen
+
+
 @operation(lambda array, index, value: array.__setitem__(slice(int(index), int(index) + WIDTH), value))
 def store(typingctx, array, index, value):
     """array[index:index + 8] = value; nothing is checked."""

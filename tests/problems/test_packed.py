@@ -7,7 +7,7 @@ import pytest
 from numba import config, njit
 from numba.core.errors import TypingError
 
-from stages.problems.chain.kernels import chain_scores, viterbi
+from stages.problems.chain.kernels import LARGE, chain_scores, viterbi
 from stages.problems.chain.moves import few_scores
 from stages.problems.protocol import PLAIN
 from stages.problems.simd import (
@@ -21,6 +21,7 @@ from stages.problems.simd import (
     load,
     multiply,
     store,
+    strided,
     subtract,
 )
 
@@ -42,6 +43,17 @@ def test_packed__is_what_numpy_computes() -> None:
     assert bits == 0
     steps = np.array([1.0, 1, 2, 2, 2, 0, 3, 3, 0, 0, 0])
     assert combined(np.zeros(11), steps, 0.0, out) == 0b1001101  # which of them equal the next
+
+
+@njit(**PLAIN)
+def apart(a, first, stride, out):
+    store(out, 0, strided(a, np.uint64(first), np.uint64(stride)))
+
+
+def test_strided__is_a_piece_of_a_column() -> None:
+    a, out = np.arange(51.0), np.zeros(8)
+    apart(a, 1, 7, out)
+    np.testing.assert_array_equal(out, a[1::7])
 
 
 @pytest.mark.skipif(bool(config.DISABLE_JIT), reason="types are only checked where there is a compiler")
@@ -73,12 +85,13 @@ def best_labelling(nodes: np.ndarray, transitions: np.ndarray) -> tuple[float, l
 
 @pytest.mark.parametrize("K", LABELS)
 @pytest.mark.parametrize("valued", [False, True])
-def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool) -> None:
+@pytest.mark.parametrize("large", [False, True])  # w, whose rows are then fetched early
+def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool, large: bool) -> None:
     rng = np.random.default_rng(K)
-    T, p = 5, 12
+    T, p = 5, 12 + large * LARGE // K
     counts = np.array([3, 0, 7, 1, 5])
     row_ptr = np.concatenate([[0], np.cumsum(counts)])
-    ids = rng.integers(0, p, size=counts.sum()).astype(np.uint8)
+    ids = rng.integers(p - 12, p, size=counts.sum()).astype(np.uint32 if large else np.uint8)
     values = rng.normal(size=ids.size).astype(np.float32) if valued else np.empty(0, np.float32)
     w = rng.normal(size=p * K + K * K)
     rows = np.zeros((T, p))
@@ -110,3 +123,14 @@ def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool)
     assert wrong == np.count_nonzero(y != truth)
     found = (nodes + loss)[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum()
     assert found == pytest.approx(value)
+
+
+@pytest.mark.parametrize("K", LABELS)
+def test_viterbi__takes_the_first_of_equal_labels(K: int) -> None:
+    rng = np.random.default_rng(K)
+    T = 6
+    nodes, transitions = rng.integers(2, size=(T, K)).astype(float), rng.integers(2, size=(K, K)).astype(float)
+    y = np.zeros(T, np.int64)
+    theta = np.concatenate([nodes.ravel(), transitions.ravel()])
+    viterbi(theta, T, K, 0.0, np.zeros(T, np.int64), 0, y, np.full(2 * T * K, np.nan))
+    assert y.tolist() == best_labelling(nodes, transitions)[1]

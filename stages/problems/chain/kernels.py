@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from stages.problems.inner import inner
+from stages.problems.prefetch import prefetch
 from stages.problems.protocol import FAST, PLAIN
 from stages.problems.simd import (
     GROUP,
@@ -16,18 +17,26 @@ from stages.problems.simd import (
     add,
     broadcast,
     columns,
+    equal_bits,
     larger,
     load,
     lowest_bit,
     multiply,
     nonzero_bits,
     store,
+    strided,
 )
 
 U = np.uint64
 
 FEW = 4
 """Rows of a direction with at most this many non-zero labels are handled label by label."""
+
+LARGE = 1 << 16
+"""Weights beyond which they are fetched early: smaller ones stay in the caches (512 kB)."""
+
+AHEAD = 3
+"""Tokens from the one whose scores are computed to the one whose weights are fetched, be it of the next block."""
 
 
 @inner(**PLAIN)
@@ -50,6 +59,11 @@ def token_scores(ids, values, start, stop, labels, w, theta, offset):
                 r, x = U(ids[j]) * K, broadcast(np.float64(values[j]))
                 sum0, sum1 = add(sum0, multiply(x, load(w, r + c0))), add(sum1, multiply(x, load(w, r + c1)))
                 sum2, sum3 = add(sum2, multiply(x, load(w, r + c2))), add(sum3, multiply(x, load(w, r + c3)))
+        elif c2 == c3:
+            for j in range(start, stop):
+                r = U(ids[j]) * K
+                sum0, sum1, sum2 = add(sum0, load(w, r + c0)), add(sum1, load(w, r + c1)), add(sum2, load(w, r + c2))
+            sum3 = sum2
         else:
             for j in range(start, stop):
                 r = U(ids[j]) * K
@@ -62,9 +76,26 @@ def token_scores(ids, values, start, stop, labels, w, theta, offset):
 
 
 @inner(**PLAIN)
+def fetch_weights(ids, row_ptr, token, labels, w):
+    """Fetch the weight rows of a token's attributes; a loop of unknown length over the lines of a row would take longer."""
+    last = U(labels - 1)
+    for j in range(U(row_ptr[token]), U(row_ptr[token + 1])):
+        row = U(ids[U(j)]) * U(labels)
+        prefetch(w, row)
+        prefetch(w, row + min(U(WIDTH), last))
+        prefetch(w, row + min(U(2 * WIDTH), last))
+        prefetch(w, row + last)
+        for k in range(U(3 * WIDTH), last, U(WIDTH)):
+            prefetch(w, row + U(k))
+
+
+@inner(**PLAIN)
 def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
     """theta <- node scores of the tokens first..first + T - 1, then the transitions."""
+    last = row_ptr.size - 2 if w.size > LARGE else -1
     for t in range(T):
+        if first + t + AHEAD <= last:
+            fetch_weights(ids, row_ptr, first + t + AHEAD, K, w)
         token_scores(ids, values, row_ptr[first + t], row_ptr[first + t + 1], K, w, theta, t * K)
     o, p = U(transitions), U(T * K)
     for j in range(U(K * K)):
@@ -73,28 +104,67 @@ def chain_scores(ids, values, row_ptr, first, T, K, w, transitions, theta):
 
 
 @inner(**PLAIN)
-def _best_predecessors(theta, step, labels, before, here, best):
-    """best[here + b] <- max_a best[before + a] + transition(a, b); theta[step:] holds the transitions (K, K)."""
-    K, p, h = U(labels), U(before), U(here)
+def _best_predecessors(theta, step, labels, here, reached, bonus, best):
+    """best[reached + b] <- max_a best[here - K + a] + transition(a, b), and best[here + b] <- the same with label b's score.
+
+    That is theta[here + b] + bonus; theta[step:] holds the transitions (K, K).
+    """
+    K, p, h, q = U(labels), U(here - labels), U(here), U(reached)
     if labels < WIDTH:
         for b in range(K):
-            best[h + U(b)] = -np.inf
+            best[q + U(b)] = -np.inf
         for j in range(K):
             x, r = best[p + U(j)], U(step) + U(j) * K
             for b in range(K):
-                best[h + U(b)] = max(best[h + U(b)], x + theta[r + U(b)])
+                best[q + U(b)] = max(best[q + U(b)], x + theta[r + U(b)])
+        for b in range(K):
+            best[h + U(b)] = best[q + U(b)] + (theta[h + U(b)] + bonus)
         return
+    every = broadcast(bonus)
     for first in range(0, labels, GROUP):
         c0, c1, c2, c3 = columns(first, labels)
         best0 = best1 = best2 = best3 = broadcast(-np.inf)
-        for j in range(K):
-            x, r = broadcast(best[p + U(j)]), U(step) + U(j) * K
-            best0, best1 = larger(add(x, load(theta, r + c0)), best0), larger(add(x, load(theta, r + c1)), best1)
-            best2, best3 = larger(add(x, load(theta, r + c2)), best2), larger(add(x, load(theta, r + c3)), best3)
-        store(best, h + c0, best0)
-        store(best, h + c1, best1)
-        store(best, h + c2, best2)
-        store(best, h + c3, best3)
+        if c2 == c3:
+            for j in range(K):
+                x, r = broadcast(best[p + U(j)]), U(step) + U(j) * K
+                best0, best1 = larger(add(x, load(theta, r + c0)), best0), larger(add(x, load(theta, r + c1)), best1)
+                best2 = larger(add(x, load(theta, r + c2)), best2)
+            best3 = best2
+        else:
+            for j in range(K):
+                x, r = broadcast(best[p + U(j)]), U(step) + U(j) * K
+                best0, best1 = larger(add(x, load(theta, r + c0)), best0), larger(add(x, load(theta, r + c1)), best1)
+                best2, best3 = larger(add(x, load(theta, r + c2)), best2), larger(add(x, load(theta, r + c3)), best3)
+        store(best, q + c0, best0)
+        store(best, q + c1, best1)
+        store(best, q + c2, best2)
+        store(best, q + c3, best3)
+        store(best, h + c0, add(best0, add(load(theta, h + c0), every)))
+        store(best, h + c1, add(best1, add(load(theta, h + c1), every)))
+        store(best, h + c2, add(best2, add(load(theta, h + c2), every)))
+        store(best, h + c3, add(best3, add(load(theta, h + c3), every)))
+
+
+@inner(**PLAIN)
+def _predecessor(theta, step, labels, label, here, top, best):
+    """The first a with best[here + a] + transition(a, label) == top, else the last one. Branch-free: a loop mispredicts."""
+    K, h, o = U(labels), U(here), U(step + label)
+    if labels < WIDTH:
+        a = 0
+        while a < labels - 1 and best[here + a] + theta[step + a * labels + label] != top:
+            a += 1
+        return a
+    wanted = broadcast(top)
+    for first in range(0, labels, GROUP):
+        c0, c1, c2, c3 = columns(first, labels)
+        bits = equal_bits(add(load(best, h + c0), strided(theta, o + c0 * K, K)), wanted)
+        bits |= equal_bits(add(load(best, h + c1), strided(theta, o + c1 * K, K)), wanted) << (c1 - c0)
+        bits |= equal_bits(add(load(best, h + c2), strided(theta, o + c2 * K, K)), wanted) << (c2 - c0)
+        if c2 != c3:
+            bits |= equal_bits(add(load(best, h + c3), strided(theta, o + c3 * K, K)), wanted) << (c3 - c0)
+        if bits != U(0):
+            return np.int64(c0 + lowest_bit(bits))
+    return labels - 1
 
 
 @inner(**PLAIN)
@@ -113,11 +183,7 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
             if true < K:
                 best[true] = theta[true]
             continue
-        _best_predecessors(theta, step, K, here - K, reached + here, best)
-        o, r = U(here), U(reached + here)
-        for j in range(U(K)):
-            b = U(j)
-            best[o + b] = best[r + b] + (theta[o + b] + bonus)
+        _best_predecessors(theta, step, K, here, reached + here, bonus, best)
         if true < K:
             best[here + true] = best[reached + here + true] + theta[here + true]
     label, last = 0, (T - 1) * K
@@ -127,10 +193,7 @@ def viterbi(theta, T, K, bonus, truth, first, y, best):
     y[T - 1] = label
     wrong = 1 if label != truth[first + T - 1] else 0
     for t in range(T - 2, -1, -1):
-        top, here, a = best[reached + (t + 1) * K + label], t * K, 0
-        while a < K - 1 and best[here + a] + theta[step + a * K + label] != top:
-            a += 1
-        label = a
+        label = _predecessor(theta, step, K, label, t * K, best[reached + (t + 1) * K + label], best)
         y[t] = label
         wrong += 1 if label != truth[first + t] else 0
     return wrong

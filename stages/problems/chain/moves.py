@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems.chain.kernels import U, token_scores
+from stages.problems.chain.kernels import LARGE, U, fetch_weights, token_scores
 from stages.problems.inner import inner
 from stages.problems.protocol import PLAIN
 from stages.problems.simd import GROUP
@@ -143,17 +143,24 @@ def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots,
     A token with the same label in all labellings counts as 0. For other tokens, few labels are all scored, eight at a
     time; of many labels only those that occur.
     """
-    o, one = U(transitions), U(slots[0])
-    for t in range(T):
-        start, stop, label, others = row_ptr[first + t], row_ptr[first + t + 1], labels[one, U(t)], 0
-        for slot in slots:
-            others += 1 if labels[U(slot), U(t)] != label else 0
-        if others == 0:
-            theta[U(t) * U(K) + U(label)] = 0.0
-        elif K <= GROUP:
-            token_scores(ids, values, start, stop, K, w, theta, t * K)
-        else:
-            _some_scores(ids, values, start, stop, K, labels, slots, t, w, theta)
+    o, one, large, scored = U(transitions), U(slots[0]), w.size > LARGE and K <= GROUP, -1
+    for t in range(T + 1):
+        if t < T:
+            label, others = labels[one, U(t)], 0
+            for slot in slots:
+                others += 1 if labels[U(slot), U(t)] != label else 0
+            if others == 0:
+                theta[U(t) * U(K) + U(label)] = 0.0
+                continue
+            if large:
+                fetch_weights(ids, row_ptr, first + t, K, w)
+        if scored >= 0:
+            start, stop = row_ptr[first + scored], row_ptr[first + scored + 1]
+            if K <= GROUP:
+                token_scores(ids, values, start, stop, K, w, theta, scored * K)
+            else:
+                _some_scores(ids, values, start, stop, K, labels, slots, scored, w, theta)
+        scored = t
     for k in range(slots.size):
         s, before = U(slots[k]), U(labels[U(slots[k]), 0])
         total = theta[before]
