@@ -189,7 +189,7 @@ def test_step__goes_little_below_the_end_of_the_path():
 
     assert step() == pytest.approx(0.25 * end)
     assert step(lambda_min=1e-9) < 1e-2 * end  # the path has an end of its own
-    assert step(hinge_at_zero=0.31) == pytest.approx(0.25 * 1e-4 * 10.0)  # the hinge never fell: it ends at 1e-4 of the top
+    assert step(hinge_at_zero=0.31) == pytest.approx(2.5e-4)  # the hinge never fell: it ends at 1e-4 of the top
     assert step(point=last._replace(hinge=0.09)) < 1e-2 * end  # the hinge is about to end it
 
 

@@ -231,8 +231,8 @@ class TwoSided:
             lam = max(lam, b.lam * min((LAST_HINGE * goal.eps / b.hinge) ** (1.0 / self.fall), 1.0))
         out_of_reach = goal.relative or b.hinge - b.lam * b.norm2 > goal.eps
         if self.path.lambda_min == 0.0 and out_of_reach:
-            fallen = self.hinge_at_zero - b.hinge >= eps
-            lam = max(lam, PAST_END * min(2.0 * NEGLIGIBLE * eps / b.norm2, math.inf if fallen else PAST_TOP * self.lam_top))
+            far = math.inf if self.hinge_at_zero - b.hinge >= eps else PAST_TOP * self.lam_top
+            lam = max(lam, PAST_END * min(2.0 * NEGLIGIBLE * eps / b.norm2, far))
         return lam
 
     # -- committed state ----------------------------------------------------------------------------------------------
