@@ -111,7 +111,20 @@ class TwoSided:
                 self.broken.append(f"{self._where(c)}: expected 0 <= low <= high")
             if c and not self.high[c] >= self.low[c - 1]:
                 self.broken.append(f"lambda {self.high[c]:.9g}..{self.low[c - 1]:.9g}: no cell covers this interval")
+        self._stored_ends()
         self.end()
+
+    def _stored_ends(self) -> None:
+        """A breakpoint by itself claims its own lambda; the last may claim what the last cell covers."""
+        lams, lows = self.arrays["lambda"], self.arrays["lambda_low"]
+        for b in np.flatnonzero(lows != lams):
+            if b < lams.size - 1 or lows[b] != self.low[-1]:
+                expected = f"{lams[b]:.9g}"
+                if b == lams.size - 1:
+                    expected += f", or {self.low[-1]:.9g}, where the last cell ends"
+                self.broken.append(
+                    f"lambda {lams[b]:.9g} (breakpoint {b}): lambda_low is stored as {lows[b]:.9g}, expected {expected}"
+                )
 
     def end(self) -> None:
         """The path ends where its status says."""

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 OWN = ("users/current", "favicon.ico", "ResizeObserver loop")
 """What MLflow's pages complain of themselves, whatever they show."""
 RUNS = (("bcfw", 0), ("bcfw_gap", 0), ("bcpfw_gap_cache", 0), ("bcpfw_gap_cache", 1), ("bcpfw_gap_cache", 2))
-NAMES = sorted(f"{solver} · seed {seed}" for solver, seed in RUNS)
+NAMES = sorted(f"{solver} · one_sided · seed {seed}" for solver, seed in RUNS)
 PLOTS = """return [...document.querySelectorAll('.js-plotly-plot')].map(plot => ({
     title: plot.closest('[data-testid=experiment-view-compare-runs-card]').innerText.split('\\n')[0],
     lines: (plot.data || []).map(line => ({name: line.name, x: [...(line.x || [])]}))}))"""
@@ -112,7 +112,7 @@ def test_charts__of_all_runs_share_the_axis(page: Page) -> None:
 
 
 def test_compare__shows_the_parameters_that_differ(page: Page) -> None:
-    chosen = [page.runs["bcfw · seed 0"], page.runs["bcfw_gap · seed 0"]]
+    chosen = [page.runs["bcfw · one_sided · seed 0"], page.runs["bcfw_gap · one_sided · seed 0"]]
     page.open(f"compare-runs?runs={json.dumps(chosen)}&experiments={json.dumps([page.experiment])}")
     page.wait(lambda: any("path.eps" in text for text in page.texts("table")))
     page.browser.execute_script("[...document.querySelectorAll('button[role=switch]')].forEach(each => each.click())")
@@ -122,7 +122,7 @@ def test_compare__shows_the_parameters_that_differ(page: Page) -> None:
 
 
 def test_artifacts__are_previewed(page: Page) -> None:
-    one, other = page.runs["bcfw · seed 0"], page.runs["bcfw_gap · seed 0"]
+    one, other = page.runs["bcfw · one_sided · seed 0"], page.runs["bcfw_gap · one_sided · seed 0"]
     page.open(f"experiments/{page.experiment}/runs/{one}/artifacts/figures/path.png")
     script = "return [...document.images].filter(i => i.src.startsWith('blob:') && i.naturalWidth > 0).length"
     page.wait(lambda: page.browser.execute_script(script))
@@ -131,7 +131,7 @@ def test_artifacts__are_previewed(page: Page) -> None:
 
 
 def test_run__begins_with_the_headline(page: Page) -> None:
-    page.open(f"experiments/{page.experiment}/runs/{page.runs['bcfw · seed 0']}")
+    page.open(f"experiments/{page.experiment}/runs/{page.runs['bcfw · one_sided · seed 0']}")
     page.wait(lambda: "Metrics (" in page.browser.find_element("tag name", "body").text)
     text = page.wait(lambda: next((t for t in page.texts("[role=table]") if "best_test_loss" in t), None))
     shown = [line for line in text.splitlines() if line and not line[0].isdigit()]

@@ -26,6 +26,7 @@ from stages.reports.page import library, write_report
 from stages.reports.page.sections import losses
 from stages.reports.page.sweep import write_sweep_report
 from storage.features import open_features
+from storage.layout import EVALUATED
 from storage.results import read_path
 
 STRUCTURES = ("segmentation", "chain", "multiclass")
@@ -143,7 +144,8 @@ def test_classes__count_what_was_taken_for_what(runs: dict[str, Finished], repor
 def test_losses__include_validation_where_it_was_measured(runs: dict[str, Finished], tmp_path: Path) -> None:
     place = shutil.copytree(runs["chain"].place, tmp_path / "run")
     group = zarr.open_group(place / "path.zarr")
-    group.create_array("validation_loss", data=np.asarray(group["test_loss"]))
+    for name in ("", EVALUATED):  # at the breakpoints, and also between them
+        group.create_array(f"{name}validation_loss", data=np.asarray(group[f"{name}test_loss"]))
     page = Page(write_report(place, open_features(runs["chain"].features)))
     assert page.data["losses"]["layer"][0]["transform"][0]["fold"] == ["train", "validation", "test"]
     assert "on validation data, λ = " in page.text

@@ -140,6 +140,11 @@ CELLS = {
     "inner": (change("cell_inner", 3, lambda x: x * (1 + 1e-5)), "inner is stored as"),
     "dual inner": (change("cell_dual_inner", 3, lambda x: x * (1 + 1e-5)), "dual_inner is stored as"),
     "interval": (change("cell_interval", 3, lambda x: x + 1), "inner is stored as|the gap reaches"),
+    "breakpoint low": (change("lambda_low", 1, lambda x: 0.9 * x), "breakpoint 1.*lambda_low is stored as"),
+    "last breakpoint low": (
+        change("lambda_low", -1, lambda x: 0.9 * x),
+        "lambda_low is stored as .*the last cell ends",
+    ),
     "no interval": (change("cell_interval", 3, lambda x: 99), "no such interval"),
     "missing breakpoint": (drop_breakpoint, "inner is stored as"),
     "missing end": (drop_last, "inner is stored as"),
