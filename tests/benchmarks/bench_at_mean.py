@@ -26,7 +26,7 @@ from stages.solver.path.walk import begin, walk
 
 CHEAPER = AccelerationOptions(c=0.028, rounds=4, inner_target=0.4)
 """Shorter passes over the cache between two exact passes than `expensive_oracle` makes."""
-CHEAPEST = AccelerationOptions(c=0.028, rounds=4, inner_target=0.5)
+CHEAPEST = AccelerationOptions(c=0.028, rounds=4, inner_target=0.55)
 """Shorter still."""
 
 

@@ -66,7 +66,7 @@ class AtMeanGroup:
 
     start: float = 30.0
     """Moving passes end when the mean's gap over cached labellings is below this multiple of the tolerance."""
-    of_exact: float = 0.2
+    of_exact: float = 0.25
     """Cached passes end when that gap is at most this share of the last exact gap,"""
     of_tolerance: float = 0.2
     """or this share of the tolerance;"""
