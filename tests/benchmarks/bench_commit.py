@@ -58,7 +58,7 @@ def solved_run(data: Path, words: int, folder: Path) -> tuple[Path, Path]:
         synthetic_letters(data / "ocr_letters.npz", words, letters / "ocr_letters.npz")
     command = [sys.executable, "-m", "pipeline", "dataset=ocr", "dataset.size=large", f"dataset.root={letters}"]
     subprocess.run([*command, f"run.root={root}", "tracking=none", "run.until=solve"], check=True)
-    (run,) = (found.parent for found in root.glob("ocr-*/manifest.json"))
+    run = max(root.glob("ocr-*/state/HEAD.json"), key=lambda head: head.stat().st_mtime).parent.parent  # of this version
     (features,) = (found.parent for found in root.glob("features/ocr-*/meta.json"))
     return run, features
 
