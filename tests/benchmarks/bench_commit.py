@@ -58,7 +58,8 @@ def solved_run(data: Path, words: int, folder: Path) -> tuple[Path, Path]:
         synthetic_letters(data / "ocr_letters.npz", words, letters / "ocr_letters.npz")
     command = [sys.executable, "-m", "pipeline", "dataset=ocr", "dataset.size=large", f"dataset.root={letters}"]
     subprocess.run([*command, f"run.root={root}", "tracking=none", "run.until=solve"], check=True)
-    run = max(root.glob("ocr-*/state/HEAD.json"), key=lambda head: head.stat().st_mtime).parent.parent  # of this version
+    heads = root.glob("ocr-*/state/HEAD.json")  # other versions may have left runs there, too
+    run = max(heads, key=lambda head: head.stat().st_mtime).parent.parent
     (features,) = (found.parent for found in root.glob("features/ocr-*/meta.json"))
     return run, features
 
