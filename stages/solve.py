@@ -2,8 +2,8 @@
 
 Interrupted at any moment and called again, it continues from the last committed point and ends with the same bits as an
 uninterrupted solve: the commit contains everything that determines the trajectory, and no clock does. Large states are
-written behind the solve (`storage.behind`), which goes on with the next steps; the last state of a solve that is stopped
-never is.
+written behind the solve (`storage.behind`), which goes on with the next steps; when a solve is
+stopped, it writes its last state before it ends.
 """
 
 from __future__ import annotations

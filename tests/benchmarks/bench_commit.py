@@ -38,7 +38,8 @@ import stages.solve
 import storage.behind
 from stages.featurize import open_problem
 from stages.problems.protocol import Problem
-from stages.solver.block_method import SPECS
+from stages.solver.block_method import SPECS, BlockMethod
+from stages.solver.method import Method
 from stages.solver.options import BcfwOptions, CacheOptions, PathOptions
 from stages.solver.state import pool_of
 from stages.solver.supports import Supports, pack
@@ -101,7 +102,7 @@ class Pauses:
         self._real: Callable[..., Any] = stages.solve._Attempt.boundary
 
     def __enter__(self) -> Pauses:
-        def boundary(attempt: Any, solver: Any) -> Any:
+        def boundary(attempt: Any, solver: Method) -> Any:
             began, last = time.perf_counter(), attempt.last_commit
             status = self._real(attempt, solver)
             (self.others if attempt.last_commit == last else self.committing).append(time.perf_counter() - began)
@@ -193,7 +194,7 @@ def changes(problem: Problem, folder: Path) -> None:
     """Solve the path, and print how many blocks change between rebase points."""
     kinds = [Changes(1.0, "passes"), Changes(30.0, "s")]
 
-    def watch(attempt: Any, solver: Any) -> Any:
+    def watch(attempt: Any, solver: BlockMethod) -> Any:
         marks = marks_of(pack(solver.state.pool, problem.label_ptr))
         kinds[0].note(solver.oracle_calls / problem.n, marks)
         kinds[1].note(solver.at.seconds, marks)

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -71,17 +72,16 @@ def test_kill__at_random_moments_changes_no_bit(
     request.node.user_properties.append(("found", f"{hit.total()} kills: {stages}"))
 
 
-@pytest.mark.fault("kill in a commit")
-def test_kill__at_any_file_operation_of_a_commit_changes_no_bit(
-    bench: Bench, halfway: Place, calm: Calm, form: str, request: pytest.FixtureRequest
-) -> None:
-    rng = np.random.default_rng(1)
+def killed_in_commits(
+    bench: Bench, halfway: Place, calm: Calm, wanted: int, name: str, fatal: Callable[[str], str]
+) -> int:
+    """Kill solves until `wanted` are dead, by the SABOTAGE that fatal(operation) says; a run that ends has the calm bits."""
     kills = life = 0
-    while kills < KILLS_IN_COMMITS[form]:
-        place = bench.place(f"commits-{life}", halfway)
-        while kills < KILLS_IN_COMMITS[form]:
-            name = list(OPERATIONS)[kills % len(OPERATIONS)]
-            spoilt = bench.place(place.root.name, SABOTAGE=f"kill {name} {rng.integers(1, OPERATIONS[name])}")
+    while kills < wanted:
+        place = bench.place(f"{name}-{life}", halfway)
+        while kills < wanted:
+            operation = list(OPERATIONS)[kills % len(OPERATIONS)]
+            spoilt = bench.place(place.root.name, SABOTAGE=fatal(operation))
             before = place.generation
             done = spoilt.issue("run.until=solve")
             assert place.generation >= before
@@ -92,6 +92,19 @@ def test_kill__at_any_file_operation_of_a_commit_changes_no_bit(
         here(place).finish("run.until=verify")
         assert_same_path(place, calm)
         life += 1
+    return kills
+
+
+@pytest.mark.fault("kill in a commit")
+def test_kill__at_any_file_operation_of_a_commit_changes_no_bit(
+    bench: Bench, halfway: Place, calm: Calm, form: str, request: pytest.FixtureRequest
+) -> None:
+    rng = np.random.default_rng(1)
+
+    def fatal(name: str) -> str:
+        return f"kill {name} {rng.integers(1, OPERATIONS[name])}"
+
+    kills = killed_in_commits(bench, halfway, calm, KILLS_IN_COMMITS[form], "commits", fatal)
     request.node.user_properties.append(("found", f"{kills} kills"))
 
 
@@ -101,23 +114,11 @@ def test_kill__of_a_solve_with_a_commit_in_flight_changes_no_bit(
 ) -> None:
     """The thread that writes is killed at any of its file operations, together with the solve that has gone on."""
     rng = np.random.default_rng(2)
-    kills = life = 0
-    while kills < KILLS_IN_COMMITS[form]:
-        place = bench.place(f"behind-{life}", halfway)
-        while kills < KILLS_IN_COMMITS[form]:
-            name = list(OPERATIONS)[kills % len(OPERATIONS)]
-            how = f"behind {rng.uniform(0.0, 0.02)} kill {name} {rng.integers(1, 6 * OPERATIONS[name])}"
-            spoilt = bench.place(place.root.name, SABOTAGE=how)
-            before = place.generation
-            done = spoilt.issue("run.until=solve")
-            assert place.generation >= before
-            if done.code == 0:
-                break
-            assert done.code == -signal.SIGKILL, done.err
-            kills += 1
-        here(place).finish("run.until=verify")
-        assert_same_path(place, calm)
-        life += 1
+
+    def fatal(name: str) -> str:
+        return f"behind {rng.uniform(0.0, 0.02)} kill {name} {rng.integers(1, 6 * OPERATIONS[name])}"
+
+    kills = killed_in_commits(bench, halfway, calm, KILLS_IN_COMMITS[form], "behind", fatal)
     request.node.user_properties.append(("found", f"{kills} kills"))
 
 

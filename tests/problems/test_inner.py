@@ -13,14 +13,16 @@ from stages.problems.inner import inner
 from stages.problems.protocol import FAST, JIT, dot
 
 
+def sum_of(a):
+    found = 0.0
+    for j in range(a.size):
+        found += a[j]
+    return found
+
+
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_inner__has_no_wrapper_and_can_be_called_from_python_all_the_same() -> None:
-    @inner(**FAST)
-    def total(a):
-        found = 0.0
-        for j in range(a.size):
-            found += a[j]
-        return found
+    total = inner(**FAST)(sum_of)
 
     @njit
     def twice(a):
@@ -45,17 +47,12 @@ def test_closed__nobody_else_may_call_what_it_links_in(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(JITCodeLibrary, "_optimize_final_module", noting)
 
-    @inner(**FAST)
-    def total(a):
-        found = 0.0
-        for j in range(a.size):
-            found += a[j]
-        return found
+    total = inner(**FAST)(sum_of)
 
     @njit(**JIT)
     def twice(a):
         return 2.0 * total(a)
 
     assert twice(np.arange(4.0)) == 12.0
-    assert {kind for name, kind in linkage.items() if "total" in name} == {Linkage.private}
+    assert {kind for name, kind in linkage.items() if "sum_of" in name} == {Linkage.private}
     assert {kind for name, kind in linkage.items() if "twice" in name} == {Linkage.external}

@@ -15,9 +15,9 @@ most, in the region where the answer will be. So a solve is, once there is a mea
 The surprise of a block is its exact gap less its gap over the labellings that it had, both at w_bar. The blocks that a pass
 begins with are those of the largest surprises at their last exact visits which make up the share `surprise` of the sum,
 often a quarter of all. After them the gap is predicted from the exact gaps of these blocks and, for each of the others, its
-gap over cached labellings and its last surprise. So a pass that would fail costs the calls of its first blocks, and one
-that is made whole asks no block twice. At most `MOST_PARTIAL` passes in a row are partial, the first at a lambda
-never is.
+gap over cached labellings and its last surprise. So a pass that would fail costs the calls of its first blocks only,
+and one that is made whole asks no block twice. The first pass at a lambda is always whole, and so is the one after
+`MOST_PARTIAL` partial ones.
 
 Without caches there is nothing to pass over: the first lambda, and a lambda whose cached gap is far above the tolerance,
 begin with moving passes, as in `accelerated`, until the gap of w_bar over cached labellings is below `start` times the
@@ -216,11 +216,11 @@ class AcceleratedAtMean(Accelerated):
         return told and at.partial < MOST_PARTIAL and not self.limit()
 
     def partial_pass(self, bound: float) -> bool:
-        """Begin the pass that is due with the blocks that are likeliest to surprise; whether it ends there.
+        """Begin the pass that is due with the blocks that are likeliest to surprise; True if it ends there.
 
-        It does if the sum of the block gaps is not predicted to be at most `bound`; the answers then go into the cache.
-        Otherwise they wait in `answered` for the rest of the pass. The prediction takes surprises from before the last
-        cached passes, which are rather too large, and leaves out what the distance of w_bar from v adds to the gap.
+        It ends if the predicted sum of the block gaps is above `bound`; the answers then go into the cache. Otherwise they
+        wait in `answered` for the rest of the pass. The prediction uses surprises from before the last cached passes,
+        which are rather too large, and leaves out what the distance of w_bar from v adds to the gap.
         """
         P, S, at = self.problem, self.state, self.at
         blocks, known = self.surprising(), self.gaps_at_mean()
