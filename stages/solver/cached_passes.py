@@ -39,7 +39,7 @@ class CachedPassCounts(BlockCounts):
     permutations: int = 0
     """Passes in permuted order so far: the seed of the next permutation."""
     marks: list[int] = field(default_factory=list)
-    """Step counts at the last few moving exact passes."""
+    """Step counts at the last few exact passes, of this lambda and of those before it."""
 
 
 @dataclass
@@ -90,11 +90,6 @@ class CachedPasses(BlockMethod):
         if not self.own_point:
             self.finish(point.gap)
         return None
-
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda and restart the outer iterations."""
-        super().start_lambda(lam, breakpoint, exact_due=exact_due)
-        self.at.marks = []
 
     def visit(self, times: int = 1, **choices: Any) -> None:
         """Visit every block `times` times, each time in a new seeded permutation; `choices` replace flags."""

@@ -167,6 +167,8 @@ def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Corners
 
 def corners_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE) -> Corners:
     """One oracle call for each of `blocks` at the same w (d,), wherever `spread` says, in the order of `blocks`."""
+    if len(blocks) == 0:
+        return Corners.empty(problem, 0)
     parts = spread.blocks(call_oracles, problem, w, blocks)
     found = Corners(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     return found if certainty_of(problem) == UPPER_BOUNDED else found._replace(bound=found.h)

@@ -264,23 +264,21 @@ def cached_step(P, S, flags, i, theta_all, delta_all, slots_all, places_all, val
     start, width = S.distances.start[i], S.distances.width[i]
     score_atoms(P, pool, i, S.w, slots, theta, values)
     for turn in range(flags.rounds):
-        best, away, base = 0, -1, 0.0
-        for k in range(count):
-            if values[k] > values[best]:
-                best = k
-            alpha = pool.alpha[slots[k]]
-            if alpha > 0.0:
-                base += alpha * values[k]
-                if away < 0 or values[k] < values[away]:
-                    away = k
+        best, away, base, h_best, h_away = 0, 0, 0.0, -np.inf, np.inf
+        for k in range(count):  # branch-free: which atoms have weight is not to be foreseen
+            h, alpha = values[k], pool.alpha[slots[k]]
+            base += alpha * h
+            best, h_best = (k, h) if h > h_best else (best, h_best)
+            active = h if alpha > 0.0 else np.inf
+            away, h_away = (k, active) if active < h_away else (away, h_away)
         if turn == 0:
-            S.gap[i] = max(values[best] - base, 0.0) / n
+            S.gap[i] = max(h_best - base, 0.0) / n
             if S.gap[i] < flags.skip_below:
                 S.skip[i] = SKIPPED_VISITS
         S.counters[CACHED_STEPS] += 1
         target, worst = slots[best], slots[away]
         pool.used[target] = S.counters[STEPS]
-        slope = values[best] - values[away]
+        slope = h_best - h_away
         if slope <= 0.0:
             break
         to_best, to_worst = start + places[best] * width, start + places[away] * width

@@ -49,6 +49,16 @@ def test_corners_at__answers_for_any_list_of_blocks(name):
             np.testing.assert_array_equal(some, all_[blocks])
 
 
+@pytest.mark.parametrize("name", ["multiclass", "chain"])
+def test_corners_at__no_blocks_are_none(name):
+    problem = TINY[name]()
+    found = corners_at(problem, np.zeros(problem.d), np.empty(0, np.int64))
+    every = corners_at(problem, np.zeros(problem.d), range(problem.n))
+    for nothing, column in zip(found, every, strict=True):
+        assert nothing.shape == (0, *column.shape[1:])
+        assert nothing.dtype == column.dtype
+
+
 def test_ranges__cover_every_block_once_and_depend_on_n_alone():
     for n in (1, 2, FEW, 1000, 10**6):
         for ranges in (task_ranges(n), block_ranges(n)):

@@ -55,18 +55,18 @@ def token_scores(ids, values, start, stop, labels, w, theta, offset):
         c0, c1, c2, c3 = columns(first, labels)
         sum0 = sum1 = sum2 = sum3 = broadcast(0.0)
         if values.size:
-            for j in range(start, stop):
-                r, x = U(ids[j]) * K, broadcast(np.float64(values[j]))
+            for j in range(U(start), U(stop)):
+                r, x = U(ids[U(j)]) * K, broadcast(np.float64(values[U(j)]))
                 sum0, sum1 = add(sum0, multiply(x, load(w, r + c0))), add(sum1, multiply(x, load(w, r + c1)))
                 sum2, sum3 = add(sum2, multiply(x, load(w, r + c2))), add(sum3, multiply(x, load(w, r + c3)))
         elif c2 == c3:
-            for j in range(start, stop):
-                r = U(ids[j]) * K
+            for j in range(U(start), U(stop)):
+                r = U(ids[U(j)]) * K
                 sum0, sum1, sum2 = add(sum0, load(w, r + c0)), add(sum1, load(w, r + c1)), add(sum2, load(w, r + c2))
             sum3 = sum2
         else:
-            for j in range(start, stop):
-                r = U(ids[j]) * K
+            for j in range(U(start), U(stop)):
+                r = U(ids[U(j)]) * K
                 sum0, sum1 = add(sum0, load(w, r + c0)), add(sum1, load(w, r + c1))
                 sum2, sum3 = add(sum2, load(w, r + c2)), add(sum3, load(w, r + c3))
         store(theta, o + c0, sum0)

@@ -31,9 +31,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from stages.problems.metric import own_metric
 from stages.problems.stored import check_array
 from stages.solver.block_method import SPECS
 from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
+from stages.solver.gaps import ExactGaps
+from stages.solver.objective import Certificate
+from stages.solver.proximal import dual_norms, move_towards, recentre
 from stages.solver.step import clip
 
 PER_RATE = 4.0
@@ -128,6 +132,20 @@ class Accelerated(CachedPasses):
         at = self.at
         return self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
 
+    def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
+        """As of any block method; v is not laid out where w = u."""
+        at, S, P = self.at, self.state, self.problem
+        if at.kappa == 0.0 or P.lower.size or own_metric(P):
+            return super().dual_and_excess(w)
+        norm2, distance2 = dual_norms(S.u, self.centre, at.kappa / at.lam, S.w if w is None else w)
+        return float(S.z_ell[1] - 0.5 * at.lam * norm2), float(0.5 * at.lam * distance2)
+
+    def exact_pass(self) -> tuple[Certificate, ExactGaps]:
+        """As of any block method; `weights` stay when the mean moves on."""
+        found = super().exact_pass()
+        self.weights = np.array(self.weights)
+        return found
+
     # -- the mean -----------------------------------------------------------------------------------------------------
     def note(self) -> None:
         """Add the current w to the mean."""
@@ -135,8 +153,7 @@ class Accelerated(CachedPasses):
         if self.at.points == 1:
             self.mean = self.state.w.copy()
         else:
-            share = (MEAN_POWER + 1.0) / (MEAN_POWER + self.at.points)
-            self.mean = self.mean + share * (self.state.w - self.mean)
+            move_towards(self.mean, self.state.w, (MEAN_POWER + 1.0) / (MEAN_POWER + self.at.points))
 
     def mean_gap(self) -> float:
         """The mean's gap over cached labellings; the mean restarts at w if w has the smaller gap."""
@@ -238,11 +255,8 @@ class Accelerated(CachedPasses):
                     following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t))
                     momentum, t = min((t - 1.0) / following, most_momentum), following
                 last_dual = dual
-                v, _ = self.dual_point()
-                w = S.w.copy()
-                self.centre = w + momentum * (w - w_before)
-                w_before = w
-                S.u[:] = (at.kappa * self.centre + at.lam * v) / (at.lam + at.kappa)
+                apart, pull = S.w if P.lower.size else S.w[:0], at.kappa / (at.lam + at.kappa)
+                recentre(S.u, apart, w_before, self.centre, momentum, pull)
                 if P.lower.size:
                     clip(S.u, P.lower, P.upper, S.w)
             if remaining <= share * estimate:

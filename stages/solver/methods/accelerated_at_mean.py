@@ -64,8 +64,8 @@ class Answered(NamedTuple):
 class AtMeanGroup:
     """The group `solver.at_mean`."""
 
-    start: float = 30.0
-    """Moving passes end when the mean's gap over cached labellings is below this multiple of the tolerance."""
+    start: float = math.inf
+    """Moving passes end when the mean's gap over the cache is below this multiple of the tolerance; inf: after one."""
     of_exact: float = 0.25
     """Cached passes end when that gap is at most this share of the last exact gap,"""
     of_tolerance: float = 0.2
@@ -74,20 +74,24 @@ class AtMeanGroup:
     """or after this many rounds, each of which brings the gap of w down to `acceleration.inner_target` of itself."""
     surprise: float = 0.7
     """Exact passes begin with the blocks that hold this share of the surprise, and may end there; 0: none does."""
+    trust: float = 0.05
+    """A pass whose predicted gap is below this share of the last whole pass's exact gap is made whole."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
         for name in ("start", "of_exact", "of_tolerance"):
             check(f"solver.at_mean.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0")
         check("solver.at_mean.rounds", self.rounds, self.rounds >= 1, "an integer >= 1")
-        check("solver.at_mean.surprise", self.surprise, 0 <= self.surprise < 1, "a number >= 0 and below 1")
+        for name in ("surprise", "trust"):
+            share = getattr(self, name)
+            check(f"solver.at_mean.{name}", share, 0 <= share < 1, "a number >= 0 and below 1")
 
 
 @dataclass
 class Options(CachedPassOptions):
     """The options of `accelerated`, and those of its exact passes at the mean."""
 
-    acceleration: AccelerationOptions = field(default_factory=lambda: AccelerationOptions(c=0.02, inner_target=0.3))
+    acceleration: AccelerationOptions = field(default_factory=lambda: AccelerationOptions(c=0.028, inner_target=0.25))
     at_mean: AtMeanGroup = field(default_factory=AtMeanGroup)
 
     @property
@@ -109,6 +113,8 @@ class AtMeanCounts(ProximalCounts):
     """Whether this lambda is still at its moving passes."""
     last_exact: float = math.inf
     """The last exact gap at this lambda, or what a partial pass has predicted since."""
+    last_whole: float = math.inf
+    """The last exact gap at this lambda."""
     partial: int = 0
     """Partial passes since the last whole one."""
 
@@ -135,7 +141,7 @@ class AcceleratedAtMean(Accelerated):
         """Begin another lambda; with moving passes unless the gaps are known from a lambda before."""
         super().start_lambda(lam, breakpoint, exact_due=exact_due)
         cold = self.at.curvature == 0.0 or not math.isfinite(self.known_gap)
-        self.at.moving, self.at.last_exact, self.at.partial = cold, math.inf, 0
+        self.at.moving, self.at.last_exact, self.at.last_whole, self.at.partial = cold, math.inf, math.inf, 0
 
     def advance(
         self, tolerance: float, relative: bool, exact: bool, started: float
@@ -155,9 +161,9 @@ class AcceleratedAtMean(Accelerated):
 
     def outer(self, tolerance: float, relative: bool) -> None:
         """Moving passes while too little is known; then passes over the cache, until a pass at the mean is due."""
-        bound = self.bound(tolerance, relative)
+        bound, start = self.bound(tolerance, relative), self.options.at_mean.start
         if self.at.moving:
-            self.moving_outer(self.options.at_mean.start * bound)
+            self.moving_outer(start * bound if start < math.inf else math.inf)
         else:
             self.cached_outer(bound)
 
@@ -171,7 +177,7 @@ class AcceleratedAtMean(Accelerated):
             at.curvature = float(self.state.curvature[0] / self.state.curvature[1])
             self.begin_proximal()
         self.cached_passes(estimate)
-        at.moving = self.mean_gap() >= near
+        at.moving = near < math.inf and self.mean_gap() >= near
         if self.limit() or at.curvature == 0.0:  # if no block has moved, w is optimal
             self.settle()
 
@@ -197,7 +203,7 @@ class AcceleratedAtMean(Accelerated):
         known = self.gaps_at_mean() if self.answered is None else self.answered.known
         point, found = super().exact_pass()
         self.surprise = np.maximum(found.gap - known, 0.0)
-        self.at.last_exact, self.at.partial = point.gap, 0
+        self.at.last_exact, self.at.last_whole, self.at.partial = point.gap, point.gap, 0
         self.forget()
         return point, found
 
@@ -218,9 +224,10 @@ class AcceleratedAtMean(Accelerated):
     def partial_pass(self, bound: float) -> bool:
         """Begin the pass that is due with the blocks that are likeliest to surprise; True if it ends there.
 
-        It ends if the predicted sum of the block gaps is above `bound`; the answers then go into the cache. Otherwise they
-        wait in `answered` for the rest of the pass. The prediction uses surprises from before the last cached passes,
-        which are rather too large, and leaves out what the distance of w_bar from v adds to the gap.
+        It ends if the predicted sum of the block gaps is above `bound` and can be trusted; the answers then go into the
+        cache. Otherwise they wait in `answered` for the rest of the pass. The prediction leaves out what the distance of
+        w_bar from v adds to the gap. Of blocks that have been asked lately it uses surprises from before the last cached
+        passes, which are rather too large; of others, after many passes, they may be far too small.
         """
         P, S, at = self.problem, self.state, self.at
         blocks, known = self.surprising(), self.gaps_at_mean()
@@ -231,7 +238,7 @@ class AcceleratedAtMean(Accelerated):
         surprise = np.maximum((found.h - base) / P.n - known[blocks], 0.0)
         self.surprise[blocks] = surprise
         predicted = float(np.sum(known) + np.sum(self.surprise))
-        if predicted <= bound:
+        if predicted <= max(bound, self.options.at_mean.trust * at.last_whole):
             self.answered = Answered(blocks, found, known)
             return False
         S.counters[ORACLE_CALLS] += blocks.size
