@@ -75,6 +75,8 @@ class BlockMethod(Accounts):
     """True right after a restore: the state is already at a rebase point."""
     own_primal: bool = True
     """Whether the certified w may differ from w(alpha): `path.walk.own_primal`."""
+    revisits: bool = False
+    """Whether the path goes up and down: `path.walk.walk`."""
     untouched: bool = False
     """True while an exact pass runs. It changes no state until it succeeds, so the last rebase point can be committed."""
     may_stop: bool = False

@@ -70,6 +70,12 @@ class CachedPasses(BlockMethod):
     def outer(self, tolerance: float, relative: bool) -> None:
         """One moving exact pass and the cached passes after it; sets `exact_due` when the gap is nearly small enough."""
 
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda. Labellings that none of the last ones has chosen are dropped, but not if some come again."""
+        super().start_lambda(lam, breakpoint, exact_due=exact_due)
+        if self.revisits:
+            self.at.marks = []
+
     def leave(self) -> None:
         """Clean up at the end of a lambda."""
 

@@ -45,6 +45,9 @@ class Method(Protocol):
         True while an exact pass is under way, which changes nothing until it ends: if it fails, the state can be committed.
     may_stop : bool
         Set at each boundary: whether work between two boundaries may end with the error of `Spread.check`.
+    revisits : bool
+        Set by `path.walk.walk`: whether the path goes up and down, as one whose epsilon falls does, so that what served a
+        lambda once may serve it again.
     rewrites_w : bool
         Whether certified weights may differ from those of the supports.
     """
@@ -59,6 +62,7 @@ class Method(Protocol):
     hinges: np.ndarray
     untouched: bool
     may_stop: bool
+    revisits: bool
 
     @classmethod
     def begin(

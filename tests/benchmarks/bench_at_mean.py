@@ -25,7 +25,10 @@ from stages.solver.options import AccelerationOptions, CacheOptions, MethodOptio
 from stages.solver.path.rule import rule_of
 from stages.solver.path.walk import begin, walk
 
-CHEAPER = {"acceleration": AccelerationOptions(c=0.04, inner_target=0.4), "at_mean": AtMeanGroup(rounds=1)}
+CHEAPER = {
+    "acceleration": AccelerationOptions(c=0.04, inner_target=0.55),
+    "at_mean": AtMeanGroup(rounds=1, trust=0.2),
+}
 """Shorter passes over the cache between two exact passes than `expensive_oracle` makes."""
 CHEAPEST = {
     "acceleration": AccelerationOptions(c=0.028, rounds=4, inner_target=0.55),

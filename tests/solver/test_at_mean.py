@@ -23,12 +23,14 @@ from walks import dense_dual, walked, weights
 
 from stages.certify.audit import Audit
 from stages.certify.recompute import dual_point
+from stages.init_path import init_path
 from stages.parallel import HERE, Spread
 from stages.solver.gaps import exact_gaps
 from stages.solver.methods import accelerated_at_mean
 from stages.solver.methods.accelerated_at_mean import AcceleratedAtMean, AtMeanGroup
 from stages.solver.options import AccelerationOptions, PathOptions, Status
 from stages.solver.path.cells import Goal, Pair, solved_point
+from stages.solver.path.walk import begin, walk
 from stages.solver.supports import pack
 from stages.verify import CertificateError, asked_for, verify
 from storage.commits import CommitStore
@@ -408,6 +410,25 @@ def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too():
         full += len(solver.at.marks) == 6
         assert len(solver.at.marks) < 6 or (packed.used[packed.alpha == 0.0] >= solver.at.marks[0]).all()
     assert full >= 2
+
+
+@pytest.mark.parametrize(("rule", "kept"), [("anytime", True), ("two_sided", False)])
+def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
+    """A path whose epsilon falls goes up and down: each lambda begins to count anew."""
+    problem, path = multiclass(n=60, width=12, classes=6), path_of(rule=rule, eps=0.05, lambda_min=0.05)
+    start = init_path(problem, path)
+    solver, before = begin(problem, at_mean(), path, start, 0), []
+    moved = solver.move_to
+
+    def move_to(*arguments):
+        before.append(len(solver.at.marks))
+        moved(*arguments)
+        assert len(solver.at.marks) == (0 if kept else before[-1])
+
+    solver.move_to = move_to
+    walk(solver, path, start, lambda _: Status.INTERRUPTED if len(before) == 3 else None, lambda _: None)
+    assert len(before) == 3
+    assert before[-1] > 0
 
 
 def test_options__name_what_is_wrong():

@@ -230,6 +230,7 @@ class ExponentiatedGradient(Accounts):
     spread: Spread = HERE
     untouched: bool = False
     may_stop: bool = False
+    revisits: bool = False
     rewrites_w: bool = False
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
     pace: Pace = field(default_factory=Pace)

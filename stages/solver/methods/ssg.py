@@ -245,6 +245,7 @@ class Subgradient(Accounts):
     trace: list[tuple[float, ...]] = field(default_factory=list)
     untouched: bool = False
     may_stop: bool = False
+    revisits: bool = False
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
     pace: Pace = field(default_factory=Pace)
 

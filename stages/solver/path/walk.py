@@ -18,7 +18,7 @@ from stages.solver.methods import method
 from stages.solver.objective import require_cone
 from stages.solver.options import MethodOptions, PathOptions, Status
 from stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from stages.solver.path.rule import PathRule, PathStart, Solved, rule_of
+from stages.solver.path.rule import PathRule, PathStart, Solved, as_open_ended, rule_of
 from stages.solver.state import corners_pool, pool_of, truth_pool
 from stages.solver.supports import Supports
 
@@ -79,6 +79,7 @@ def walk(
         solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
     rule = rule or in_metric_of(solver.problem, rule_of(path).begin(path, start))
+    solver.revisits = as_open_ended(rule) is not None
     while True:
         asked = rule.tolerance()
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
