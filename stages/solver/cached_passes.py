@@ -71,7 +71,7 @@ class CachedPasses(BlockMethod):
         """One moving exact pass and the cached passes after it; sets `exact_due` when the gap is nearly small enough."""
 
     def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda. Labellings that none of the last ones has chosen are dropped, but not if some come again."""
+        """Begin another lambda; a path that goes up and down counts the passes without use anew, and so keeps labellings."""
         super().start_lambda(lam, breakpoint, exact_due=exact_due)
         if self.revisits:
             self.at.marks = []

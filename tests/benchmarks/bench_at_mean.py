@@ -34,7 +34,7 @@ CHEAPEST = {
     "acceleration": AccelerationOptions(c=0.028, rounds=4, inner_target=0.55),
     "at_mean": AtMeanGroup(start=30.0),
 }
-"""The same with moving passes until the gap is nearly small enough: more calls, still fewer passes over the cache."""
+"""Moving passes, as `accelerated` makes them, until the gap is nearly small enough."""
 
 
 Row = tuple[float, float, int, float, float]

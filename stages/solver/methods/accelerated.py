@@ -262,6 +262,14 @@ class Accelerated(CachedPasses):
             if remaining <= share * estimate:
                 return
 
+    def warm_up(self) -> None:
+        """Also compile or load the arithmetic of proximal problems."""
+        super().warm_up()
+        a, b, c, d = np.empty((4, 0))
+        dual_norms(a, b, 1.0, c)
+        move_towards(a, b, 1.0)
+        recentre(a, b, c, d, 0.0, 0.0)
+
     # -- committed state ----------------------------------------------------------------------------------------------
     def own_arrays(self) -> dict[str, np.ndarray]:
         """The proximal centre and the mean."""
