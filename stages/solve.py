@@ -2,26 +2,23 @@
 
 Interrupted at any moment and called again, it continues from the last committed point and ends with the same bits as an
 uninterrupted solve: the commit contains everything that determines the trajectory, and no clock does. Large states are
-written behind the solve (`storage.behind`), which goes on with the next steps; when a solve is
-stopped, it writes its last state before it ends.
+written behind the solve (`storage.behind`), which goes on with the next steps; when a solve is stopped, it writes its last
+state before it ends.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from stages.attempt import Attempt, Report
 from stages.init_path import init_path
 from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
+from stages.problems.certainty import ESTIMATE, certainty_of
 from stages.problems.protocol import Problem
-from stages.solver.counts import CERTIFIED, TRACE
 from stages.solver.method import Method
 from stages.solver.methods import method
 from stages.solver.options import ENDED, MethodOptions, PathOptions, Status, open_ended
@@ -37,28 +34,16 @@ from stages.solver.path.rule import (
 from stages.solver.path.walk import begin, check_choices, in_metric_of, own_primal, walk
 from stages.solver.snapshots import Snapshots
 from stages.solver.supports import Supports
+from stages.trace import iterations_of, trace_of
 from storage.backend import Location
 from storage.behind import CommitsBehind
 from storage.commits import Commit, CommitStore, StateError
 from storage.files import make_directory, remove_leftovers
-from storage.format import FORMAT_VERSION
-from storage.layout import ArraySpec, read_group
+from storage.layout import read_group
 from storage.results import read_path, stack, write_path, write_trace
 from storage.snapshots import SnapshotParts
 
 log = logging.getLogger("gapwise.solve")
-
-MAX_BUFFERED_BYTES = 64 << 20
-"""Bytes of finished breakpoints in memory that trigger a commit."""
-
-MAX_WAITING_BYTES = 1 << 30
-"""The same where a commit is in flight: the solve then waits for it."""
-
-KEPT_SECONDS = 0.25
-"""Where the way from one rebase point to the next takes longer, a stop does not wait for the next."""
-
-Report = Callable[[Mapping[str, Any]], None]
-"""report(progress): the current lambda, breakpoint, passes, gap, tolerance, oracle_calls; called often, must be cheap."""
 
 
 def solve(
@@ -136,7 +121,7 @@ def solve(
         log.info("resuming at lambda %.6g (breakpoint %d)", solver.at.lam, solver.at.breakpoint)
     certainty = certainty_of_path(problem, path)
     commits = CommitsBehind(store)
-    attempt = _Attempt(
+    attempt = Attempt(
         rule, start, commits, snapshots, stop, every_seconds, options.max_seconds, report, observe, certainty
     )
     solver.warm_up()
@@ -184,124 +169,6 @@ def solve(
         parts.remove()
     observe(trace_of(solver, rule)[0])
     return status
-
-
-class Packed(NamedTuple):
-    """A state that can be committed."""
-
-    specs: list[ArraySpec]
-    arrays: dict[str, np.ndarray]
-    attrs: dict[str, Any]
-    trace: np.ndarray
-    finished: int
-    """breakpoints finished since the last commit"""
-
-
-@dataclasses.dataclass
-class _Attempt:
-    """One process's share of a solve: what it finished since the last commit, and when to commit again."""
-
-    rule: PathRule
-    start: PathStart | None
-    commits: CommitsBehind
-    snapshots: Snapshots
-    stop: Callable[[], bool]
-    every_seconds: float
-    max_seconds: float
-    report: Report
-    observe: Callable[[np.ndarray], None]
-    certainty: str
-    """What the gaps of this path are."""
-    finished: list[Breakpoint] = dataclasses.field(default_factory=list)
-    last_commit: float = dataclasses.field(default_factory=time.monotonic)
-    last_boundary: float | None = None
-    stopped: bool = False
-    """Whether `boundary` has ended the solve."""
-    kept: Packed | None = None
-    """The state at the last boundary, if it is not committed and the next one may be far."""
-
-    def boundary(self, solver: Method) -> Status | None:
-        """Called where the state can be committed: reports, and takes a snapshot, commits or stops if due."""
-        status = self._boundary(solver)
-        self.stopped = status is not None
-        return status
-
-    def _boundary(self, solver: Method) -> Status | None:
-        free, now = self.commits.free, time.monotonic()
-        at, rule = solver.at, as_open_ended(self.rule)
-        self.report(
-            {
-                "lambda": at.lam,
-                "breakpoint": at.breakpoint,
-                "passes": solver.passes_here,
-                "gap": solver.known_gap + (at.slack if self.certainty == UPPER_BOUNDED else 0.0),
-                "certainty": self.certainty,
-                "tolerance": self.rule.tolerance().gap if solver.certifies else math.nan,
-                "oracle_calls": solver.oracle_calls,
-                "seconds": at.seconds,
-                **({"certified": rule.reached} if rule else {}),
-            }
-        )
-        self.snapshots.offer(solver)
-        if self.stop():
-            return Status.INTERRUPTED
-        if rule and (ended := rule.ended):
-            return ended
-        if at.seconds >= self.max_seconds:
-            return Status.TIME_LIMIT
-        buffered = sum(b.nbytes for b in self.finished) + self.snapshots.nbytes
-        waited = now - self.last_commit
-        due = not 0.0 <= waited < self.every_seconds  # also commit if the clock was set back
-        far = self.last_boundary is None or not 0.0 <= now - self.last_boundary < KEPT_SECONDS
-        self.last_boundary, self.kept = now, None
-        taken = buffered > MAX_WAITING_BYTES or (free and (due or buffered > MAX_BUFFERED_BYTES))
-        solver.may_stop = taken or far
-        if taken:
-            self.commit(solver)
-        elif far:
-            self.kept = self.packed(solver)
-        return None
-
-    def commit(self, solver: Method, wait: bool = False) -> None:
-        """Commit the state of the method and of the rule; `wait`: and return when it is committed."""
-        self.commits.settle()  # before there is one more copy of the state in memory
-        self.store(self.packed(solver), wait)
-
-    def packed(self, solver: Method) -> Packed:
-        """What a commit has of the method and of the rule."""
-        arrays, method_attrs = solver.packed()
-        rule_arrays, rule_attrs = self.rule.packed()
-        attrs = {
-            "format_version": FORMAT_VERSION,
-            "trace_columns": list(TRACE),
-            "method": {"name": solver.options.method, **method_attrs},
-            "rule": rule_attrs,
-            "start": None if self.start is None else self.start.scalars(),
-        }
-        specs = [ArraySpec(*spec) for spec in (*solver.specs, *self.rule.specs)]
-        if sorted([*arrays, *rule_arrays]) != sorted(spec.name for spec in specs):
-            raise TypeError(f"solver.method={solver.options.method}: the arrays it packs are not those of its specs")
-        rows = trace_of(solver, self.rule)[0]
-        return Packed(specs, {**arrays, **rule_arrays}, attrs, rows, len(self.finished))
-
-    def store(self, packed: Packed, wait: bool = False) -> None:
-        """Commit a state, with the breakpoints finished so far; nothing takes these again."""
-        finished = tuple(self.finished)
-
-        def segment() -> dict[str, Any]:
-            return {"arrays": stack([b.record() for b in finished]), "attrs": {"format_version": FORMAT_VERSION}}
-
-        self.commits.commit(
-            packed.specs,
-            packed.arrays,
-            {**packed.attrs, "snapshots": list(self.snapshots.commit())},
-            segment if finished else None,
-            nbytes=sum(array.nbytes for array in packed.arrays.values()) + sum(b.nbytes for b in finished),
-            then=lambda: self.observe(packed.trace),
-            wait=wait,
-        )
-        self.finished.clear()
-        self.last_commit = time.monotonic()
 
 
 def _restored(
@@ -369,34 +236,8 @@ def _first_limit(segments: Sequence[Location], finished: list[Breakpoint]) -> St
     return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
 
 
-def iterations_of(solver: Method) -> dict[ArraySpec, np.ndarray]:
-    """What a method records of its outer iterations: the arrays of its specs whose dimension is `iteration`."""
-    specs = [ArraySpec(*spec) for spec in solver.specs if spec[1] == ("iteration",)]
-    arrays = solver.packed()[0] if specs else {}
-    return {spec: arrays[spec.name] for spec in specs}
-
-
 def goes_on(status: Status, path: PathOptions, certified: float) -> bool:
     """Whether a solve that ended with `status`, and certified that eps, has more to do."""
     if status is Status.TIME_LIMIT or not open_ended(path):
         return status is Status.TIME_LIMIT
     return status is Status.INTERRUPTED or (status in ENDED and certified > path.eps)
-
-
-def trace_of(solver: Method, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The trace, (rows, columns), and its columns: `TRACE`, and where the rule knows it, the eps certified at every lambda.
-
-    That stands in the last row of each solved lambda, and is nan in all others.
-    """
-    rows, known = trace_rows(solver), as_open_ended(rule)
-    if known is None:
-        return rows, TRACE
-    column, at = np.full(len(rows), np.nan), rows[:, TRACE.index("breakpoint")]
-    for number, eps in enumerate(known.certified):
-        column[np.flatnonzero(at == number)[-1:]] = eps
-    return np.column_stack([rows, column]), (*TRACE, CERTIFIED)
-
-
-def trace_rows(solver: Method) -> np.ndarray:
-    """The trace as an array, (rows, len(TRACE))."""
-    return np.array(solver.trace, dtype=float).reshape(-1, len(TRACE))

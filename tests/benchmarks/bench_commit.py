@@ -34,10 +34,11 @@ import numpy as np
 from measure_stages import anonymous
 from synthetic_letters import synthetic_letters
 
-import stages.solve
 import storage.behind
+from stages.attempt import Attempt
 from stages.featurize import open_problem
 from stages.problems.protocol import Problem
+from stages.solve import solve
 from stages.solver.block_method import SPECS, BlockMethod
 from stages.solver.method import Method
 from stages.solver.options import BcfwOptions, CacheOptions, PathOptions
@@ -94,12 +95,12 @@ def memory() -> Iterator[list[float]]:
 
 
 class Pauses:
-    """Replaces `_Attempt.boundary`, and notes how long each call took."""
+    """Replaces `Attempt.boundary`, and notes how long each call took."""
 
     def __init__(self) -> None:
         self.committing: list[float] = []
         self.others: list[float] = []
-        self._real: Callable[..., Any] = stages.solve._Attempt.boundary
+        self._real: Callable[..., Any] = Attempt.boundary
 
     def __enter__(self) -> Pauses:
         def boundary(attempt: Any, solver: Method) -> Any:
@@ -108,11 +109,11 @@ class Pauses:
             (self.others if attempt.last_commit == last else self.committing).append(time.perf_counter() - began)
             return status
 
-        stages.solve._Attempt.boundary = boundary  # type: ignore[method-assign]
+        Attempt.boundary = boundary  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *error: object) -> None:
-        stages.solve._Attempt.boundary = self._real  # type: ignore[method-assign]
+        Attempt.boundary = self._real  # type: ignore[method-assign]
 
     def __str__(self) -> str:
         def words(pauses: list[float]) -> str:
@@ -146,9 +147,7 @@ def steps_from(
     storage.behind.BEHIND_BYTES = least if behind else sys.maxsize
     try:
         with memory() as most, Pauses() as pauses, contextlib.suppress(Over):
-            stages.solve.solve(
-                problem, options, path, folder, key="", seed=0, initial=supports, every_seconds=every, stop=stop
-            )
+            solve(problem, options, path, folder, key="", seed=0, initial=supports, every_seconds=every, stop=stop)
     finally:
         storage.behind.BEHIND_BYTES = least
     first, last = clocks[1], clocks[-1]
@@ -199,8 +198,8 @@ def changes(problem: Problem, folder: Path) -> None:
         kinds[0].note(solver.oracle_calls / problem.n, marks)
         kinds[1].note(solver.at.seconds, marks)
 
-    stages.solve._Attempt.boundary = watch  # type: ignore[method-assign]
-    stages.solve.solve(problem, OPTIONS, PathOptions(), folder, key="", seed=0, every_seconds=math.inf)
+    Attempt.boundary = watch  # type: ignore[method-assign]
+    solve(problem, OPTIONS, PathOptions(), folder, key="", seed=0, every_seconds=math.inf)
     print("\n".join(map(str, kinds)))
 
 

@@ -15,7 +15,7 @@ from single import LAM, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import feature_matrix, instance, local, multiclass
 
-from stages import parallel, solve
+from stages import attempt, parallel
 from stages.parallel import Spread
 from stages.solver.methods import method_options
 from stages.solver.options import PathOptions, Status
@@ -160,7 +160,7 @@ class Stopped(Exception):
 
 
 def test_stop__between_two_commits_or_in_an_exact_pass_costs_no_bit(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(solve, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(attempt, "KEPT_SECONDS", 0.0)
     problem, path = multiclass(n=9), path_of(kind="single", lam=0.05)
     options = options_of(method="ssg", averaging="weighted", rebase_steps=40, refresh_every=3, max_passes=60.0)
     solved(problem, tmp_path / "whole", options, path)

@@ -15,7 +15,7 @@ from equality import assert_same_path
 from solved import PATHS, SINGLE, DieAfter, Killed, StopAfter, options_of, path_of, solved
 from tiny import TINY, multiclass
 
-from stages import parallel, solve
+from stages import attempt, parallel
 from stages.parallel import Spread
 from stages.solver.methods import methods
 from stages.solver.options import Status
@@ -127,7 +127,7 @@ def test_stop__between_rebase_points_leaves_the_commit_in_flight_and_the_last_po
     tmp_path: Path, writing: Writing, monkeypatch
 ) -> None:
     """A signal in the steps: the state that is kept since the last rebase point follows the one in flight."""
-    monkeypatch.setattr(solve, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(attempt, "KEPT_SECONDS", 0.0)
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
     problem = multiclass(n=9)
     options, path = (
@@ -197,14 +197,14 @@ def test_end__at_once_leaves_no_thread_that_writes_and_resumes_to_the_same_bits(
 def test_breakpoints__that_wait_for_too_long_are_waited_for(tmp_path: Path, writing: Writing, monkeypatch) -> None:
     """Memory is bounded: a solve that finishes lambdas faster than they can be written takes a break."""
     for name in ("MAX_BUFFERED_BYTES", "MAX_WAITING_BYTES"):
-        monkeypatch.setattr(solve, name, 0)
-    most, real = [0], solve._Attempt.boundary
+        monkeypatch.setattr(attempt, name, 0)
+    most, real = [0], attempt.Attempt.boundary
 
     def boundary(attempt, solver):
         most[0] = max(most[0], len(attempt.finished))
         return real(attempt, solver)
 
-    monkeypatch.setattr(solve._Attempt, "boundary", boundary)
+    monkeypatch.setattr(attempt.Attempt, "boundary", boundary)
     writing.seconds = 0.05
     solved(TINY["chain"](), tmp_path, options_of(rebase_steps=4), path_of())
     assert most == [1]
@@ -215,7 +215,7 @@ def test_packed__arrays_are_touched_by_no_later_step(tmp_path: Path, monkeypatch
     """A thread writes them while the solve goes on."""
     choices = {"averaging": "weighted"} if name in ("bcfw", "ssg") else {}
     known: list[tuple[dict[str, np.ndarray], dict[str, bytes]]] = []
-    real: Callable = solve._Attempt.boundary
+    real: Callable = attempt.Attempt.boundary
 
     def boundary(attempt, solver):
         for arrays, contents in known:
@@ -225,7 +225,7 @@ def test_packed__arrays_are_touched_by_no_later_step(tmp_path: Path, monkeypatch
         known.append((packed, {array: values.tobytes() for array, values in packed.items()}))
         return real(attempt, solver)
 
-    monkeypatch.setattr(solve._Attempt, "boundary", boundary)
+    monkeypatch.setattr(attempt.Attempt, "boundary", boundary)
     problem, options = multiclass(n=9), options_of(method=name, max_passes=20.0, **choices)
     solved(problem, tmp_path, options, path_of(**{**SINGLE, "tolerance": 1e-9}))
     assert len(known) > 2

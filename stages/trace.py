@@ -1,0 +1,36 @@
+"""What a solve leaves in trace.zarr: a row for each exact pass, and what the method records of its own iterations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stages.solver.counts import CERTIFIED, TRACE
+from stages.solver.method import Method
+from stages.solver.path.rule import PathRule, as_open_ended
+from storage.layout import ArraySpec
+
+
+def trace_of(solver: Method, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The trace, (rows, columns), and its columns: `TRACE`, and where the rule knows it, the eps certified at every lambda.
+
+    That stands in the last row of each solved lambda, and is nan in all others.
+    """
+    rows, known = trace_rows(solver), as_open_ended(rule)
+    if known is None:
+        return rows, TRACE
+    column, at = np.full(len(rows), np.nan), rows[:, TRACE.index("breakpoint")]
+    for number, eps in enumerate(known.certified):
+        column[np.flatnonzero(at == number)[-1:]] = eps
+    return np.column_stack([rows, column]), (*TRACE, CERTIFIED)
+
+
+def trace_rows(solver: Method) -> np.ndarray:
+    """The trace as an array, (rows, len(TRACE))."""
+    return np.array(solver.trace, dtype=float).reshape(-1, len(TRACE))
+
+
+def iterations_of(solver: Method) -> dict[ArraySpec, np.ndarray]:
+    """What a method records of its outer iterations: the arrays of its specs whose dimension is `iteration`."""
+    specs = [ArraySpec(*spec) for spec in solver.specs if spec[1] == ("iteration",)]
+    arrays = solver.packed()[0] if specs else {}
+    return {spec: arrays[spec.name] for spec in specs}
