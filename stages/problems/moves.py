@@ -83,7 +83,9 @@ def pair_follow(P, i, c, y, z, w, theta, delta):
 def touch(P, i, stage):
     """Fetch what a visit of block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
 
-    Called with stage 0, 1, 2 some visits before: 0 for what is found by i alone, 1 for what that points to, 2 for the rest.
+    Called with stage 0, 1, 2 some visits before: 0 for what is found by i alone, 1 for what that points to, 2 for the rest
+    of what scores and pushes read; and with 3, after 0, for what only the oracle and norms read. Visits that compare cached
+    labellings by their distances leave out 3.
     """
 
 

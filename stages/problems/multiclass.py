@@ -120,6 +120,7 @@ class Multiclass(NamedTuple):
     def touch(self, i, stage):
         if stage == 1:
             prefetch_range(self.x, i * self.x.shape[1], (i + 1) * self.x.shape[1])
+        elif stage == 3:
             prefetch(self.truth, i)
             prefetch(self.norms2, i)
 

@@ -1,8 +1,9 @@
 """What the next visits will read is fetched while the present one computes; results do not depend on it.
 
 Visits in random order wait for memory as soon as the state is larger than the caches: pointers, atoms, features and
-distances of a block lie far apart. Where the order is known they are asked for early, in four stages, since a block's
-pointers say where its atoms and features are, and each atom where the next one is.
+distances of a block lie far apart. Where the order is known they are asked for early, in six stages, since a block's
+pointers say where its atoms and features are, and each atom where the next one is: new atoms, at the front of the list, are
+far from the others.
 """
 
 from __future__ import annotations
@@ -22,28 +23,29 @@ MOST = 16
 
 
 @inner(**PLAIN)
-def fetch_ahead(P, S, order, k, distances):
-    """Before visit k of `order`: the first stage of visit k + 4, the second of k + 3, the third of k + 2, the last of k + 1.
+def fetch_ahead(P, S, order, k, cached):
+    """Before visit k of `order`: the first stage of visit k + 6, the second of k + 5, and so on to the last of k + 1.
 
-    `distances`: whether visits read those between a block's atoms.
+    `cached`: visits that compare the labellings of a block by their scores and distances.
     """
     if IDLE:
         return
+    if k + 6 < order.size:
+        fetch_pointers(P, S, order[k + 6], cached)
+    if k + 5 < order.size:
+        fetch_links(S, order[k + 5], 1)
     if k + 4 < order.size:
-        fetch_pointers(P, S, order[k + 4])
-        if distances:
-            prefetch(S.distances.start, order[k + 4])
-            prefetch(S.distances.width, order[k + 4])
+        fetch_links(S, order[k + 4], 2)
     if k + 3 < order.size:
-        s = S.pool.head[order[k + 3]]
-        if s >= 0:
-            prefetch(S.pool.next, s)
+        fetch_links(S, order[k + 3], 3)
     if k + 2 < order.size:
         touch(P, order[k + 2], 1)
-        fetch_atoms(S, order[k + 2], distances)
+        if not cached:
+            touch(P, order[k + 2], 3)
+        fetch_atoms(S, order[k + 2], cached)
     if k + 1 < order.size:
         touch(P, order[k + 1], 2)
-        if distances:
+        if cached:
             fetch_distances(S, order[k + 1])
 
 
@@ -54,6 +56,7 @@ def fetch_now(P, S, i):
         return
     touch(P, i, 2)
     touch(P, i, 1)
+    touch(P, i, 3)
     prefetch(S.gap, i)
     prefetch(S.ell, i)
     prefetch(S.tree, S.tree.size // 2 + i)
@@ -61,24 +64,40 @@ def fetch_now(P, S, i):
 
 
 @inner(**PLAIN)
-def fetch_pointers(P, S, i):
+def fetch_pointers(P, S, i, cached):
     """First stage: what says where the rest of block i is, and its single numbers."""
     prefetch(S.pool.head, i)
     prefetch(S.pool.counts, i)
     prefetch(S.gap, i)
     prefetch(S.ell, i)
     prefetch(S.skip, i)
+    for k in (i, i + 1):
+        prefetch(P.label_ptr, k)
+        prefetch(P.local_ptr, k)
+    touch(P, i, 0)
+    if cached:
+        prefetch(S.distances.start, i)
+        prefetch(S.distances.width, i)
+        return
     leaf = S.tree.size // 2 + i
     for level in range(4):
         prefetch(S.tree, leaf >> level)
-    prefetch(P.label_ptr, i)
-    prefetch(P.local_ptr, i)
-    touch(P, i, 0)
 
 
 @inner(**PLAIN)
-def fetch_atoms(S, i, distances):
-    """Third stage: the atoms of block i."""
+def fetch_links(S, i, count):
+    """Second to fourth stage: the link of block i's `count`-th atom; those before it are there already."""
+    s = S.pool.head[i]
+    for _ in range(count - 1):
+        if s >= 0:
+            s = S.pool.next[s]
+    if s >= 0:
+        prefetch(S.pool.next, s)
+
+
+@inner(**PLAIN)
+def fetch_atoms(S, i, cached):
+    """Fifth stage: the atoms of block i."""
     pool, width = S.pool, S.pool.labels.shape[1]
     s, k = pool.head[i], 0
     while s >= 0 and k < MOST:
@@ -86,7 +105,7 @@ def fetch_atoms(S, i, distances):
         prefetch(pool.alpha, s)
         prefetch(pool.losses, s)
         prefetch(pool.used, s)
-        if distances:
+        if cached:
             prefetch(pool.place, s)
         s, k = pool.next[s], k + 1
 

@@ -132,12 +132,13 @@ class Chain(NamedTuple):
         first, stop = self.label_ptr[i], self.label_ptr[i + 1]
         if stage == 1:
             prefetch_range(self.row_ptr, first, stop + 1)
-            prefetch_range(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
-            prefetch(self.truth, first)
-        else:
+        elif stage == 2:
             prefetch_range(self.ids, self.row_ptr[first], self.row_ptr[stop])
             if self.values.size:
                 prefetch_range(self.values, self.row_ptr[first], self.row_ptr[stop])
+        else:
+            prefetch_range(self.gram, self.gram_ptr[i], self.gram_ptr[i + 1])
+            prefetch(self.truth, first)
 
     def loss(self, i, y):
         first, T = self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
