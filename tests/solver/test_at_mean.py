@@ -1,37 +1,27 @@
-"""Exact passes at the mean: certificates of two points that are not each other's, the schedule, and what is committed."""
+"""Exact passes at the mean: certificates of two points that are not each other's, and what is committed."""
 
 from __future__ import annotations
 
 import functools
-import itertools
-import math
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 import zarr
 from dense import optimum, primal_value, psi_and_loss
 from equality import assert_same_path
-from single import never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
-from tiny import TINY, multiclass, potts
+from tiny import TINY
 from verified import copy_of, run_of
 from walks import dense_dual, walked, weights
 
 from stages.certify.audit import Audit
 from stages.certify.recompute import dual_point
-from stages.init_path import init_path
-from stages.parallel import HERE, Spread
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import accelerated_at_mean
-from stages.solver.methods.accelerated_at_mean import AcceleratedAtMean, AtMeanGroup
-from stages.solver.options import AccelerationOptions, PathOptions, Status
+from stages.parallel import HERE
+from stages.solver.methods.accelerated_at_mean import AcceleratedAtMean
+from stages.solver.options import PathOptions, Status
 from stages.solver.path.cells import Goal, Pair, solved_point
-from stages.solver.path.walk import begin, walk
-from stages.solver.supports import pack
 from stages.verify import CertificateError, asked_for, verify
 from storage.commits import CommitStore
 from storage.paths import open_path
@@ -226,212 +216,3 @@ def test_verify__takes_no_point_of_its_own_from_a_rule_that_needs_that_of_the_su
     entry("weights", (1, 2), lambda x: x + 1e-3)(group)
     with pytest.raises(CertificateError, match=r"breakpoint 1.*stored weights differ"):
         verify(TINY["multiclass"](), run)
-
-
-# -- the schedule ---------------------------------------------------------------------------------------------------------
-def solver_at_mean(problem, lam=1e-2, **choices):
-    return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0, at_mean=AtMeanGroup(**choices))
-
-
-def test_exact_passes__are_made_at_the_mean_and_end_the_solve():
-    problem = multiclass(n=60, width=12, classes=6)
-    solver, made = solver_at_mean(problem), []
-    exact_pass, partial_pass = solver.exact_pass, solver.partial_pass
-
-    def exact():
-        w, calls, S = solver.mean, solver.oracle_calls, solver.state
-        alone = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
-        point, found = exact_pass()
-        np.testing.assert_array_equal(found.gap, alone.gap)
-        np.testing.assert_array_equal(solver.weights, w)
-        assert solver.oracle_calls - calls == problem.n
-        assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
-        assert solver.at.last_exact == point.gap
-        made.append("exact")
-        return point, found
-
-    def partial(bound):
-        calls = solver.oracle_calls
-        ended = partial_pass(bound)
-        assert (0 < solver.oracle_calls - calls < problem.n) if ended else solver.oracle_calls == calls
-        made.append("partial" if ended else "begun")
-        return ended
-
-    solver.exact_pass, solver.partial_pass = exact, partial
-    status, point = solver.solve(1e-4, never)
-    assert status is Status.CONVERGED
-    assert point.gap <= 1e-4
-    assert made[0] == made[-1] == "exact"
-    assert {"partial", "begun"} <= {*made}
-    assert all(after == "exact" for before, after in itertools.pairwise(made) if before == "begun")
-    assert optimum(problem, 1e-2) - 1e-6 <= point.primal <= optimum(problem, 1e-2) + 1e-4
-    solver.move_to(5e-3, 1, "keep_dual")
-    assert solver.solve(1e-4, never)[0] is Status.CONVERGED
-
-
-@dataclass(frozen=True)
-class Listening(Spread):
-    """Blocks here, and which were asked."""
-
-    asked: list[int] = field(default_factory=list)
-
-    def blocks(self, fn, problem, w, blocks, split="train"):
-        self.asked.extend(int(i) for i in blocks)
-        return super().blocks(fn, problem, w, blocks, split)
-
-
-BOUNDED = pytest.param(
-    "potts",
-    marks=pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="without the JIT only: compiling takes minutes"),
-)
-
-
-@pytest.mark.parametrize("all_first", [False, True])
-@pytest.mark.parametrize("name", ["multiclass", "chain", BOUNDED])
-def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(name, all_first):
-    """The answers that a pass begins with are a part of it: the same gaps to the bit, and n calls in all."""
-    problem = potts(n=5, most=4, seed=11, meta={"sweeps": 1, "slack": 0.0}) if name == "potts" else TINY[name]()
-    solver, blocks = solver_at_mean(problem, 0.1), np.array([0, problem.n - 1])
-    if all_first:
-        blocks = np.arange(problem.n)
-    solver.solve(0.5, never)
-    S, asked = solver.state, []
-    alone = exact_gaps(problem, solver.point, S.mu, S.ell, pool=S.pool)
-    solver.spread = Listening(asked=asked)
-    solver.surprise = np.zeros(problem.n)
-    solver.surprise[blocks] = 1.0
-    solver.surprising = lambda: blocks
-    assert not solver.partial_pass(math.inf)
-    calls = solver.oracle_calls
-    _, found = solver.exact_pass()
-    assert sorted(asked) == list(range(problem.n))
-    assert asked[: blocks.size] == blocks.tolist()
-    assert solver.oracle_calls - calls == problem.n
-    for a, b in zip(found, alone, strict=True):
-        assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
-
-
-def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
-    """Nothing is predicted to succeed here, as where rounding keeps the cached gap above the tolerance."""
-    problem, made = multiclass(n=60, width=12, classes=6), []
-    monkeypatch.setattr(accelerated_at_mean, "MOST_PARTIAL", 4)
-    solver = solver_at_mean(problem, trust=0.0)
-    exact_pass, partial_pass = solver.exact_pass, solver.partial_pass
-
-    def partial(_):
-        made.append("partial")
-        assert made[-5:] != ["partial"] * 5
-        return partial_pass(-1.0)
-
-    solver.exact_pass = lambda: (made.append("exact"), exact_pass())[1]
-    solver.partial_pass = partial
-    assert solver.solve(1e-4, never)[0] is Status.CONVERGED
-    rows = [len(list(row)) for kind, row in itertools.groupby(made) if kind == "partial"]
-    assert rows == [4] * len(rows)
-    assert rows
-
-
-def test_prediction__far_below_the_last_whole_pass_is_not_trusted():
-    """Two solvers in the same state, one of which believes what it predicts, a twentieth of the last whole pass's gap."""
-    ended = {}
-    for trust in (0.04, 0.06):
-        solver = solver_at_mean(multiclass(n=60, width=12, classes=6), trust=trust)
-        solver.solve(1e-2, never)
-        solver.surprise, solver.answered = np.full(60, 1e-3), None
-        calls = solver.oracle_calls
-        known = solver.gaps_at_mean()
-        exact = exact_gaps(solver.problem, solver.mean, solver.state.mu, solver.state.ell, pool=solver.state.pool).gap
-        blocks = solver.surprising()
-        rest = np.setdiff1d(np.arange(60), blocks)
-        predicted = known.sum() + np.maximum(exact - known, 0.0)[blocks].sum() + 1e-3 * rest.size
-        solver.at.last_whole = 20.0 * predicted
-        ended[trust] = solver.partial_pass(0.5 * predicted)
-        assert solver.oracle_calls - calls == (blocks.size if ended[trust] else 0)
-        assert (solver.answered is None) == ended[trust]
-    assert ended == {0.04: True, 0.06: False}
-
-
-def test_moving_passes__are_one_or_end_near_the_tolerance_and_are_not_made_where_gaps_are_known():
-    problem = multiclass(n=60, width=12, classes=6)
-    solver, moved = solver_at_mean(problem), []
-    moving_pass = solver.moving_pass
-    solver.moving_pass = lambda: (moving_pass(), moved.append(solver.at.lam))
-    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
-    assert len(moved) == 1
-    solver.move_to(5e-3, 1, "keep_dual")
-    assert not solver.at.moving
-    assert solver.solve(1e-3, never)[0] is Status.CONVERGED
-    assert len(moved) == 1
-    solver.move_to(5e-3, 2, "none")
-    assert solver.at.moving
-    other, later = solver_at_mean(problem, start=1.0), []
-    again = other.moving_pass
-    other.moving_pass = lambda: (again(), later.append(1))
-    other.solve(1e-3, never)
-    assert len(later) > 1
-
-
-def test_partial_pass__asks_the_blocks_that_surprised_and_caches_their_answers():
-    problem = multiclass(n=60, width=12, classes=6)
-    solver = solver_at_mean(problem)
-    solver.solve(1e-2, never)
-    solver.mean, solver.at.points = np.random.default_rng(4).normal(size=problem.d), 1  # where the cache knows little
-    S = solver.state
-    exact, known = exact_gaps(problem, solver.mean, S.mu, S.ell, pool=S.pool).gap, solver.gaps_at_mean()
-    asked = np.flatnonzero(known < exact - 1e-6)[:2]
-    others = np.setdiff1d(np.arange(problem.n), asked)[:2]
-    solver.surprise = np.zeros(problem.n)
-    solver.surprise[asked], solver.surprise[others] = (0.5, 0.3), (0.15, 0.05)
-    assert solver.surprising().tolist() == asked.tolist()
-    calls = solver.oracle_calls
-    assert solver.partial_pass(1e-2)
-    assert solver.oracle_calls - calls == 2
-    np.testing.assert_allclose(solver.gaps_at_mean()[asked], exact[asked], atol=1e-12)
-    np.testing.assert_allclose(solver.surprise[asked], (exact - known)[asked], atol=1e-12)
-    assert solver.surprise[others].tolist() == [0.15, 0.05]
-    predicted = known.sum() + (exact - known)[asked].sum() + 0.15 + 0.05
-    assert solver.at.last_exact == pytest.approx(predicted, rel=1e-9)
-
-
-def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too():
-    """Those without weight that were last chosen before the last 6 passes, though no lambda takes as many."""
-    problem = multiclass(n=60, width=12, classes=6)
-    acceleration = AccelerationOptions(unused_passes=6)
-    solver = solver_of(problem, 0.3, method=METHOD, cache="gap", max_passes=3000.0, acceleration=acceleration)
-    made, full = [], 0
-    forget = solver.forget
-    solver.forget = lambda: (forget(), made.append(solver.at.breakpoint))
-    for k, lam in enumerate((0.3, 0.1, 0.05, 0.03, 0.02)):
-        if k > 0:
-            solver.move_to(lam, k, "keep_dual")
-        assert solver.solve(0.05, never)[0] is Status.CONVERGED
-        assert 0 < made.count(k) < 6
-        packed = pack(solver.state.pool, problem.label_ptr)
-        full += len(solver.at.marks) == 6
-        assert len(solver.at.marks) < 6 or (packed.used[packed.alpha == 0.0] >= solver.at.marks[0]).all()
-    assert full >= 2
-
-
-@pytest.mark.parametrize(("rule", "kept"), [("anytime", True), ("two_sided", False)])
-def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
-    """A path whose epsilon falls goes up and down: each lambda begins to count anew."""
-    problem, path = multiclass(n=60, width=12, classes=6), path_of(rule=rule, eps=0.05, lambda_min=0.05)
-    start = init_path(problem, path)
-    solver, before = begin(problem, at_mean(), path, start, 0), []
-    moved = solver.move_to
-
-    def move_to(*arguments):
-        before.append(len(solver.at.marks))
-        moved(*arguments)
-        assert len(solver.at.marks) == (0 if kept else before[-1])
-
-    solver.move_to = move_to
-    walk(solver, path, start, lambda _: Status.INTERRUPTED if len(before) == 3 else None, lambda _: None)
-    assert len(before) == 3
-    assert before[-1] > 0
-
-
-def test_options__name_what_is_wrong():
-    for name, value in (("start", 0.0), ("rounds", 0), ("surprise", 1.0), ("trust", -0.1), ("of_exact", -1.0)):
-        with pytest.raises(ValueError, match=rf"solver\.at_mean\.{name}: expected"):
-            at_mean(at_mean=AtMeanGroup(**{name: value}))
