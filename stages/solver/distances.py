@@ -34,7 +34,8 @@ class Distances(NamedTuple):
     width: np.ndarray
     """int64, (n,): atoms that it has room for"""
     squared: np.ndarray
-    """float64, flat: ||B_i (m_i(y) - m_i(z))||^2, undefined in rows and columns without an atom"""
+    """float64, flat: ||B_i (m_i(y) - m_i(z))||^2; in rows and columns without an atom 0, or what an earlier atom left there,
+    since vectors read beyond the last atom"""
 
 
 def no_distances(n: int) -> Distances:
@@ -53,7 +54,7 @@ def with_room(distances: Distances, counts: np.ndarray, spare: int = 0) -> Dista
     wanted = counts + (spare and max(spare, STEP // 2))
     width = np.where(wanted <= distances.width, distances.width, STEP * -(-wanted // STEP))
     start = np.concatenate([[0], np.cumsum(width * width)])
-    wider = Distances(start[:-1], width, np.empty(start[-1]))
+    wider = Distances(start[:-1], width, np.zeros(start[-1]))
     _copy(distances, wider)
     return wider
 

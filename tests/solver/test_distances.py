@@ -60,6 +60,15 @@ def test_room__keeps_what_is_known():
         )
 
 
+def test_room__holds_numbers_where_no_atom_is():
+    """Vectors read beyond a block's last atom, where memory that was used before may hold anything."""
+    used = [np.full(64, np.nan) for _ in range(8)]
+    del used  # numpy hands out small arrays again as they are
+    known = with_room(no_distances(1), np.array([3]))
+    assert known.squared.shape == (64,)
+    np.testing.assert_array_equal(known.squared, 0.0)
+
+
 @pytest.mark.parametrize("name", by_all_methods())
 def test_rounds__of_one_visit_solve_the_block(name):
     """Many moves between the labellings of a block, scores following by distances: then fresh scores agree."""
