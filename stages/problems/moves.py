@@ -80,6 +80,12 @@ def pair_follow(P, i, c, y, z, w, theta, delta):
 
 
 @_optional
+def by_sum(P):
+    """Whether a step computes B_i delta once, for its norm and its push: where that takes less than `norm2` and `push`."""
+    return False
+
+
+@_optional
 def touch(P, i, stage):
     """Fetch what a visit of block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
 

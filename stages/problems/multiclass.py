@@ -26,10 +26,8 @@ from numba import njit
 from stages.problems.confusion import counted
 from stages.problems.marginals import class_marginals
 from stages.problems.prefetch import prefetch, prefetch_range
-from stages.problems.protocol import FAST, PLAIN, frozen
+from stages.problems.protocol import FAST, PLAIN, U, frozen
 from stages.problems.single_label import best_label, sum_of_squares, worst_label
-
-U = np.uint64
 
 
 @njit(**FAST)

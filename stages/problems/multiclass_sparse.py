@@ -27,7 +27,7 @@ import numpy as np
 
 from stages.problems.marginals import class_marginals
 from stages.problems.multiclass import checked_cost, checked_labels, confusion, metrics
-from stages.problems.protocol import frozen
+from stages.problems.protocol import U, frozen
 from stages.problems.single_label import best_label, sum_of_squares, worst_label
 
 __all__ = ["MulticlassSparse", "build", "class_weights", "confusion", "derived", "metrics"]
@@ -68,15 +68,16 @@ class MulticlassSparse(NamedTuple):
         theta[:] = 0.0
         for e in range(self.row_ptr[i], self.row_ptr[i + 1]):
             x, first = self.values[e], np.int64(self.ids[e]) * theta.size
+            of = w[first : first + theta.size]
             for k in range(theta.size):
-                theta[k] += x * w[first + k]
+                theta[k] += x * of[k]
 
     def push(self, i, c, delta, w):
         for k in range(delta.size):
             if delta[k] != 0.0:
                 step = c * delta[k]
                 for e in range(self.row_ptr[i], self.row_ptr[i + 1]):
-                    w[np.int64(self.ids[e]) * delta.size + k] += step * self.values[e]
+                    w[U(self.ids[e]) * U(delta.size) + U(k)] += step * self.values[e]
 
     # -- the same as in `multiclass`, where only rows differ ------------------------------------------------------------
     def max_oracle(self, i, theta, y, scratch):

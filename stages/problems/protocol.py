@@ -26,6 +26,9 @@ counts, whose atomic updates took a fifth of a step, and may call functions with
 FAST: dict[str, Any] = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
 """Options of pure reductions. Not ``fastmath=True``, which lets the compiler assume that inf and nan do not occur."""
 
+U = np.uint64
+"""Type of indices in inner loops, mostly those read from arrays: a signed one is first tested for counting from the end."""
+
 
 class Problem(Protocol):
     """A structured prediction problem with n blocks (training examples) and d weights.

@@ -19,7 +19,7 @@ from stages.solver.ahead import fetch_ahead, fetch_now
 from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
 from stages.solver.distances import Distances
 from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
-from stages.solver.step import cached_step, step
+from stages.solver.step import cached_step, room_for_sum, step
 from stages.solver.supports import Pool
 
 
@@ -118,6 +118,7 @@ def steps_driver(fingerprint: str) -> Any:
         scratch = P.scratch()
         widest = widest_block(P.local_ptr)
         theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
+        moved = room_for_sum(P, flags)
         for k in range(steps):
             why = reason_to_return(S, flags)
             if why != DONE:
@@ -132,7 +133,7 @@ def steps_driver(fingerprint: str) -> Any:
             if flags.corner == CACHE_ONLY and S.skip[i] > 0:
                 S.skip[i] -= 1
             else:
-                step(P, S, flags, i, theta, delta, y, scratch)
+                step(P, S, flags, i, theta, delta, moved, y, scratch)
         return steps, DONE
 
     return run_steps

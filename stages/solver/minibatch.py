@@ -40,6 +40,7 @@ from stages.solver.step import (
     move,
     note_answer,
     reads_mu,
+    room_for_sum,
     score_atoms_of,
 )
 
@@ -65,7 +66,7 @@ def among(blocks, i):
 
 
 @inner(**PLAIN)
-def step_from_cache(P, S, flags, i, theta_all, delta_all):
+def step_from_cache(P, S, flags, i, theta_all, delta_all, moved):
     """Take the step of block i if its cached corner promises enough; returns whether it did."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
@@ -79,11 +80,11 @@ def step_from_cache(P, S, flags, i, theta_all, delta_all):
     S.counters[CACHED_STEPS] += 1
     S.pool.used[best] = S.counters[STEPS]
     kind, gamma, gamma_max, _, _ = best_move(
-        P, S, flags, i, mu, by_mu, best, h_best, base, away, h_away, active, delta, length
+        P, S, flags, i, mu, by_mu, best, h_best, base, away, h_away, active, delta, moved, length
     )
     if gamma > 0.0:
         loss = S.pool.losses[best]
-        move(P, S, flags, i, mu, by_mu, kind, best, away, gamma, gamma_max, loss, delta, length)
+        move(P, S, flags, i, mu, by_mu, kind, best, away, gamma, gamma_max, loss, delta, moved, length)
     end_step(S, flags, i)
     return True
 
@@ -96,7 +97,7 @@ def collect_driver(fingerprint: str) -> Any:
     def collect(P, S, flags, rng, order, steps, block):
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
-        theta, delta = np.empty(widest), np.empty(widest)
+        theta, delta, moved = np.empty(widest), np.empty(widest), room_for_sum(P, flags)
         aside = 0
         for k in range(steps):
             why = reason_to_return(S, flags)
@@ -107,7 +108,7 @@ def collect_driver(fingerprint: str) -> Any:
                 i = draw(S, flags, rng, order, k)
             if i < 0:
                 return k, SUM_REACHED
-            if step_from_cache(P, S, flags, i, theta, delta):
+            if step_from_cache(P, S, flags, i, theta, delta, moved):
                 continue
             block[aside] = i
             tree_set(S.tree, flags.sampler == MAX_GAP, i, 0.0)  # not drawn again until its oracle has answered
@@ -129,7 +130,7 @@ def answers_driver(fingerprint: str) -> Any:
         count, pool = answers.block.size, S.pool
         slot = np.empty(count, np.int64)
         widest = widest_block(P.local_ptr)
-        theta_all, delta_all = np.empty(widest), np.empty(widest)
+        theta_all, delta_all, moved = np.empty(widest), np.empty(widest), room_for_sum(P, flags)
         for rating in (True, False):
             for k in range(count):
                 i = answers.block[k]
@@ -153,10 +154,10 @@ def answers_driver(fingerprint: str) -> Any:
                     h = loss + P.value(i, theta, pool.labels[target, :length])
                     pool.used[target] = S.counters[STEPS]
                 kind, gamma, gamma_max, _, _ = best_move(
-                    P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length
+                    P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, moved, length
                 )
                 if gamma > 0.0:
-                    move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, length)
+                    move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, moved, length)
                 end_step(S, flags, i)
 
     return take

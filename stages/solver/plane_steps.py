@@ -26,7 +26,7 @@ from numba import njit
 
 from stages.problems.compiled import driver
 from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, widest_block
+from stages.problems.protocol import JIT, PLAIN, U, widest_block
 from stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
 from stages.solver.ahead import fetch_ahead
 from stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
@@ -35,8 +35,6 @@ from stages.solver.distances import measure
 from stages.solver.step import atoms_of, clip_into, note_answer, score_atoms
 from stages.solver.steps import AWAY, FW, PAIRWISE
 from stages.solver.working_sets import RETIRED
-
-U = np.uint64
 
 
 @inner(**PLAIN)

@@ -13,8 +13,8 @@ import numpy as np
 from numba import njit
 
 from stages.problems.inner import inner
-from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_push, score_labels
-from stages.problems.protocol import PLAIN, dot
+from stages.problems.moves import by_sum, pair_follow, pair_move, pair_norm2, pair_push, score_labels
+from stages.problems.protocol import JIT, PLAIN, dot
 from stages.solver.codes import (
     AVERAGED,
     CACHE_FIRST,
@@ -45,10 +45,10 @@ def clip(u, lower, upper, w):
 
 
 @inner(**PLAIN)
-def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
+def step(P, S, flags, i, theta_all, delta_all, moved, y_all, scratch):
     """One step of block i, or `flags.rounds` of them: the first towards a corner, the others between the block's own atoms.
 
-    The arrays are workspace.
+    The arrays are workspace, `moved` that of `room_for_sum`.
     """
     S.counters[STEPS] += 1
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
@@ -74,16 +74,24 @@ def step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
             S.pool.used[target] = S.counters[STEPS]
 
         kind, gamma, gamma_max, slope, norm2 = best_move(
-            P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, y.size
+            P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, moved, y.size
         )
         if gamma <= 0.0:
             break
-        move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, y.size)
+        move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, moved, y.size)
         if turn + 1 < flags.rounds:
             follow(P, S, flags, i, kind, target, away, gamma, theta, delta, y.size)
         S.curvature[0] += norm2
         S.curvature[1] += slope
     end_step(S, flags, i)
+
+
+@inner(**JIT)
+def room_for_sum(P, flags):
+    """Workspace for B_i delta, (d,), or (0,) where steps do not compute it: several moves are measured before one is made,
+    or the structure has a better way (`moves.by_sum`)."""
+    one_move = flags.by_slope or flags.kinds & (flags.kinds - 1) == 0
+    return np.empty(P.d if by_sum(P) and one_move else 0)
 
 
 @inner(**PLAIN)
@@ -145,11 +153,12 @@ def note_answer(P, S, flags, i, theta, y, loss, base):
 
 
 @inner(**PLAIN)
-def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, length):
+def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, moved, length):
     """(kind, gamma, gamma_max, slope, ||B_i delta||^2) of the move that improves the dual most; gamma = 0 if none does.
 
     Candidates are the kinds in `flags.kinds`: towards the corner `target` (FW), from the worst active atom `away` to the
-    corner (pairwise), or away from that atom. Afterwards `delta` holds the direction, except for pairwise moves.
+    corner (pairwise), or away from that atom. Afterwards `delta` holds the direction, except for pairwise moves, and
+    `moved` B_i delta unless it is empty.
     """
     pool, kinds = S.pool, flags.kinds
     if flags.by_slope:
@@ -170,7 +179,7 @@ def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, 
                 slope = base - h_away
             if slope <= 0.0:
                 continue
-            norm2 = measure_move(P, S, i, candidate, mu, by_mu, y_to, y_from, delta)
+            norm2 = measure_move(P, S, i, candidate, mu, by_mu, y_to, y_from, delta, moved)
             measured = candidate
             top = 1.0 if candidate == FW else largest_step(candidate, pool.alpha[away])
             length_taken = line_search(slope, norm2, flags.scale, top)
@@ -179,22 +188,35 @@ def best_move(P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, 
                 most, kind, gamma, gamma_max = improvement, candidate, length_taken, top
                 slope_taken, norm2_taken = slope, norm2
         if gamma > 0.0 and kind != measured:  # a later candidate has overwritten delta
-            measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta)
+            measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta, moved)
     return kind, gamma, gamma_max, slope_taken, norm2_taken
 
 
 @inner(**PLAIN)
-def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta):
-    """||B_i delta||^2 of a move; afterwards `delta` holds its direction, or what `push_move` needs."""
-    if kind == PAIRWISE:
+def measure_move(P, S, i, kind, mu, by_mu, y_to, y_from, delta, moved):
+    """||B_i delta||^2 of a move; `delta` then holds its direction, or what `push_move` needs, and `moved` B_i delta."""
+    summed = by_sum(P) and moved.size > 0
+    if kind != PAIRWISE:
+        write_direction(P, i, kind, mu, S.pool, by_mu, y_to, y_from, delta)
+    elif summed:
+        delta[:] = 0.0
+        P.add(i, y_to, 1.0, delta)
+        P.add(i, y_from, -1.0, delta)
+    else:
         return pair_norm2(P, i, y_to, y_from, delta)
-    write_direction(P, i, kind, mu, S.pool, by_mu, y_to, y_from, delta)
-    return P.norm2(i, delta)
+    if not summed:
+        return P.norm2(i, delta)
+    moved[:] = 0.0
+    P.push(i, 1.0, delta, moved)
+    return dot(moved, moved)
 
 
 @inner(**PLAIN)
-def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, length):
-    """Move block i by gamma: alpha, mu, ell, u, w, and the running averages (LJ13 3.4)."""
+def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, moved, length):
+    """Move block i by gamma: alpha, mu, ell, u, w, and the running averages (LJ13 3.4).
+
+    `delta` and `moved` are those of `measure_move`; an empty `moved` is not used.
+    """
     pool, n = S.pool, S.ell.size
     y_to, y_from = pool.labels[max(target, 0), :length], pool.labels[max(away, 0), :length]
     if kind == FW:
@@ -211,21 +233,24 @@ def move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, 
             mu[j] += gamma * delta[j]
     S.ell[i] += gamma * dl
     update_weights(pool, i, kind, target, away, gamma, gamma_max)
-    push_move(P, i, kind, -gamma * flags.scale, y_to, y_from, delta, S.u)
+    push_move(P, i, kind, -gamma * flags.scale, y_to, y_from, delta, moved, S.u)
     if P.lower.size > 0:
         clip_into(S.u, P.lower, P.upper, S.w)
     S.z_ell[1] += gamma * dl / n
     if flags.average:
         t = float(S.counters[AVERAGED] + 1)
         late = 0.5 * t * (t - 1.0)
-        push_move(P, i, kind, -gamma * flags.scale * late, y_to, y_from, delta, S.z)
+        push_move(P, i, kind, -gamma * flags.scale * late, y_to, y_from, delta, moved, S.z)
         S.z_ell[0] += late * gamma * dl / n
 
 
 @inner(**PLAIN)
-def push_move(P, i, kind, c, y_to, y_from, delta, u):
+def push_move(P, i, kind, c, y_to, y_from, delta, moved, u):
     """u += c B_i delta of a move that `best_move` has just measured."""
-    if kind == PAIRWISE:
+    if by_sum(P) and moved.size > 0:
+        for j in range(u.size):
+            u[j] += c * moved[j]
+    elif kind == PAIRWISE:
         pair_push(P, i, c, y_to, y_from, delta, u)
     else:
         P.push(i, c, delta, u)

@@ -3,8 +3,9 @@
 Synthetic images of the shape of HorseSeg (about 147 superpixels and 400 edges, 1969 + 100 features). Prints CPU
 microseconds per step of each part on one core: medians over repeats, each a pass over all images in a fresh random
 order, so that features come from memory and not from cache, as in training. A part is the difference of two passes, one that
-ends after it and one that ends before it. Then: how near scores come to the memory bandwidth, and the cut against
-PyMaxflow's vectorised interface on the same graphs, alternating in the same run. With --codes unary rows are uint8.
+ends after it and one that ends before it. Then: the solver's own steps, an oracle call each. Last: how near scores come to
+the memory bandwidth, and the cut against PyMaxflow's vectorised interface on the same graphs, alternating in the same run.
+With --codes unary rows are uint8.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ import numpy as np
 from numba import njit
 from scipy.spatial import Delaunay
 
-from stages.problems.protocol import FAST, JIT
+from stages.problems.protocol import FAST, JIT, dot
 from stages.problems.segmentation import Segmentation, build, derived
+from stages.solver.codes import ORACLE_ALWAYS
+from stages.solver.methods import method_options
+from stages.solver.options import CacheOptions, PathOptions
+from stages.solver.path.walk import begin
+from stages.solver.sampling import PERMUTATION
 
 BLOCKS = ((1, 1.0), (48, 1.0), (384, 0.7), (1536, 0.5))
 """Widths of the constant, the positions, the colours and the SIFT words, and how dense they are."""
@@ -85,7 +91,7 @@ def cut_pass(problem, order, theta, labels):
 
 @njit(**JIT)
 def steps_pass(problem, order, parts, move, scale, mu, ell, labels, w, sink, theta):
-    """One pass of exact steps as the solver takes them, up to the given part: scores, cut, norm2, push, update.
+    """One pass of exact steps as the solver takes them, up to the given part: scores, cut, B delta, push, update.
 
     The direction is FW or pairwise from the last labelling; "dense" is FW with no entry zero. Without the update the
     weights stay and the push goes to `sink`, so that passes that stop at different parts differ by these alone.
@@ -95,7 +101,7 @@ def steps_pass(problem, order, parts, move, scale, mu, ell, labels, w, sink, the
     longest = 0
     for i in range(problem.n):
         longest = max(longest, problem.local_ptr[i + 1] - problem.local_ptr[i])
-    space, last = np.empty(longest), np.empty(longest, labels.dtype)
+    space, last, moved = np.empty(longest), np.empty(longest, labels.dtype), np.empty(problem.d)
     gap = 0.0
     for i in order:
         a, b = problem.local_ptr[i], problem.local_ptr[i + 1]
@@ -117,14 +123,18 @@ def steps_pass(problem, order, parts, move, scale, mu, ell, labels, w, sink, the
             for k in range(delta.size):
                 delta[k] = -m[k] + (1e-12 if move == DENSE else 0.0)
         problem.add(i, y, 1.0, delta)
-        norm = problem.norm2(i, delta)
+        moved[:] = 0.0
+        problem.push(i, 1.0, delta, moved)
+        norm = dot(moved, moved)
         if parts >= PUSH:
             slope = loss - ell[i]
             for k in range(delta.size):
                 slope += t[k] * delta[k]
             step = min(1.0, max(0.0, slope) / (scale * norm)) if norm > 0.0 else 1.0
             gap += slope / problem.n
-            problem.push(i, -scale * step, delta, w if parts == UPDATE else sink)
+            u = w if parts == UPDATE else sink
+            for j in range(u.size):
+                u[j] -= scale * step * moved[j]
         if parts == UPDATE:
             for k in range(delta.size):
                 m[k] += step * delta[k]
@@ -134,6 +144,29 @@ def steps_pass(problem, order, parts, move, scale, mu, ell, labels, w, sink, the
         else:
             y[:] = before
     return gap
+
+
+PRESETS = {
+    "bcfw": method_options(sampler="uniform", step="fw", cache=CacheOptions("none")),
+    "bcpfw": method_options(sampler="uniform", step="pairwise", cache=CacheOptions("none")),
+    "bcpfw_gap_cache": method_options(cache=CacheOptions("gap")),
+}
+
+
+def solver_step(problem: Segmentation, preset: str, lam: float, orders: list[np.ndarray]) -> float:
+    """Median CPU microseconds per step of the real solver, oracle always called, after `PASSES` passes."""
+    solver, n, times = begin(problem, PRESETS[preset], PathOptions(kind="single", lam=lam), None, 0), problem.n, []
+    solver.warm_up()
+    rng = np.random.default_rng(1)
+    for k, order in enumerate([rng.permutation(n) for _ in range(PASSES)] + orders):
+        solver.make_room(n)
+        solver.rebase()
+        flags = solver.flags(corner=ORACLE_ALWAYS, sampler=PERMUTATION)
+        start = time.process_time()
+        solver.run(flags, order, n)
+        if k >= PASSES:
+            times.append(time.process_time() - start)
+    return float(np.median(times)) / n * 1e6
 
 
 def reference_cut(problem: Segmentation, i: int, theta: np.ndarray, cost: np.ndarray) -> float:
@@ -194,7 +227,9 @@ def main() -> None:
         return float(np.median(times[1:])) / n * 1e6
 
     print(
-        "direction    " + "".join(f"{part:>9s}" for part in ("scores", "cut", "norm2", "push", "step")) + "   (CPU us)"
+        "direction    "
+        + "".join(f"{part:>9s}" for part in ("scores", "cut", "B delta", "push", "step"))
+        + "   (CPU us)"
     )
     for name, move in (("FW", FW), ("pairwise", PAIRWISE), ("dense", DENSE)):
         until = [per_step(parts, move) for parts in (SCORES, CUT, NORM, PUSH, UPDATE)]
@@ -203,6 +238,8 @@ def main() -> None:
             f"{name:12s} " + "".join(f"{value:9.1f}" for value in columns) + f"   {until[4] * n / 1e3:5.1f} ms a pass"
         )
         scores = until[0]
+    words = ", ".join(f"{preset} {solver_step(problem, preset, 1e-3, orders):.1f}" for preset in PRESETS)
+    print(f"the solver's own steps, all with an oracle call: {words} (CPU us)")
     volume = (problem.unary.nbytes + problem.pairwise.nbytes) / n
     flops = 2 * (problem.unary.size + problem.pairwise.size) / n
     times = []

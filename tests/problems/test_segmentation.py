@@ -10,6 +10,7 @@ from tiny import all_labels, ragged, segmentation, segmentation_u8
 
 from stages.problems.segmentation import build, derived, metrics
 from stages.problems.segmentation import segmentation as module
+from stages.problems.segmentation.kernels import PIECE, rows_dot
 from stages.problems.void import VOID
 
 
@@ -49,6 +50,17 @@ def test_score__sums_float32_features_in_float64():
     problem, theta = build(ragged([big]), {}), np.empty(5)
     problem.scores(0, np.array([1.0, 0.5, 0.0, 0.0]), theta)
     assert theta[0] == 1e8 + 0.5
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.uint8])
+@pytest.mark.parametrize("extra", [-1, 0, 1, PIECE])
+def test_score__of_rows_wider_than_a_piece_is_the_product(kind, extra):
+    """Rows are multiplied piece by piece; the last piece may be short."""
+    width = PIECE // np.dtype(kind).itemsize + extra
+    rng = np.random.default_rng(0)
+    x, w, found = rng.integers(0, 200, (5, width)).astype(kind), rng.normal(size=width), np.empty(3)
+    rows_dot(x, 0.5, 1, w, found)
+    np.testing.assert_allclose(found, 0.5 * (x[1:4].astype(float) @ w), rtol=1e-12)
 
 
 def codes(**changes):

@@ -10,7 +10,7 @@ import numpy as np
 
 from stages.problems.inner import inner
 from stages.problems.prefetch import prefetch
-from stages.problems.protocol import FAST, PLAIN
+from stages.problems.protocol import FAST, PLAIN, U
 from stages.problems.simd import (
     GROUP,
     WIDTH,
@@ -26,8 +26,6 @@ from stages.problems.simd import (
     store,
     strided,
 )
-
-U = np.uint64
 
 FEW = 4
 """Rows of a direction with at most this many non-zero labels are handled label by label."""

@@ -12,9 +12,7 @@ import numpy as np
 
 from stages.problems.inner import inner
 from stages.problems.marginals import FAINT
-from stages.problems.protocol import PLAIN
-
-U = np.uint64
+from stages.problems.protocol import PLAIN, U
 
 LEAST = 1e-25
 """Labels of less weight are not carried back: all of them together are less than rounding."""

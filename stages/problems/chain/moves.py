@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems.chain.kernels import LARGE, U, fetch_weights, token_scores
+from stages.problems.chain.kernels import LARGE, fetch_weights, token_scores
 from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN
+from stages.problems.protocol import PLAIN, U
 from stages.problems.simd import GROUP
 
 

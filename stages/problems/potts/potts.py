@@ -34,7 +34,7 @@ from stages.problems.potts import search
 from stages.problems.potts.expansion import expand
 from stages.problems.potts.kernels import label_scores
 from stages.problems.potts.trws import NEVER, padded, value_of
-from stages.problems.protocol import PLAIN, frozen
+from stages.problems.protocol import PLAIN, U, frozen
 from stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot, rows_norm2
 from stages.problems.segmentation.maxflow import adjacency
 from stages.problems.segmentation.maxflow import workspace as cut_workspace
@@ -134,21 +134,23 @@ class Potts(NamedTuple):
         _maximise(self, i, theta, False, y, scratch)
 
     def value(self, i, theta, y):
-        total, edges = 0.0, self.classes * y.size
+        edges = self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]]
+        total, of_edges = 0.0, theta[self.classes * y.size :]
         for p in range(y.size):
-            total += theta[np.int64(y[p]) * y.size + p]
-        for e in range(theta.size - edges):
-            if y[self.edges[self.edge_ptr[i] + e, 0]] != y[self.edges[self.edge_ptr[i] + e, 1]]:
-                total -= theta[edges + e]
+            total += theta[U(y[p]) * U(y.size) + U(p)]
+        for e in range(of_edges.size):
+            if y[U(edges[e, 0])] != y[U(edges[e, 1])]:
+                total -= of_edges[e]
         return total
 
     def add(self, i, y, c, out):
-        edges = self.classes * y.size
+        edges = self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]]
+        of_edges = out[self.classes * y.size :]
         for p in range(y.size):
-            out[np.int64(y[p]) * y.size + p] += c
-        for e in range(out.size - edges):
-            if y[self.edges[self.edge_ptr[i] + e, 0]] != y[self.edges[self.edge_ptr[i] + e, 1]]:
-                out[edges + e] -= c
+            out[U(y[p]) * U(y.size) + U(p)] += c
+        for e in range(of_edges.size):
+            if y[U(edges[e, 0])] != y[U(edges[e, 1])]:
+                of_edges[e] -= c
 
     def norm2(self, i, delta):
         size, total = self.label_ptr[i + 1] - self.label_ptr[i], 0.0
@@ -163,6 +165,10 @@ class Potts(NamedTuple):
             of = w[k * width : (k + 1) * width]
             rows_add(self.unary, self.label_ptr[i], c, delta[k * size : (k + 1) * size], of)
         rows_add(self.pairwise, self.edge_ptr[i], c, delta[self.classes * size :], w[self.classes * width :])
+
+    def by_sum(self):
+        """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
+        return True
 
     def loss(self, i, y):
         return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)

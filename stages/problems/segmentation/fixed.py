@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN, frozen
+from stages.problems.protocol import PLAIN, U, frozen
 from stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
 from stages.problems.segmentation.maxflow import minimum_cut, workspace
 from stages.problems.segmentation.segmentation import Segmentation, _loss, _terminals
@@ -110,6 +110,10 @@ class FixedSegmentation(NamedTuple):
     def push(self, i, c, delta, w):
         rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta, w)
 
+    def by_sum(self):
+        """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
+        return True
+
     def loss(self, i, y):
         """L_i(y) - E_i(y) + E_i(y_i)."""
         return _margin(self, i, y)
@@ -130,7 +134,7 @@ class FixedSegmentation(NamedTuple):
 def _margin(self, i, y):
     first, cut = self.edge_ptr[i], 0.0
     for e in range(first, self.edge_ptr[i + 1]):
-        if y[self.edges[e, 0]] != y[self.edges[e, 1]]:
+        if y[U(self.edges[e, 0])] != y[U(self.edges[e, 1])]:
             cut += self.strength[e]
     return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y) - (cut - self.energy[i])
 

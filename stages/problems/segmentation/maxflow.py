@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN
+from stages.problems.protocol import JIT, PLAIN, U
 
 EDGES = 1 << 18
 """About how many edges `adjacency` sorts at a time."""
@@ -103,18 +103,18 @@ def minimum_cut(arc_ptr, head, reverse, edge, capacity, sink_side, work):
     nodes = sink_side.size
     excess, residual, distance = work[0], work[1], work[2]
     for a in range(head.size):
-        residual[a] = capacity[edge[a]]
+        residual[a] = capacity[U(edge[a])]
     alive = 0  # nodes with excess that may still reach the sink
     for p in range(nodes):
         if excess[p] > 0.0:
-            for a in range(arc_ptr[p], arc_ptr[p + 1]):
-                q = head[a]
+            for a in range(U(arc_ptr[p]), U(arc_ptr[p + 1])):
+                q = U(head[a])
                 if excess[q] < 0.0 and residual[a] > 0.0:
                     flow = min(excess[p], residual[a], -excess[q])
                     excess[p] -= flow
                     excess[q] += flow
                     residual[a] -= flow
-                    residual[reverse[a]] += flow
+                    residual[U(reverse[a])] += flow
                     if excess[p] == 0.0:
                         break
             if excess[p] > 0.0:
@@ -136,24 +136,23 @@ def _distances(arc_ptr, head, reverse, nodes, alive, work):
     the search was exhaustive, and the distances give the sides of the cut.
     """
     excess, residual, distance, queue = work[0], work[1], work[2], work[3]
-    last, found = 0, 0
+    first, last, found = U(0), U(0), 0
     for p in range(nodes):
         if excess[p] < 0.0:
             distance[p] = 1
             queue[last] = p
-            last += 1
+            last += U(1)
         else:
             distance[p] = 0
-    first = 0
     while first < last:
-        p = queue[first]
-        first += 1
-        for a in range(arc_ptr[p], arc_ptr[p + 1]):
-            q = head[a]
-            if distance[q] == 0 and residual[reverse[a]] > 0.0:
-                distance[q] = distance[p] + 1
+        here = U(queue[first])
+        first += U(1)
+        for a in range(U(arc_ptr[here]), U(arc_ptr[here + U(1)])):
+            q = U(head[a])
+            if distance[q] == 0 and residual[U(reverse[a])] > 0.0:
+                distance[q] = distance[here] + 1
                 queue[last] = q
-                last += 1
+                last += U(1)
                 if excess[q] > 0.0:
                     found += 1
                     if found == alive:
@@ -168,24 +167,25 @@ def _wave(arc_ptr, head, reverse, reached, work):
     Nodes with excess that the search did not reach are not counted: the set of nodes that can reach the sink only shrinks.
     """
     excess, residual, distance, queue = work[0], work[1], work[2], work[3]
-    left = 0
-    for k in range(reached - 1, -1, -1):
-        p = queue[k]
+    left, k = 0, reached
+    while k > U(0):
+        k -= U(1)
+        p = U(queue[k])
         x = excess[p]
         if x > 0.0:
             nearer = distance[p] - 1  # 0 if p is next to the sink but its arc there is now full: p waits
-            for a in range(arc_ptr[p], arc_ptr[p + 1] if nearer > 0 else arc_ptr[p]):
-                q = head[a]
+            for a in range(U(arc_ptr[p]), U(arc_ptr[p + U(1)] if nearer > 0 else arc_ptr[p])):
+                q = U(head[a])
                 room = residual[a]
                 if distance[q] == nearer and room > 0.0:
                     if x <= room:
                         residual[a] = room - x
-                        residual[reverse[a]] += x
+                        residual[U(reverse[a])] += x
                         excess[q] += x
                         x = 0.0
                         break
                     residual[a] = 0.0
-                    residual[reverse[a]] += room
+                    residual[U(reverse[a])] += room
                     excess[q] += room
                     x -= room
             excess[p] = x

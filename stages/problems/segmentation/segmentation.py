@@ -23,7 +23,14 @@ import numpy as np
 
 from stages.problems.inner import inner
 from stages.problems.protocol import PLAIN, frozen
-from stages.problems.segmentation.kernels import gram_form, labelling_value, rows_add, rows_dot, rows_norm2
+from stages.problems.segmentation.kernels import (
+    add_labelling,
+    gram_form,
+    labelling_value,
+    rows_add,
+    rows_dot,
+    rows_norm2,
+)
 from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
 from stages.problems.void import VOID
 
@@ -118,15 +125,10 @@ class Segmentation(NamedTuple):
         _cut(self, i, theta, False, y, scratch)
 
     def value(self, i, theta, y):
-        return labelling_value(theta, y, self.edges, self.edge_ptr[i])
+        return labelling_value(theta, y, self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]])
 
     def add(self, i, y, c, out):
-        first = self.edge_ptr[i]
-        for p in range(y.size):
-            out[p] += c * (2.0 * y[p] - 1.0)
-        for e in range(out.size - y.size):
-            if y[self.edges[first + e, 0]] != y[self.edges[first + e, 1]]:
-                out[y.size + e] -= c
+        add_labelling(y, c, self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]], out)
 
     def norm2(self, i, delta):
         size = self.label_ptr[i + 1] - self.label_ptr[i]
@@ -137,6 +139,10 @@ class Segmentation(NamedTuple):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta[:size], w[:width])
         rows_add(self.pairwise, self.edge_ptr[i], c, delta[size:], w[width:])
+
+    def by_sum(self):
+        """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
+        return True
 
     def loss(self, i, y):
         return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)

@@ -22,10 +22,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, PLAIN
+from stages.problems.protocol import JIT, PLAIN, U
 from stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
 
-U = np.uint64
 LOWEST = -1e200
 """Below every score, and finite, so that differences are numbers."""
 

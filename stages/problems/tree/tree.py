@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.protocol import frozen
-from stages.problems.tree.maxsum import U, maximise, misplaced, workspace
+from stages.problems.protocol import U, frozen
+from stages.problems.tree.maxsum import maximise, misplaced, workspace
 
 
 class Tree(NamedTuple):

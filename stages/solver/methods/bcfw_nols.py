@@ -67,7 +67,7 @@ def fixed_step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
         target = insert(S.pool, i, y, loss, flags.capacity)
     S.pool.used[target] = S.counters[STEPS]
     write_direction(P, i, FW, mu, S.pool, by_mu, y, y, delta)
-    move(P, S, flags, i, mu, by_mu, FW, target, -1, gamma, 1.0, loss, delta, y.size)
+    move(P, S, flags, i, mu, by_mu, FW, target, -1, gamma, 1.0, loss, delta, delta[:0], y.size)
     end_step(S, flags, i)
 
 

@@ -1,0 +1,75 @@
+"""Structures whose steps compute B_i delta once, for its norm and its push: the same steps as from delta, up to rounding.
+
+The norms from delta are less exact here: Gram matrices are stored in float32.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numba
+import numpy as np
+import pytest
+from single import solver_of
+from tiny import instance
+from tiny.potts import potts
+
+from stages.problems.moves import by_sum
+from stages.problems.segmentation.fixed import with_fixed_weight
+from stages.solver.step import room_for_sum
+from stages.solver.steps import steps
+
+MADE = {"codes": lambda: instance("segmentation_u8")}
+if numba.config.DISABLE_JIT:  # the others compile the same code again
+    MADE["rows"] = lambda: instance("segmentation")
+    MADE["fixed weight"] = lambda: with_fixed_weight(instance("segmentation"), 0.5)
+    MADE["potts"] = potts
+
+ONE_MOVE = {"fw": True, "pairwise": True, "away": True, "best": False}
+"""Step rules, and whether a step measures one move only."""
+
+
+@functools.cache
+def apart(kind):
+    """The same structure without sums; one class for all tests, so that it is compiled once."""
+    return type(f"{kind.__name__}Apart", (kind,), {"by_sum": lambda self: False})
+
+
+def room(solver):
+    """Numbers of workspace of a step; compiled, it is the same code."""
+    return getattr(room_for_sum, "py_func", room_for_sum)(solver.problem, solver.flags()).size
+
+
+def after_passes(problem, **choices):
+    """u, w, the running average, ell, gaps and weights after four passes, and the solver."""
+    solver = solver_of(problem, 0.05, sampler="permutation", **choices)
+    solver.rebase()
+    for seed in range(4):
+        solver.make_room(problem.n)
+        solver.run(solver.flags(), np.random.default_rng(seed).permutation(problem.n), problem.n)
+    S = solver.state
+    return [S.u, S.w, S.z, S.z_ell, S.ell, S.gap, S.pool.alpha, S.curvature], solver
+
+
+@pytest.mark.parametrize("step", sorted(ONE_MOVE))
+@pytest.mark.parametrize("name", sorted(MADE))
+def test_steps__by_sums_are_those_apart(name, step):
+    problem = MADE[name]()
+    averaging = "weighted" if step == "fw" else "none"
+    at_once, solver = after_passes(problem, step=step, averaging=averaging)
+    from_delta, other = after_passes(apart(type(problem))(*problem), step=step, averaging=averaging)
+    assert (by_sum(problem), by_sum(other.problem)) == (True, False)
+    assert (room(solver), room(other)) == (problem.d if ONE_MOVE[step] else 0, 0)
+    assert solver.state.curvature[0] > 0.0
+    assert (solver.state.z.size > 0) == (averaging == "weighted")
+    for a, b in zip(at_once, from_delta, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+
+
+def test_rules__are_all_looked_at():
+    assert sorted(ONE_MOVE) == sorted(steps())
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass"])
+def test_room__is_empty_where_norms_need_no_sum(name):
+    assert room(solver_of(instance(name), 0.05, step="fw")) == 0
