@@ -10,7 +10,7 @@ from tiny import all_labels, ragged, segmentation, segmentation_u8
 
 from stages.problems.segmentation import build, derived, metrics
 from stages.problems.segmentation import segmentation as module
-from stages.problems.segmentation.kernels import PIECE, rows_dot
+from stages.problems.segmentation.kernels import PIECE, rows_add, rows_dot
 from stages.problems.void import VOID
 
 
@@ -61,6 +61,20 @@ def test_score__of_rows_wider_than_a_piece_is_the_product(kind, extra):
     x, w, found = rng.integers(0, 200, (5, width)).astype(kind), rng.normal(size=width), np.empty(3)
     rows_dot(x, 0.5, 1, w, found)
     np.testing.assert_allclose(found, 0.5 * (x[1:4].astype(float) @ w), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.uint8])
+@pytest.mark.parametrize("count", range(18))
+def test_push__of_any_number_of_rows_is_the_product(kind, count):
+    """Rows are added eight or four at a time, and those of entry 0 are not looked at."""
+    rng = np.random.default_rng(count)
+    x, delta, w = rng.integers(0, 200, (25, 11)).astype(kind), np.zeros(22), rng.normal(size=11)
+    delta[rng.permutation(22)[:count]] = rng.normal(size=count)
+    expected = w + 0.5 * (delta @ x[2:24].astype(float))
+    if kind is np.float32:
+        x[2:24][delta == 0.0] = np.nan
+    rows_add(x, 2, 0.5, delta, w)
+    np.testing.assert_allclose(w, expected, rtol=1e-12)
 
 
 def codes(**changes):
