@@ -1,8 +1,9 @@
 """The cost of a pass of the real solver: `python tests/benchmarks/bench_solver.py FEATURES [--passes 8]`.
 
 FEATURES is a feature store (``runs/features/<dataset>-<key>``). For each preset: CPU milliseconds of n visits at
-lambda = 1/n, the first pass apart (it visits the blocks in order); then the exact gap pass, alone and on two threads, and
-the rebase. One core; run it on a quiet machine and compare within one run.
+lambda = 1/n, the first pass apart (it visits the blocks in order); then the rebase, and the exact gap pass, alone, on two
+threads, and by the dask graph of a run, with their bound: two threads that repeat a half each and never wait for one
+another. One core for the rest; run it on a quiet machine and compare within one run.
 """
 
 from __future__ import annotations
@@ -13,12 +14,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
+
+from pipeline.compute.local import Compute
+from pipeline.config.run_options import ComputeOptions
 from stages.featurize import open_problem
 from stages.parallel import HERE, Spread
+from stages.problems.protocol import frozen
 from stages.solver.codes import ORACLE_CALLS
 from stages.solver.gaps import exact_gaps
 from stages.solver.methods import method_options
 from stages.solver.options import CacheOptions, PathOptions
+from stages.solver.oracles import BASES, ORACLES, Corners, run_driver
 from stages.solver.path.walk import begin
 
 PRESETS = {
@@ -28,6 +35,10 @@ PRESETS = {
     "bcpfw_gap": ("gap", "pairwise", "none"),
     "bcpfw_gap_cache": ("gap", "pairwise", "gap"),
 }
+
+
+REPEATS = 41
+"""Of exact passes on threads."""
 
 
 def milliseconds(work, repeats: int = 7, clock=time.process_time) -> float:
@@ -73,14 +84,31 @@ def main() -> None:
     print(
         f"{'exact gap pass':16} {milliseconds(gap_pass):8.1f}   (wall {milliseconds(gap_pass, clock=time.perf_counter):.1f})"
     )
-    with ThreadPoolExecutor(2) as threads:
+    alone = milliseconds(gap_pass, repeats=REPEATS, clock=time.perf_counter)
+    with ThreadPoolExecutor(2) as threads, Compute(ComputeOptions(kind="threads", workers=2)) as compute:
 
         def on_threads(fn, ranges):
             return list(threads.map(lambda piece: fn(*piece), ranges))
 
-        spread = Spread(on_threads)  # one for all passes, as in a run: it learns how long its pieces may be
-        wall = milliseconds(lambda: gap_pass(spread), clock=time.perf_counter)
-        print(f"{'on two threads':16} {wall:8.1f}   (wall)")
+        # one spread for all passes, as in a run: it learns how long its pieces may be
+        spreads = {"on two threads": Spread(on_threads), "by dask": Spread(compute.map_ranges)}
+        for name, spread in spreads.items():
+            wall = milliseconds(lambda: gap_pass(spread), repeats=REPEATS, clock=time.perf_counter)  # noqa: B023
+            print(f"{name:16} {wall:8.1f}   (wall): {alone / wall:.2f} times as fast")
+
+    def part(first, last):
+        of = slice(first, last)
+        piece = Corners(*(column[of] for column in found))
+        for _ in range(REPEATS):
+            run_driver(problem, w, S.mu, S.ell, solver.state.pool, ORACLES | BASES, every[of], base[of], piece)
+
+    found, base, every, w = Corners.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
+    half = int(np.searchsorted(problem.local_ptr, problem.local_ptr[-1] / 2))
+    halves = (0, half), (half, n)
+    with ThreadPoolExecutor(2) as threads:
+        alone = milliseconds(lambda: [part(*blocks) for blocks in halves], 3, time.perf_counter)
+        both = milliseconds(lambda: list(threads.map(lambda blocks: part(*blocks), halves)), 3, time.perf_counter)
+    print(f"{'the cores allow':16} {both / REPEATS:8.1f}   (wall): {alone / both:.2f} times as fast")
 
 
 if __name__ == "__main__":
