@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stages.problems.certainty import ESTIMATE
-from stages.solver.options import ENDED, Status
+from gapwise.stages.problems.certainty import ESTIMATE
+from gapwise.stages.solver.options import ENDED, Status
 
 ANOTHER = "another run, which shares these features"
 """What becomes of a command with another value of a key that makes the run's key."""

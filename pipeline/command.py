@@ -11,13 +11,13 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.config import CONF
-from pipeline.config.settings import explain
-from pipeline.errors import BAD_CONFIGURATION, INTERRUPTED
-from pipeline.run import run
+from gapwise.pipeline.config import CONF
+from gapwise.pipeline.config.settings import explain
+from gapwise.pipeline.errors import BAD_CONFIGURATION, INTERRUPTED
+from gapwise.pipeline.run import run
 
 if TYPE_CHECKING:
-    from pipeline.sweep.plan import Asked
+    from gapwise.pipeline.sweep.plan import Asked
 
 _codes: list[int] = []
 _asked: list[Asked] = []
@@ -32,7 +32,7 @@ def _job(cfg: DictConfig) -> None:
         return  # an interrupted sweep starts no more runs
     sweep = cfg.get("sweep") or {}
     if cfg.get("papers"):
-        from pipeline.sweep.papers import papers
+        from gapwise.pipeline.sweep.papers import papers
 
         _codes.append(papers(cfg))
     elif sweep.get("variants") or sweep.get("cv") is not None or HydraConfig.get().mode == RunMode.MULTIRUN:
@@ -43,9 +43,9 @@ def _job(cfg: DictConfig) -> None:
 
 def _one_of_many(cfg: DictConfig) -> None:
     """A job of a sweep, or a configuration that describes one."""
-    from pipeline.sweep.folds import asks_for_folds
-    from pipeline.sweep.plan import has_variants, job_of_multirun
-    from pipeline.sweep.run import cross_validation, sweep
+    from gapwise.pipeline.sweep.folds import asks_for_folds
+    from gapwise.pipeline.sweep.plan import has_variants, job_of_multirun
+    from gapwise.pipeline.sweep.run import cross_validation, sweep
 
     if asks_for_folds(cfg):
         _codes.append(cross_validation(cfg))
@@ -66,7 +66,7 @@ def compose_and_run() -> int:
     try:
         _job()
         if _asked:
-            from pipeline.sweep.run import multirun
+            from gapwise.pipeline.sweep.run import multirun
 
             _codes.append(multirun(_asked))
     except (HydraException, OmegaConfBaseException) as error:

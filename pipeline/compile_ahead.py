@@ -23,14 +23,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from pipeline.compiling import WHAT
-from pipeline.compute.local import start_worker
+from gapwise.pipeline.compiling import WHAT
+from gapwise.pipeline.compute.local import start_worker
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Settings
-    from pipeline.interrupt import Stop
-    from pipeline.progress import Progress
-    from stages.problems.protocol import Problem
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.interrupt import Stop
+    from gapwise.pipeline.progress import Progress
+    from gapwise.stages.problems.protocol import Problem
 
 PARTS = (("init_path", "solve"), ("verify", "evaluate"))
 """The stages whose functions each process compiles where there are `ENOUGH` cores. Elsewhere one process compiles for all
@@ -121,7 +121,7 @@ def worthwhile(settings: Settings) -> bool:
 
     Never in a worker of a sweep, which may not start processes.
     """
-    from stages.datasets import has_specimen
+    from gapwise.stages.datasets import has_specimen
 
     if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or os.environ.get("GAPWISE_AHEAD") == "0":
         return False
@@ -140,8 +140,8 @@ def cores() -> int:
 
 def mark_of(settings: Settings) -> Path | None:
     """The file that says that everything is compiled for `settings`, in numba's cache; None if numba keeps it elsewhere."""
-    import stages
-    from pipeline.compute import kernel_cache
+    from gapwise import stages
+    from gapwise.pipeline.compute import kernel_cache
 
     package = Path(stages.__path__[0])
     folder = kernel_cache.folder() if kernel_cache.asked_for() else package / "solver" / "__pycache__"
@@ -177,8 +177,8 @@ def compile_part(
     part: tuple[str, ...], dataset: Mapping[str, Any], options: Any, path: Any, said: Connection
 ) -> None:  # pragma: no cover  (in a process of its own)
     """Compile what each stage of `part` calls, and say its name when that is done; the target of the processes."""
-    from stages.datasets import specimen
-    from stages.problems import build
+    from gapwise.stages.datasets import specimen
+    from gapwise.stages.problems import build
 
     start_worker()
     gc.disable()  # numba makes many objects that stay: looking for garbage among them took a seventh of the time
@@ -193,19 +193,19 @@ def compile_part(
 def warm_up(stage: str, problem: Problem, options: Any, path: Any) -> None:
     """Compile or load what a stage calls."""
     if stage == "init_path":
-        from stages.init_path import init_path
+        from gapwise.stages.init_path import init_path
 
         init_path(problem, path)
     elif stage == "solve":
-        from stages.init_path import init_path
-        from stages.solver.path.walk import warm_up as warm_up_solver
+        from gapwise.stages.init_path import init_path
+        from gapwise.stages.solver.path.walk import warm_up as warm_up_solver
 
         warm_up_solver(problem, options, path, init_path(problem, path))
     elif stage == "verify":
-        from stages.certify.recompute import warm_up as warm_up_audit
+        from gapwise.stages.certify.recompute import warm_up as warm_up_audit
 
         warm_up_audit(problem)
     else:
-        from stages.evaluate import warm_up as warm_up_evaluation
+        from gapwise.stages.evaluate import warm_up as warm_up_evaluation
 
         warm_up_evaluation(problem)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.progress import Progress
+    from gapwise.pipeline.progress import Progress
 
 WHAT = "compiling, once for these sources; later runs load it"
 AFTER = 1.0

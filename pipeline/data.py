@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.settings import Settings, on_this_machine
-from stages.datasets import DataError, open_dataset
-from storage.contents import contents
+from gapwise.pipeline.config.settings import Settings, on_this_machine
+from gapwise.stages.datasets import DataError, open_dataset
+from gapwise.storage.contents import contents
 
 
 def source_of(settings: Settings) -> dict[str, Any]:

@@ -28,7 +28,7 @@ def refuse(error: Exception, code: int, where: str = "") -> int:
 
 def refuse_setup(error: Exception) -> int:
     """Print an error from before the first stage; returns 2 if the configuration is wrong, 1 if data or files are."""
-    from stages.datasets import DataError
+    from gapwise.stages.datasets import DataError
 
     return refuse(error, FAILED if isinstance(error, DataError | OSError) else BAD_CONFIGURATION)
 

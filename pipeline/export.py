@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pipeline.rundir import write_json
-from storage.backend import Location
-from storage.files import aside, fetched, publish
+from gapwise.pipeline.rundir import write_json
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, fetched, publish
 
 
 @dataclass(frozen=True)

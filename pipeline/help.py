@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.cli import command, known
-from pipeline.config import CONF
+from gapwise.pipeline.cli import command, known
+from gapwise.pipeline.config import CONF
 
 INTRO = """\
 usage: python -m pipeline [+experiment=NAME] [GROUP=CHOICE ...] [KEY=VALUE ...]

@@ -7,16 +7,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.compute.local import Compute
-    from pipeline.config.settings import Settings
-    from pipeline.interrupt import Stop
-    from pipeline.progress import Progress
-    from pipeline.rundir import RunDir
-    from pipeline.tracking.mlflow import Tracker
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
-    from stages.solver.path.rule import PathStart
-    from storage.backend import Location
+    from gapwise.pipeline.compute.local import Compute
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.interrupt import Stop
+    from gapwise.pipeline.progress import Progress
+    from gapwise.pipeline.rundir import RunDir
+    from gapwise.pipeline.tracking.mlflow import Tracker
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.path.rule import PathStart
+    from gapwise.storage.backend import Location
 
 
 @dataclass
@@ -39,15 +39,15 @@ class Job:
     @cached_property
     def train(self) -> Problem:
         """The training problem."""
-        from stages.featurize import open_problem
+        from gapwise.stages.featurize import open_problem
 
         return open_problem(self.features_path, "train")
 
     @cached_property
     def spread(self) -> Spread:
         """Ways to spread the blocks of this run's problems."""
-        from stages.problems import calls_python
-        from storage.features import open_features
+        from gapwise.stages.problems import calls_python
+        from gapwise.storage.features import open_features
 
         processes = self.compute.kind == "processes"
         python = processes and calls_python(open_features(self.features_path).meta["structure"])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import TracebackType
 
-from pipeline.interrupt import Interrupted
+from gapwise.pipeline.interrupt import Interrupted
 
 
 class LoadAhead:

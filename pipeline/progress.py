@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
 
 if TYPE_CHECKING:
     import rich.progress

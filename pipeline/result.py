@@ -7,15 +7,15 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.advice import what_next
-from pipeline.config.settings import Settings
-from pipeline.rundir import RunDir, read_json
-from pipeline.stage_graph import flow
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, promise
-from stages.solver.options import ENDED
-from storage.backend import Location
-from storage.files import DamagedError
-from storage.format import FORMAT_VERSION
+from gapwise.pipeline.advice import what_next
+from gapwise.pipeline.config.settings import Settings
+from gapwise.pipeline.rundir import RunDir, read_json
+from gapwise.pipeline.stage_graph import flow
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, promise
+from gapwise.stages.solver.options import ENDED
+from gapwise.storage.backend import Location
+from gapwise.storage.files import DamagedError
+from gapwise.storage.format import FORMAT_VERSION
 
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
 VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_simplex_error")
@@ -85,8 +85,8 @@ def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
 
 def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One record per breakpoint of path.zarr, in the order they were solved; and its attributes."""
-    from stages.problems.certainty import UPPER_BOUNDED
-    from storage.layout import BOUNDS, read_group
+    from gapwise.stages.problems.certainty import UPPER_BOUNDED
+    from gapwise.storage.layout import BOUNDS, read_group
 
     bounded = read_group(run_dir / "path.zarr", ())[1].get("certainty") == UPPER_BOUNDED
     fields = (*PATH_FIELDS, *(spec.name for spec in BOUNDS if bounded))

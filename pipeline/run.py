@@ -18,23 +18,23 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline import result
-from pipeline.compile_ahead import CompileAhead
-from pipeline.compiling import Compiling
-from pipeline.compute.local import Compute
-from pipeline.compute.ready import check_packages, check_scheduler
-from pipeline.config.settings import Settings, read
-from pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
-from pipeline.interrupt import Interrupted, Stop
-from pipeline.job import Job
-from pipeline.load_ahead import LoadAhead
-from pipeline.progress import Progress
-from pipeline.result import complete
-from pipeline.rundir import LockedError, RunDir, locked, write_json
-from pipeline.stage_graph import Stage, after, before, flow, stages
-from pipeline.tracking.mlflow import open_tracker
-from storage.backend import Location, location
-from storage.files import remove
+from gapwise.pipeline import result
+from gapwise.pipeline.compile_ahead import CompileAhead
+from gapwise.pipeline.compiling import Compiling
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.compute.ready import check_packages, check_scheduler
+from gapwise.pipeline.config.settings import Settings, read
+from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
+from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.job import Job
+from gapwise.pipeline.load_ahead import LoadAhead
+from gapwise.pipeline.progress import Progress
+from gapwise.pipeline.result import complete
+from gapwise.pipeline.rundir import LockedError, RunDir, locked, write_json
+from gapwise.pipeline.stage_graph import Stage, after, before, flow, stages
+from gapwise.pipeline.tracking.mlflow import open_tracker
+from gapwise.storage.backend import Location, location
+from gapwise.storage.files import remove
 
 log = logging.getLogger("gapwise")
 
@@ -47,7 +47,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
 
     0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted.
     """
-    from pipeline.data import source_of
+    from gapwise.pipeline.data import source_of
 
     try:
         settings = read(cfg, experiment=experiment or experiment_name())
@@ -233,7 +233,7 @@ def _check_done(directory: RunDir, name: str) -> None:
 def _export(settings: Settings, directory: RunDir, features: Location) -> None:
     """Export the results of the wanted stage, or of all stages of the run if none was named."""
     if settings.run.export is not None:
-        from pipeline.export import Export
+        from gapwise.pipeline.export import Export
 
         wanted = settings.run.stage or settings.run.until
         folder = Path(settings.run.export)

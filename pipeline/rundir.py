@@ -18,16 +18,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.config.settings import Settings
-from pipeline.source_code import commit
-from pipeline.stage_graph import after, stages
-from storage import files
-from storage.backend import Location, backend
-from storage.files import DamagedError, deliver, make_directory, remove, rename, tree_checksum, working
-from storage.files import LockedError as LockedError
-from storage.files import locked as locked
-from storage.format import FORMAT_VERSION, MEASURES
-from storage.integrity import sealed, unsealed
+from gapwise.pipeline.config.settings import Settings
+from gapwise.pipeline.source_code import commit
+from gapwise.pipeline.stage_graph import after, stages
+from gapwise.storage import files
+from gapwise.storage.backend import Location, backend
+from gapwise.storage.files import DamagedError, deliver, make_directory, remove, rename, tree_checksum, working
+from gapwise.storage.files import LockedError as LockedError
+from gapwise.storage.files import locked as locked
+from gapwise.storage.format import FORMAT_VERSION, MEASURES
+from gapwise.storage.integrity import sealed, unsealed
 
 BLANK = {"lock", "manifest.json", "attempts"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")

@@ -13,18 +13,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.certainty import UPPER_BOUNDED
-from stages.solver.counts import TRACE
-from stages.solver.method import Method
-from stages.solver.options import Status
-from stages.solver.path.breakpoints import Breakpoint
-from stages.solver.path.rule import PathRule, PathStart, as_open_ended
-from stages.solver.snapshots import Snapshots
-from stages.trace import trace_of
-from storage.behind import CommitsBehind
-from storage.format import FORMAT_VERSION
-from storage.layout import ArraySpec
-from storage.results import stack
+from gapwise.stages.problems.certainty import UPPER_BOUNDED
+from gapwise.stages.solver.counts import TRACE
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.path.breakpoints import Breakpoint
+from gapwise.stages.solver.path.rule import PathRule, PathStart, as_open_ended
+from gapwise.stages.solver.snapshots import Snapshots
+from gapwise.stages.trace import trace_of
+from gapwise.storage.behind import CommitsBehind
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.layout import ArraySpec
+from gapwise.storage.results import stack
 
 MAX_BUFFERED_BYTES = 64 << 20
 """Bytes of finished breakpoints in memory that trigger a commit."""

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.datasets import Blocks, DataError, open_dataset
-from stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
-from stages.problems import build
-from stages.problems.answers import ask, bounds, labels_of
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
-from stages.problems.compiled import driver
-from stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
-from stages.problems.oracle_check import try_oracle, try_samples
-from stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.datasets import Blocks, DataError, open_dataset
+from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
+from gapwise.stages.problems import build
+from gapwise.stages.problems.answers import ask, bounds, labels_of
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
+from gapwise.stages.problems.oracle_check import try_oracle, try_samples
+from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
 BLOCKS = 5
 """Blocks of a compiled structure that the contract is tried on."""
@@ -134,7 +134,7 @@ def check(name: str, options: Mapping[str, Any], seconds: float = 10.0) -> Repor
 
 def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Report:
     """An oracle that is asked block by block."""
-    from stages.problems.python_oracle import load_oracle
+    from gapwise.stages.problems.python_oracle import load_oracle
 
     oracle = load_oracle(reader.oracle, "train", reader.arguments)
     reader.files()
@@ -263,7 +263,7 @@ def _oracle_driver(fingerprint: str) -> Any:
 
 def check_problem(name: str, problem: Problem, seconds: float = 10.0) -> Report:
     """The contract on a few blocks of a problem, and what an oracle call costs."""
-    from stages.problems.compiled_methods import compiled
+    from gapwise.stages.problems.compiled_methods import compiled
 
     found = Report(name, False, int(problem.n), int(problem.d), certainty_of(problem))
     if not found.note("shapes", "sizes, offsets, truths and bounds fit", lambda: checked_shapes(problem)):

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.choice import choose, standard_error
-from stages.featurize import VALIDATION, open_problem
-from stages.predict import predict
-from storage.backend import DamagedError, Location
-from storage.files import read_json, write_json
-from storage.paths import SolvedPath, open_path
+from gapwise.stages.choice import choose, standard_error
+from gapwise.stages.featurize import VALIDATION, open_problem
+from gapwise.stages.predict import predict
+from gapwise.storage.backend import DamagedError, Location
+from gapwise.storage.files import read_json, write_json
+from gapwise.storage.paths import SolvedPath, open_path
 
 PER_DECADE = 16
 """Lambdas of the grid in a decade; they are powers of 10^(1/16), whatever the data, so that two grids have the same ones."""

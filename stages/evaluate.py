@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.choice import Choice, choose, standard_error
-from stages.featurize import VALIDATION
-from stages.parallel import HERE, Spread
-from stages.predict import predict
-from stages.problems import build, structure
-from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, Problem
-from stages.problems.weightless import task_loss
-from stages.readable import write_readable
-from storage.backend import Location
-from storage.features import open_features
-from storage.files import aside, publish, write_json
-from storage.layout import EVALUATED
-from storage.mixture import Mixture, read_mixture, weights_at
-from storage.results import add_losses, weights_of
+from gapwise.stages.choice import Choice, choose, standard_error
+from gapwise.stages.featurize import VALIDATION
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.predict import predict
+from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.protocol import JIT, Problem
+from gapwise.stages.problems.weightless import task_loss
+from gapwise.stages.readable import write_readable
+from gapwise.storage.backend import Location
+from gapwise.storage.features import open_features
+from gapwise.storage.files import aside, publish, write_json
+from gapwise.storage.layout import EVALUATED
+from gapwise.storage.mixture import Mixture, read_mixture, weights_at
+from gapwise.storage.results import add_losses, weights_of
 
 SPLITS = ("train", "test", VALIDATION)
 ERROR = f"{VALIDATION}_standard_error"

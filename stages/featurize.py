@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, MapBlocks, Report, open_dataset
-from stages.problems import build, structure
-from stages.problems.held_out import HeldOut
-from stages.problems.protocol import Problem
-from stages.problems.void import has_void
-from storage.backend import Location
-from storage.features import Features, FeatureWriter, is_complete, open_features
-from storage.files import DamagedError
+from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset
+from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.held_out import HeldOut
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.void import has_void
+from gapwise.storage.backend import Location
+from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
+from gapwise.storage.files import DamagedError
 
 STORED = ("format_version", "key", "dataset", "structure", "checked", "files")
 """Entries of a store's meta that are not a reader's facts."""

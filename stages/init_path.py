@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from stages.parallel import HERE, Spread
-from stages.problems.protocol import Problem
-from stages.solver.options import PathOptions
-from stages.solver.path.rule import PathStart, rule_of
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.rule import PathStart, rule_of
 
 
 def init_path(problem: Problem, path: PathOptions, spread: Spread = HERE) -> PathStart | None:

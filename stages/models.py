@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import FeatureMap, MapBlocks
-from stages.datasets.inputs import Predicted, label_names, stored_input
-from stages.problems import build, structure
-from storage.backend import DamagedError, Location, location
-from storage.features import Features, features_of
-from storage.files import read_json, tree_checksum
-from storage.format import MEASURES, check_format
-from storage.integrity import unsealed
-from storage.mixture import model_at
-from storage.models import is_model, read_model, write_model
+from gapwise.stages.datasets import FeatureMap, MapBlocks
+from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
+from gapwise.stages.problems import build, structure
+from gapwise.storage.backend import DamagedError, Location, location
+from gapwise.storage.features import Features, features_of
+from gapwise.storage.files import read_json, tree_checksum
+from gapwise.storage.format import MEASURES, check_format
+from gapwise.storage.integrity import unsealed
+from gapwise.storage.mixture import model_at
+from gapwise.storage.models import is_model, read_model, write_model
 
 BEST = "best"
 """The lambda that the run's evaluation chose."""
@@ -83,7 +83,7 @@ class Model:
         if hasattr(module, "decoded"):
             labels, label_ptr = module.decoded(encoded.arrays, encoded.meta, self.weights)
         else:
-            from stages.predict import predict
+            from gapwise.stages.predict import predict
 
             problem = build(encoded.structure, encoded.arrays, encoded.meta)
             label_ptr = problem.label_ptr

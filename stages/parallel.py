@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from stages.problems.protocol import Problem, frozen
+from gapwise.stages.problems.protocol import Problem, frozen
 
 R = TypeVar("R")
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.parallel import HERE, Spread
-from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, Problem, frozen
-from stages.problems.weightless import task_loss
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.problems.weightless import task_loss
 
 
 @driver

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets.inputs import Predicted, label_names, show, stored_input
-from stages.datasets.inputs.arrays import csv_text
-from stages.problems import structure
-from stages.problems.protocol import Problem
-from storage.backend import Location
-from storage.files import aside, publish
+from gapwise.stages.datasets.inputs import Predicted, label_names, show, stored_input
+from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.problems import structure
+from gapwise.stages.problems.protocol import Problem
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
 
 FOLDER = "predictions"
 FIELDS = ("label", "support", "predicted", "right", "precision", "recall", "f1")

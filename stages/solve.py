@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from stages.attempt import Attempt, Report
-from stages.init_path import init_path
-from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, certainty_of
-from stages.problems.protocol import Problem
-from stages.solver.method import Method
-from stages.solver.methods import method
-from stages.solver.options import ENDED, MethodOptions, PathOptions, Status, open_ended
-from stages.solver.path.breakpoints import Breakpoint
-from stages.solver.path.rule import (
+from gapwise.stages.attempt import Attempt, Report
+from gapwise.stages.init_path import init_path
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.methods import method
+from gapwise.stages.solver.options import ENDED, MethodOptions, PathOptions, Status, open_ended
+from gapwise.stages.solver.path.breakpoints import Breakpoint
+from gapwise.stages.solver.path.rule import (
     PathRule,
     PathStart,
     as_open_ended,
@@ -31,17 +31,17 @@ from stages.solver.path.rule import (
     certainty_of_path,
     rule_of,
 )
-from stages.solver.path.walk import begin, check_choices, in_metric_of, own_primal, walk
-from stages.solver.snapshots import Snapshots
-from stages.solver.supports import Supports
-from stages.trace import iterations_of, trace_of
-from storage.backend import Location
-from storage.behind import CommitsBehind
-from storage.commits import Commit, CommitStore, StateError
-from storage.files import make_directory, remove_leftovers
-from storage.layout import read_group
-from storage.results import read_path, stack, write_path, write_trace
-from storage.snapshots import SnapshotParts
+from gapwise.stages.solver.path.walk import begin, check_choices, in_metric_of, own_primal, walk
+from gapwise.stages.solver.snapshots import Snapshots
+from gapwise.stages.solver.supports import Supports
+from gapwise.stages.trace import iterations_of, trace_of
+from gapwise.storage.backend import Location
+from gapwise.storage.behind import CommitsBehind
+from gapwise.storage.commits import Commit, CommitStore, StateError
+from gapwise.storage.files import make_directory, remove_leftovers
+from gapwise.storage.layout import read_group
+from gapwise.storage.results import read_path, stack, write_path, write_trace
+from gapwise.storage.snapshots import SnapshotParts
 
 log = logging.getLogger("gapwise.solve")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.solver.counts import CERTIFIED, TRACE
-from stages.solver.method import Method
-from stages.solver.path.rule import PathRule, as_open_ended
-from storage.layout import ArraySpec
+from gapwise.stages.solver.counts import CERTIFIED, TRACE
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.path.rule import PathRule, as_open_ended
+from gapwise.storage.layout import ArraySpec
 
 
 def trace_of(solver: Method, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from stages.certify.audit import Audit, BaselessError, CertificateError, Report
-from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
-from stages.problems.protocol import Problem
-from stages.solver.methods import method as find_method
-from stages.solver.methods import method_options
-from stages.solver.options import ENDED, PathOptions, Status, open_ended
-from stages.solver.path.rule import GIVEN, attributes_of, rule_of
-from storage.backend import Location
-from storage.files import write_json
-from storage.layout import CELL_CERTIFICATES, CELLS, PATH
-from storage.results import weights_of, without_weights
+from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.methods import method as find_method
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import ENDED, PathOptions, Status, open_ended
+from gapwise.stages.solver.path.rule import GIVEN, attributes_of, rule_of
+from gapwise.storage.backend import Location
+from gapwise.storage.files import write_json
+from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
+from gapwise.storage.results import weights_of, without_weights
 
 __all__ = ["Asked", "CertificateError", "asked_for", "verify"]
 

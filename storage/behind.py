@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from storage.commits import CommitStore
-from storage.layout import ArraySpec
+from gapwise.storage.commits import CommitStore
+from gapwise.storage.layout import ArraySpec
 
 BEHIND_BYTES = 8 << 20
 """States of fewer bytes are written at once, by the caller: they take less time than anyone notices."""

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from storage.backend import ChangedError, Location
-from storage.files import (
+from gapwise.storage.backend import ChangedError, Location
+from gapwise.storage.files import (
     aside,
     listed,
     make_directory,
@@ -32,10 +32,10 @@ from storage.files import (
     tree_checksum,
     write_json,
 )
-from storage.format import FORMAT_VERSION
-from storage.integrity import sealed, unsealed
-from storage.layout import ArraySpec, path_specs, read_group, write_group
-from storage.pointer import Pointer
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.integrity import sealed, unsealed
+from gapwise.storage.layout import ArraySpec, path_specs, read_group, write_group
+from gapwise.storage.pointer import Pointer
 
 log = logging.getLogger("gapwise.storage")
 

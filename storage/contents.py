@@ -16,8 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from storage.backend.no_links import write_new
-from storage.integrity import file_digest
+from gapwise.storage.backend.no_links import write_new
+from gapwise.storage.integrity import file_digest
 
 KNOWN = "digests.json"
 SMALL = 64 << 20

@@ -17,10 +17,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from storage.backend import Location, backend, location
-from storage.files import aside, make_directory, read_json, write_json
-from storage.format import FORMAT_VERSION
-from storage.integrity import changed, checked_array, checksums, sealed, unsealed
+from gapwise.storage.backend import Location, backend, location
+from gapwise.storage.files import aside, make_directory, read_json, write_json
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.integrity import changed, checked_array, checksums, sealed, unsealed
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from storage.backend import DamagedError, Holder, L, Location, LockedError, backend
+from gapwise.storage.backend import DamagedError, Holder, L, Location, LockedError, backend
 
 __all__ = [
     "DamagedError",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.backend import Location
-from storage.files import changed_at, read_json
-from storage.integrity import unsealed
+from gapwise.storage.backend import Location
+from gapwise.storage.files import changed_at, read_json
+from gapwise.storage.integrity import unsealed
 
 
 def record(path: Location) -> dict[str, Any] | None:

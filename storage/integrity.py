@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.backend.base import DamagedError
+from gapwise.storage.backend.base import DamagedError
 
 if TYPE_CHECKING:
     import numpy as np

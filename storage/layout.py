@@ -14,7 +14,7 @@ import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
 
-from storage.backend import DamagedError, Location, backend
+from gapwise.storage.backend import DamagedError, Location, backend
 
 CHUNK_BYTES = 1 << 21
 """Most bytes in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from storage.backend import Location
+from gapwise.storage.backend import Location
 
 NAMES = ("lambda", "gap", "dual")
 CELL_NAMES = ("cell_low", "cell_interval", "cell_primal", "cell_scale")
@@ -72,8 +72,8 @@ def weights_at(path: Location) -> Callable[[float], np.ndarray]:
 
     Loading xarray takes longer than reading what this does.
     """
-    from storage.layout import array_of, open_group
-    from storage.results import weights_of
+    from gapwise.storage.layout import array_of, open_group
+    from gapwise.storage.results import weights_of
 
     mixture, shape = read_mixture(path), array_of(open_group(path), "weights").shape
     solved = functools.lru_cache(maxsize=4)(weights_of(path))  # lambdas in order share breakpoints
@@ -82,8 +82,8 @@ def weights_at(path: Location) -> Callable[[float], np.ndarray]:
 
 def read_mixture(path: Location) -> Mixture:
     """The mixture of a path.zarr; FileNotFoundError if there is no solved path."""
-    from storage.layout import open_group
-    from storage.results import read_path
+    from gapwise.storage.layout import open_group
+    from gapwise.storage.results import read_path
 
     stored = set(open_group(path)) if path.is_dir() else set()
     return Mixture(*read_path(path, (*NAMES, *(name for name in CELL_NAMES if name in stored))))
@@ -118,8 +118,8 @@ def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
     ValueError
         As `storage.paths.SolvedPath.weights_at`; if another version of Gapwise wrote the path, or it is damaged.
     """
-    from storage.layout import array_of, open_group
-    from storage.results import weights_of
+    from gapwise.storage.layout import array_of, open_group
+    from gapwise.storage.results import weights_of
 
     mixture = read_mixture(path)
     arrays, attrs = mixture.arrays, mixture.attrs

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from storage.backend import DamagedError, Location
-from storage.files import aside, make_directory, publish, read_json, write_json
-from storage.format import FORMAT_VERSION, check_format
-from storage.integrity import checked_array, checksums, sealed, unsealed
+from gapwise.storage.backend import DamagedError, Location
+from gapwise.storage.files import aside, make_directory, publish, read_json, write_json
+from gapwise.storage.format import FORMAT_VERSION, check_format
+from gapwise.storage.integrity import checked_array, checksums, sealed, unsealed
 
 FILE, KIND = "model.json", "gapwise model"
 WEIGHTS, SHARED = "weights.npy", "shared/"

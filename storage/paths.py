@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from storage.backend import Location, backend, location
-from storage.format import check_format
-from storage.mixture import CELL_NAMES, NAMES, Mixture, mixed
+from gapwise.storage.backend import Location, backend, location
+from gapwise.storage.format import check_format
+from gapwise.storage.mixture import CELL_NAMES, NAMES, Mixture, mixed
 
 
 class SolvedPath(xr.Dataset):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from storage.backend import Location, backend
-from storage.files import json_bytes, parsed
+from gapwise.storage.backend import Location, backend
+from gapwise.storage.files import json_bytes, parsed
 
 
 class Pointer:

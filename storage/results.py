@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import zarr
 
-from storage.backend import DamagedError, Location
-from storage.files import aside, make_durable, publish
-from storage.format import FORMAT_VERSION, check_format
-from storage.layout import (
+from gapwise.storage.backend import DamagedError, Location
+from gapwise.storage.files import aside, make_durable, publish
+from gapwise.storage.format import FORMAT_VERSION, check_format
+from gapwise.storage.layout import (
     CELL_CERTIFICATES,
     CELLS,
     EVALUATED,

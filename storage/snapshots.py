@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import zarr
 
-from storage.backend import Location
-from storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
-from storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
+from gapwise.storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
 
 
 class SnapshotParts:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from storage.backend import Location, backend
-from storage.files import deliver, working
+from gapwise.storage.backend import Location, backend
+from gapwise.storage.files import deliver, working
 
 
 @contextlib.contextmanager

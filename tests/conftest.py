@@ -13,7 +13,7 @@ from pathlib import Path
 # Compiled code is shared by all copies of the tree that tests make. numba reads the setting when it is imported.
 os.environ.setdefault("GAPWISE_KERNELS", str(Path(__file__).resolve().parents[1] / ".pytest_cache" / "kernels"))
 os.environ.setdefault("GAPWISE_AHEAD", "0")
-os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "pipeline.compute.kernel_cache.ByContent")
+os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "gapwise.pipeline.compute.kernel_cache.ByContent")
 
 import kernels
 import pytest
@@ -21,7 +21,7 @@ from fakes import CheckedPatch
 from s3_server import serving
 from selection import left_out
 
-from storage.backend import UrlPath
+from gapwise.storage.backend import UrlPath
 
 # Else every worker of a session, and each of the hundreds of processes that tests start, would compile all sources again.
 sys.dont_write_bytecode = False

@@ -7,8 +7,8 @@ import os
 import pytest
 from fakes import assert_same_parameters
 
-from stages.datasets import Blocks, Sink
-from storage.features import FeatureWriter
+from gapwise.stages.datasets import Blocks, Sink
+from gapwise.storage.features import FeatureWriter
 
 
 class Real:

@@ -17,29 +17,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipeline.estimators.base import GapwiseEstimator
-    from pipeline.estimators.certificate import Certificate
-    from pipeline.estimators.chain import ChainSVM
-    from pipeline.estimators.functions import path, solve
-    from pipeline.estimators.multiclass import MulticlassSVM
-    from pipeline.estimators.segmentation import SegmentationSVM
-    from pipeline.estimators.structured import StructuredModel, StructuredSVM
-    from stages.models import load_model, save_model
-    from storage.paths import open_path
+    from gapwise.pipeline.estimators.base import GapwiseEstimator
+    from gapwise.pipeline.estimators.certificate import Certificate
+    from gapwise.pipeline.estimators.chain import ChainSVM
+    from gapwise.pipeline.estimators.functions import path, solve
+    from gapwise.pipeline.estimators.multiclass import MulticlassSVM
+    from gapwise.pipeline.estimators.segmentation import SegmentationSVM
+    from gapwise.pipeline.estimators.structured import StructuredModel, StructuredSVM
+    from gapwise.stages.models import load_model, save_model
+    from gapwise.storage.paths import open_path
 
 HOME = {
-    "Certificate": "pipeline.estimators.certificate",
-    "ChainSVM": "pipeline.estimators.chain",
-    "GapwiseEstimator": "pipeline.estimators.base",
-    "MulticlassSVM": "pipeline.estimators.multiclass",
-    "SegmentationSVM": "pipeline.estimators.segmentation",
-    "StructuredModel": "pipeline.estimators.structured",
-    "StructuredSVM": "pipeline.estimators.structured",
-    "load_model": "stages.models",
-    "open_path": "storage.paths",
-    "save_model": "stages.models",
-    "path": "pipeline.estimators.functions",
-    "solve": "pipeline.estimators.functions",
+    "Certificate": "gapwise.pipeline.estimators.certificate",
+    "ChainSVM": "gapwise.pipeline.estimators.chain",
+    "GapwiseEstimator": "gapwise.pipeline.estimators.base",
+    "MulticlassSVM": "gapwise.pipeline.estimators.multiclass",
+    "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
+    "StructuredModel": "gapwise.pipeline.estimators.structured",
+    "StructuredSVM": "gapwise.pipeline.estimators.structured",
+    "load_model": "gapwise.stages.models",
+    "open_path": "gapwise.storage.paths",
+    "save_model": "gapwise.stages.models",
+    "path": "gapwise.pipeline.estimators.functions",
+    "solve": "gapwise.pipeline.estimators.functions",
 }
 """The module of each name."""
 

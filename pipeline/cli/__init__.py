@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import extend_path, iter_modules
 
-from pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse
+from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 

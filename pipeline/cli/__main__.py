@@ -1,6 +1,6 @@
 """``python -m pipeline.cli``: the same as the console script ``gapwise``."""
 
-from pipeline.__main__ import script
+from gapwise.pipeline.entry import script
 
 if __name__ == "__main__":
     script()

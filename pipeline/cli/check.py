@@ -13,11 +13,11 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import Command
-from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, refuse
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, refuse
 
 if TYPE_CHECKING:
-    from stages.check import Report
+    from gapwise.stages.check import Report
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +33,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.config.run_options import default_workers
-    from pipeline.overview.words import as_json
-    from stages.check import check
+    from gapwise.pipeline.config.run_options import default_workers
+    from gapwise.pipeline.overview.words import as_json
+    from gapwise.stages.check import check
 
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())  # as `python -m pipeline` has it
@@ -54,7 +54,7 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    from pipeline.config.settings import dataset_options, dataset_yaml
+    from gapwise.pipeline.config.settings import dataset_options, dataset_yaml
 
     strange = [word for word in words if "=" not in word]
     if strange:
@@ -74,7 +74,7 @@ def dataset_of(name: str, words: list[str]) -> tuple[str, dict[str, Any]]:
 
 def _reader_of(name: str) -> tuple[str, str]:
     """The reader for a user's class, and its option that names the class."""
-    from stages.problems.user_code import user_module
+    from gapwise.stages.problems.user_code import user_module
 
     made = getattr(user_module(name), name.partition(":")[2], None)
     if isinstance(made, type) and issubclass(made, tuple):
@@ -108,8 +108,8 @@ def lines(found: Report, workers: int, name: str, words: list[str]) -> list[str]
 def dataset_words(name: str, words: list[str]) -> str:
     """The data set as words of a run's command."""
     if ":" not in name:
-        from pipeline.config import CONF
-        from stages.problems.installed import conf_of
+        from gapwise.pipeline.config import CONF
+        from gapwise.stages.problems.installed import conf_of
 
         installed = None if (CONF / "dataset" / f"{name}.yaml").is_file() else conf_of(name)
         where = [f'"hydra.searchpath=[{installed[0]}]"'] if installed else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.cli import Command, command, known
+from gapwise.pipeline.cli import Command, command, known
 
 HYDRA = "python -m pipeline --shell-completion install={shell}"
 BASH = """\

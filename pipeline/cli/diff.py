@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import Command
-from pipeline.overview.states import RUN, add_root
-from pipeline.overview.words import as_json, number, table
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.words import as_json, number, table
 
 if TYPE_CHECKING:
-    from pipeline.overview.differences import Pairs
-    from pipeline.overview.standing import Standing
+    from gapwise.pipeline.overview.differences import Pairs
+    from gapwise.pipeline.overview.standing import Standing
 
 TITLES = {
     "configuration": "configuration and data: the same",
@@ -32,9 +32,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.overview.differences import differences
-    from pipeline.overview.find import named
-    from pipeline.overview.standing import standing
+    from gapwise.pipeline.overview.differences import differences
+    from gapwise.pipeline.overview.find import named
+    from gapwise.pipeline.overview.standing import standing
 
     one, other = (standing(named(word, asked.root)) for word in (asked.one, asked.other))
     for at in (one, other):

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import argparse
 
-from pipeline.cli import Command
-from pipeline.cli.predict import lam, place
-from pipeline.errors import DONE
-from pipeline.model_formats import form, known
-from pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.cli.predict import lam, place
+from gapwise.pipeline.errors import DONE
+from gapwise.pipeline.model_formats import form, known
+from gapwise.pipeline.overview.states import RUN, add_root
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,8 +25,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from stages.models import model_of
-    from storage.backend import location
+    from gapwise.stages.models import model_of
+    from gapwise.storage.backend import location
 
     there, made = place(asked.run, asked.root), form(asked.format)
     target = location(asked.out or f"{there.name}.{made.ENDING}")

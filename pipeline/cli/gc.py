@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import Command
-from pipeline.overview.states import add_root
-from pipeline.overview.words import as_json, size, table
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.overview.states import add_root
+from gapwise.pipeline.overview.words import as_json, size, table
 
 if TYPE_CHECKING:
-    from storage.backend import Location
+    from gapwise.storage.backend import Location
 
 LINK = "a symbolic link, which is never followed; remove the link yourself, or name its target"
 
@@ -24,8 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.overview.find import all_named, root_of
-    from pipeline.overview.rubbish import remove_all, rubbish
+    from gapwise.pipeline.overview.find import all_named, root_of
+    from gapwise.pipeline.overview.rubbish import remove_all, rubbish
 
     if links := [word for word in asked.runs if Path(word).is_symlink()]:
         raise ValueError(f"{links[0]}: {LINK}")
@@ -75,7 +75,7 @@ def _local(root: Location) -> Path:
 
 def _may_go(path: Location) -> Path:
     """A run that was named, as a path of this machine; ValueError if a process works on it or it is a link."""
-    from storage.files import holder
+    from gapwise.storage.files import holder
 
     run = _local(path)
     if run.is_symlink():

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.cli import Command
-from pipeline.overview.states import STATES, add_root
-from pipeline.overview.words import ago, as_json, number, table
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.overview.states import STATES, add_root
+from gapwise.pipeline.overview.words import ago, as_json, number, table
 
 HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign")
 
@@ -21,8 +21,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.overview.find import folders, root_of
-    from pipeline.overview.standing import standing
+    from gapwise.pipeline.overview.find import folders, root_of
+    from gapwise.pipeline.overview.standing import standing
 
     root = root_of(asked.root)
     found = [standing(path).facts() for path in folders(root)]

@@ -8,13 +8,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import Command
-from pipeline.errors import DONE
-from pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.errors import DONE
+from gapwise.pipeline.overview.states import RUN, add_root
 
 if TYPE_CHECKING:
-    from stages.datasets.inputs import Predicted, Shown
-    from storage.backend import Location
+    from gapwise.stages.datasets.inputs import Predicted, Shown
+    from gapwise.storage.backend import Location
 
 
 def lam(word: str) -> float | str:
@@ -44,17 +44,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def place(word: str, root: str | None) -> Location:
     """The run or model that `word` means: a path or URL, or the beginning of a run's name or of its key."""
-    from pipeline.overview.find import named
-    from storage.backend import location
+    from gapwise.pipeline.overview.find import named
+    from gapwise.storage.backend import location
 
     there = location(word)
     return there if "://" in word or os.sep in word or there.exists() else named(word, root)
 
 
 def run(asked: argparse.Namespace) -> int:
-    from stages.datasets.inputs import read_new, show
-    from stages.models import open_model
-    from storage.backend import location
+    from gapwise.stages.datasets.inputs import read_new, show
+    from gapwise.stages.models import open_model
+    from gapwise.storage.backend import location
 
     gc.set_threshold(100_000)  # text makes millions of strings; looking for cycles among them takes a tenth of the time
     out = None if asked.out is None else location(asked.out)
@@ -108,8 +108,8 @@ def write(out: Location, what: Shown | bytes) -> None:
     """Write a file, or a folder of files, whole or not at all."""
     import shutil
 
-    from storage.backend import backend
-    from storage.files import aside, make_directory, publish
+    from gapwise.storage.backend import backend
+    from gapwise.storage.files import aside, make_directory, publish
 
     make_directory(out.parent)
     data: Any = what if isinstance(what, bytes) else what.text.encode()

@@ -6,11 +6,11 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import Command
-from pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.overview.states import RUN, add_root
 
 if TYPE_CHECKING:
-    from storage.backend import Location
+    from gapwise.storage.backend import Location
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,13 +21,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.overview.find import named
-    from storage.backend import location
+    from gapwise.pipeline.overview.find import named
+    from gapwise.storage.backend import location
 
     place = location(asked.run)
     target = None if asked.output is None else location(asked.output)
     if (place / "summary.json").is_file():
-        from stages.reports.page.sweep import write_sweep_report
+        from gapwise.stages.reports.page.sweep import write_sweep_report
 
         made = write_sweep_report(place, target)
     else:
@@ -43,8 +43,8 @@ def run(asked: argparse.Namespace) -> int:
 
 def of_run(place: Location, target: Location | None) -> Location:
     """Write the report of a run. In its own directory it replaces the stage's, so the manifest gets its checksum."""
-    from pipeline.rundir import RunDir, locked
-    from stages.reports.page import write_report
+    from gapwise.pipeline.rundir import RunDir, locked
+    from gapwise.stages.reports.page import write_report
 
     if target is not None:
         return write_report(place, features(place, manifest_of(place)), target)
@@ -60,7 +60,7 @@ def of_run(place: Location, target: Location | None) -> Location:
 
 def manifest_of(place: Location) -> dict[str, Any]:
     """The manifest of a run; FileNotFoundError if it is missing."""
-    from pipeline.rundir import read_json
+    from gapwise.pipeline.rundir import read_json
 
     found: dict[str, Any] | None = read_json(place / "manifest.json", seal=True)
     if found is None:
@@ -72,7 +72,7 @@ def manifest_of(place: Location) -> dict[str, Any]:
 
 def features(place: Location, manifest: dict[str, Any]) -> Any:
     """The features of a run; None if they are gone, or were never made."""
-    from storage.features import features_of
+    from gapwise.storage.features import features_of
 
     facts = manifest["stages"].get("featurize")
     return None if facts is None else features_of(place, facts)

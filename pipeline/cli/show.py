@@ -6,12 +6,12 @@ import argparse
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import Command, status
-from pipeline.overview.states import RUN, add_root
-from pipeline.overview.words import as_json, duration, number, size
+from gapwise.pipeline.cli import Command, status
+from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.words import as_json, duration, number, size
 
 if TYPE_CHECKING:
-    from pipeline.overview.standing import Standing
+    from gapwise.pipeline.overview.standing import Standing
 
 WIDTH = 100
 """Characters of a line, besides its name."""
@@ -24,8 +24,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.overview.find import named
-    from pipeline.overview.standing import standing
+    from gapwise.pipeline.overview.find import named
+    from gapwise.pipeline.overview.standing import standing
 
     at = standing(named(asked.run_dir, asked.root))
     if asked.json:
@@ -39,7 +39,7 @@ def outcome(at: Standing) -> list[str]:
     """The summary that the run printed at its end, or where it is."""
     if at.state != "complete" or at.result is None:
         return status.lines(at)
-    from pipeline.result import summary
+    from gapwise.pipeline.result import summary
 
     return summary(at.result, at.run, took=seconds_of(at), solve=at.stages.get("solve", {})).splitlines()
 
@@ -51,7 +51,7 @@ def seconds_of(at: Standing) -> dict[str, float]:
 
 def origin(at: Standing) -> list[str]:
     """What the run was asked for and where it was made."""
-    from pipeline.overview.disk import bytes_below
+    from gapwise.pipeline.overview.disk import bytes_below
 
     if not at.manifest:
         return []
@@ -80,7 +80,7 @@ def _wrapped(name: str, text: str) -> list[str]:
 
 
 def _chosen(science: dict[str, Any], group: str) -> list[tuple[str, Any]]:
-    from pipeline.overview.differences import flat
+    from gapwise.pipeline.overview.differences import flat
 
     return [(key, value) for key, value in flat(science.get(group, {})).items() if value not in (None, [], "")]
 

@@ -6,12 +6,12 @@ import argparse
 import time
 from typing import TYPE_CHECKING, Any
 
-from pipeline.cli import Command
-from pipeline.overview.states import RESUMABLE, RUN, add_root
-from pipeline.overview.words import ago, as_json, duration, number
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.overview.states import RESUMABLE, RUN, add_root
+from gapwise.pipeline.overview.words import ago, as_json, duration, number
 
 if TYPE_CHECKING:
-    from pipeline.overview.standing import Standing
+    from gapwise.pipeline.overview.standing import Standing
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.overview.find import all_named, folders, root_of
-    from pipeline.overview.standing import standing
+    from gapwise.pipeline.overview.find import all_named, folders, root_of
+    from gapwise.pipeline.overview.standing import standing
 
     where = all_named(asked.runs, asked.root) if asked.runs else folders(root_of(asked.root))
     found = [standing(path) for path in where]

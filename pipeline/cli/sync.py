@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from pipeline.cli import Command
-from pipeline.overview.states import RUN, add_root
-from pipeline.overview.words import as_json
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.words import as_json
 
 if TYPE_CHECKING:
-    from storage.backend import Location
+    from gapwise.storage.backend import Location
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +23,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(asked: argparse.Namespace) -> int:
-    from pipeline.overview.find import all_named
+    from gapwise.pipeline.overview.find import all_named
 
     found = [synced(path, asked.uri) for path in all_named(asked.runs, asked.root)]
     if asked.json:
@@ -36,11 +36,11 @@ def run(asked: argparse.Namespace) -> int:
 
 def synced(path: Location, uri: str | None) -> dict[str, str]:
     """Show one run: where, as what, or the error that prevented it."""
-    from pipeline.config.run_options import TrackingOptions
-    from pipeline.overview.standing import standing
-    from pipeline.rundir import RunDir
-    from pipeline.tracking.mlflow import open_tracker, store_uri
-    from storage.files import LockedError, locked
+    from gapwise.pipeline.config.run_options import TrackingOptions
+    from gapwise.pipeline.overview.standing import standing
+    from gapwise.pipeline.rundir import RunDir
+    from gapwise.pipeline.tracking.mlflow import open_tracker, store_uri
+    from gapwise.storage.files import LockedError, locked
 
     where = uri or shown_at(path) or store_uri(TrackingOptions("mlflow"))
     said = {"run": str(path), "uri": where, "status": "", "error": ""}
@@ -63,7 +63,7 @@ def shown_at(path: Location) -> str | None:
     """The MLflow store that shows the run already, or that its last attempt names; None if neither is known."""
     from omegaconf import OmegaConf
 
-    from storage.files import listed, read_json
+    from gapwise.storage.files import listed, read_json
 
     marker = path / "tracking.json"
     if marker.is_file():

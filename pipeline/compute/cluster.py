@@ -18,10 +18,10 @@ import dask
 from distributed import Client, Future, WorkerPlugin, as_completed
 from distributed.scheduler import KilledWorker
 
-from pipeline.compute.ready import check_scheduler
-from pipeline.compute.remote import MUST_AGREE, WorkerError, facts, opened
-from pipeline.config.run_options import ComputeOptions
-from pipeline.interrupt import Stop
+from gapwise.pipeline.compute.ready import check_scheduler
+from gapwise.pipeline.compute.remote import MUST_AGREE, WorkerError, facts, opened
+from gapwise.pipeline.config.run_options import ComputeOptions
+from gapwise.pipeline.interrupt import Stop
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -64,7 +64,7 @@ class Cluster:
 
     def _connect(self) -> Any:
         if self.options.kind == "slurm":
-            from pipeline.compute.slurm import started
+            from gapwise.pipeline.compute.slurm import started
 
             place: Any = self._exit.enter_context(started(self.options))
         else:
@@ -127,7 +127,7 @@ class Cluster:
 
     def _wrong(self, features: str | None) -> list[str]:
         wrong = []
-        for worker, spec in self.client.run(importlib.util.find_spec, "stages", on_error="return").items():
+        for worker, spec in self.client.run(importlib.util.find_spec, "gapwise.stages", on_error="return").items():
             if spec is None or isinstance(spec, BaseException):
                 wrong.append(f"{worker} cannot import Gapwise (pip install it there, or set PYTHONPATH for the worker)")
         if wrong:

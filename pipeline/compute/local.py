@@ -26,13 +26,13 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.config.run_options import ComputeOptions, default_workers
-from pipeline.interrupt import Stop
-from storage.backend import Location
+from gapwise.pipeline.config.run_options import ComputeOptions, default_workers
+from gapwise.pipeline.interrupt import Stop
+from gapwise.storage.backend import Location
 
 if TYPE_CHECKING:
-    from pipeline.compute.cluster import Cluster
-    from stages.parallel import Spread
+    from gapwise.pipeline.compute.cluster import Cluster
+    from gapwise.stages.parallel import Spread
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -103,7 +103,7 @@ class Compute:
     def cluster(self) -> Cluster:
         """The workers of `compute=cluster|slurm`, connected to at first use."""
         if self._cluster is None:
-            from pipeline.compute.cluster import Cluster
+            from gapwise.pipeline.compute.cluster import Cluster
 
             self._cluster = Cluster(self._options, self._stop)
         return self._cluster
@@ -121,8 +121,8 @@ class Compute:
             Whether the structure's oracle is Python code, which holds the GIL: `compute=processes` then calls it in
             other processes. For compiled oracles it uses threads, which share the arrays.
         """
-        from pipeline.compute.remote import Sender
-        from stages.parallel import Spread
+        from gapwise.pipeline.compute.remote import Sender
+        from gapwise.stages.parallel import Spread
 
         if self.kind in REMOTE:
             self.cluster.prepare(str(features))

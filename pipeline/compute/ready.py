@@ -6,7 +6,7 @@ import re
 import socket
 from importlib.util import find_spec
 
-from pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
+from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
 
 ANSWER_SECONDS = 4.0
 """How long a scheduler may take to accept a connection."""

@@ -20,11 +20,11 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import config
 
-from stages.featurize import open_problem
-from stages.parallel import BlockFunction
-from stages.problems.protocol import Problem, frozen
-from storage.backend import Location, location
-from storage.weights import mapped, published
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.parallel import BlockFunction
+from gapwise.stages.problems.protocol import Problem, frozen
+from gapwise.storage.backend import Location, location
+from gapwise.storage.weights import mapped, published
 
 R = TypeVar("R")
 

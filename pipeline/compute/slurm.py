@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from pipeline.config.run_options import ComputeOptions
+from gapwise.pipeline.config.run_options import ComputeOptions
 
 LOOPBACK = "127.0.0.1:0"
 """Where web pages of scheduler and workers listen: anybody who reaches them can read what runs."""

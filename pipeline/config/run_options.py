@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.errors import ConfigError
-from pipeline.stage_graph import flow, stages
-from stages.reports.formats import FORMATS
-from storage.backend import location
+from gapwise.pipeline.errors import ConfigError
+from gapwise.pipeline.stage_graph import flow, stages
+from gapwise.stages.reports.formats import FORMATS
+from gapwise.storage.backend import location
 
 MAX_SEED = 2**63 - 1
 

@@ -18,8 +18,8 @@ from typing import Any
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from pipeline.config import CONF as CONF
-from pipeline.config.run_options import (
+from gapwise.pipeline.config import CONF as CONF
+from gapwise.pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
     ConfigError,
@@ -30,13 +30,13 @@ from pipeline.config.run_options import (
     TrackingOptions,
     expect,
 )
-from pipeline.config.validation import with_validation
-from stages import datasets
-from stages.problems.installed import conf_of
-from stages.solver.methods import method_options, methods
-from stages.solver.options import MethodOptions, PathOptions, check_one_of, open_ended
-from storage.backend import backend, location
-from storage.format import FORMAT_VERSION
+from gapwise.pipeline.config.validation import with_validation
+from gapwise.stages import datasets
+from gapwise.stages.problems.installed import conf_of
+from gapwise.stages.solver.methods import method_options, methods
+from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_of, open_ended
+from gapwise.storage.backend import backend, location
+from gapwise.storage.format import FORMAT_VERSION
 
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {

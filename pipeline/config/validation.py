@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.config.run_options import MAX_SEED, ConfigError
-from stages.datasets import own_validation
+from gapwise.pipeline.config.run_options import MAX_SEED, ConfigError
+from gapwise.stages.datasets import own_validation
 
 SHARE, FOLDS = {"share", "seed"}, {"folds", "fold", "seed"}
 FORMS = "null, a share of the training blocks between 0 and 1, {share: 0.2, seed: 1}, {folds: 5, fold: 0}"

@@ -17,19 +17,27 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from pipeline.compute.local import Compute
-from pipeline.estimators.certificate import Certificate, certificate_of, ended_early
-from pipeline.estimators.choices import PER_BLOCK, is_number, path_options, refuse, seed_of, solver_options, workers_of
-from pipeline.estimators.data import Data, part
-from pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
-from pipeline.interrupt import Stop
-from stages.datasets import Blocks
-from stages.predict import predict as decode
-from stages.problems import build
-from stages.problems.protocol import Problem
-from stages.solver.options import PathOptions, Status
-from stages.solver.supports import Supports
-from storage.backend import Location
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.estimators.certificate import Certificate, certificate_of, ended_early
+from gapwise.pipeline.estimators.choices import (
+    PER_BLOCK,
+    is_number,
+    path_options,
+    refuse,
+    seed_of,
+    solver_options,
+    workers_of,
+)
+from gapwise.pipeline.estimators.data import Data, part
+from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
+from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.predict import predict as decode
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.supports import Supports
+from gapwise.storage.backend import Location
 
 log = logging.getLogger("gapwise")
 
@@ -251,7 +259,7 @@ class GapwiseEstimator(BaseEstimator):
         ValueError
             If this estimator's inputs have no such form: arrays of a chain, graphs, a model of one's own. Pickle those.
         """
-        from stages.models import Model, versions
+        from gapwise.stages.models import Model, versions
 
         weights = self._weights_at(lam)
         found = self._portable()

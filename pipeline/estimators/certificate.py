@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipeline.estimators.solving import Solved
-from stages.solver.options import ENDED, PathOptions
+from gapwise.pipeline.estimators.solving import Solved
+from gapwise.stages.solver.options import ENDED, PathOptions
 
 
 @dataclass(frozen=True)

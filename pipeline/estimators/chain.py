@@ -9,16 +9,16 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pipeline.compute.local import Compute
-from pipeline.estimators.base import GapwiseEstimator
-from pipeline.estimators.data import Data, same_length
-from pipeline.estimators.tokens import has_columns, lengths_of, rows_of_attributes, rows_of_columns
-from stages.datasets import Blocks
-from stages.datasets.text.sequences import label_type, write_blocks
-from stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
-from stages.problems import build
-from stages.problems.chain.metrics import encode_names
-from storage.backend import Location
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.estimators.base import GapwiseEstimator
+from gapwise.pipeline.estimators.data import Data, same_length
+from gapwise.pipeline.estimators.tokens import has_columns, lengths_of, rows_of_attributes, rows_of_columns
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.text.sequences import label_type, write_blocks
+from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
+from gapwise.stages.problems import build
+from gapwise.stages.problems.chain.metrics import encode_names
+from gapwise.storage.backend import Location
 
 
 class ChainSVM(GapwiseEstimator):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.solver.methods import method_options
-from stages.solver.options import AccelerationOptions, CacheOptions, MethodOptions, PathOptions
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import AccelerationOptions, CacheOptions, MethodOptions, PathOptions
 
 PER_BLOCK, PATH = "1/n", "path"
 """Values of `lam` besides numbers: one over the number of blocks, and the whole path."""
@@ -126,7 +126,7 @@ def seed_of(random_state: Any) -> int:
 
 def workers_of(n_jobs: int | None) -> int:
     """Number of threads, as scikit-learn counts: None is 1, -1 all cores, -2 all but one."""
-    from pipeline.config.run_options import default_workers
+    from gapwise.pipeline.config.run_options import default_workers
 
     if n_jobs is None:
         return 1

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets.arrays.rows import Csr
+from gapwise.stages.datasets.arrays.rows import Csr
 
 
 class Data(NamedTuple):

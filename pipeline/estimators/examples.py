@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.python_oracle import Oracle
 
 
 class Lent(NamedTuple):

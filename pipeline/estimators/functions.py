@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
-from pipeline.estimators.solving import computing, solved
-from pipeline.interrupt import Stop
-from stages.problems.protocol import Problem
-from storage.backend import Location
-from storage.paths import SolvedPath
+from gapwise.pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
+from gapwise.pipeline.estimators.solving import computing, solved
+from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.problems.protocol import Problem
+from gapwise.storage.backend import Location
+from gapwise.storage.paths import SolvedPath
 
 
 def solve(

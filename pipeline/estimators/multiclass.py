@@ -10,14 +10,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from pipeline.compute.local import Compute
-from pipeline.estimators.base import GapwiseEstimator
-from pipeline.estimators.data import Data
-from stages.datasets import Blocks
-from stages.datasets.arrays.rows import Csr
-from stages.datasets.multiclass_arrays import write
-from stages.problems.multiclass_sparse import class_weights
-from storage.backend import Location
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.estimators.base import GapwiseEstimator
+from gapwise.pipeline.estimators.data import Data
+from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.arrays.rows import Csr
+from gapwise.stages.datasets.multiclass_arrays import write
+from gapwise.stages.problems.multiclass_sparse import class_weights
+from gapwise.storage.backend import Location
 
 
 class MulticlassSVM(ClassifierMixin, GapwiseEstimator):

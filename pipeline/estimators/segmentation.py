@@ -9,21 +9,21 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pipeline.compute.local import Compute
-from pipeline.estimators.base import GapwiseEstimator
-from pipeline.estimators.choices import refuse, seed_of, workers_of
-from pipeline.estimators.data import Data, same_length
-from pipeline.estimators.solving import computing
-from stages.datasets import NEW, Blocks
-from stages.datasets.vision.pictures import (
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.estimators.base import GapwiseEstimator
+from gapwise.pipeline.estimators.choices import refuse, seed_of, workers_of
+from gapwise.pipeline.estimators.data import Data, same_length
+from gapwise.pipeline.estimators.solving import computing
+from gapwise.stages.datasets import NEW, Blocks
+from gapwise.stages.datasets.vision.pictures import (
     FeatureOptions,
     Picture,
     PictureEncoder,
     featurize_pictures,
     picture_encoder,
 )
-from stages.problems import build
-from storage.backend import Location
+from gapwise.stages.problems import build
+from gapwise.storage.backend import Location
 
 WIDTHS = ("unary", "pairwise")
 """Features whose numbers of columns all graphs share."""

@@ -15,22 +15,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.compiling import Compiling
-from pipeline.compute.local import Compute
-from pipeline.config.run_options import ComputeOptions
-from pipeline.interrupt import Interrupted, Stop
-from pipeline.rundir import flat
-from stages.parallel import Spread
-from stages.problems.certainty import certainty_of
-from stages.problems.protocol import Problem
-from stages.solve import solve
-from stages.solver.options import MethodOptions, PathOptions, Status
-from stages.solver.supports import Supports
-from stages.verify import asked_for, verify
-from storage.backend import Location, location
-from storage.files import locked, make_directory, read_json, write_json
-from storage.format import FORMAT_VERSION
-from storage.paths import SolvedPath, open_path
+from gapwise.pipeline.compiling import Compiling
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.config.run_options import ComputeOptions
+from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.rundir import flat
+from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
+from gapwise.stages.solver.supports import Supports
+from gapwise.stages.verify import asked_for, verify
+from gapwise.storage.backend import Location, location
+from gapwise.storage.files import locked, make_directory, read_json, write_json
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.paths import SolvedPath, open_path
 
 log = logging.getLogger("gapwise")
 

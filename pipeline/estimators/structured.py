@@ -13,15 +13,15 @@ import joblib
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from pipeline.compute.local import Compute
-from pipeline.estimators.base import GapwiseEstimator
-from pipeline.estimators.data import Data, same_length
-from pipeline.estimators.examples import LENT, Lent
-from stages.datasets import Blocks, open_dataset
-from stages.problems import build
-from stages.problems.answers import labelling
-from stages.problems.protocol import Problem
-from storage.backend import Location
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.estimators.base import GapwiseEstimator
+from gapwise.pipeline.estimators.data import Data, same_length
+from gapwise.pipeline.estimators.examples import LENT, Lent
+from gapwise.stages.datasets import Blocks, open_dataset
+from gapwise.stages.problems import build
+from gapwise.stages.problems.answers import labelling
+from gapwise.stages.problems.protocol import Problem
+from gapwise.storage.backend import Location
 
 
 class StructuredModel:
@@ -147,7 +147,7 @@ class StructuredSVM(GapwiseEstimator):
         number = next(_numbers)
         LENT[number] = {"train": Lent(self.oracle, *train), "test": Lent(self.oracle, *(held or train))}
         try:
-            options = {"oracle": "pipeline.estimators.examples:Examples", "arguments": {"number": number}}
+            options = {"oracle": "gapwise.pipeline.estimators.examples:Examples", "arguments": {"number": number}}
             sink = Blocks(self._structure)
             try:
                 meta = open_dataset(self._structure, options).featurize(sink, map, lambda *_: None)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from stages.datasets.text.vocabulary import Rows
+from gapwise.stages.datasets.text.vocabulary import Rows
 
 SEPARATOR = ":"
 

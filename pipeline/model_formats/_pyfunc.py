@@ -38,7 +38,7 @@ def set_model() -> None:
             """Loads the model's folder, which is one of its artifacts."""
 
             def load_context(self, context):
-                from stages.models import load_model
+                from gapwise.stages.models import load_model
 
                 self.model = load_model(context.artifacts["model"])
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stages.models import Model
-from storage.backend import Location
+from gapwise.stages.models import Model
+from gapwise.storage.backend import Location
 
 ENDING = "model"
 

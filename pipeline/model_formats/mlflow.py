@@ -16,9 +16,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from stages.models import VERSIONS, Model, example_of
-from storage.backend import Location
-from storage.files import aside, make_directory, publish
+from gapwise.stages.models import VERSIONS, Model, example_of
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, make_directory, publish
 
 ENDING = "mlflow"
 CODE = Path(__file__).with_name("_code.py")
@@ -47,7 +47,7 @@ def _save(model: Model, folder: Path, made: Path, example: Any) -> None:
     import mlflow.pyfunc
     from mlflow.models import infer_signature
 
-    from pipeline.model_formats._pyfunc import labelled, table
+    from gapwise.pipeline.model_formats._pyfunc import labelled, table
 
     described: dict[str, Any] = {}
     if example is not None:

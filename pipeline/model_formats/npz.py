@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.models import Model
-from storage.backend import Location
-from storage.files import aside, make_directory, publish
+from gapwise.stages.models import Model
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, make_directory, publish
 
 ENDING = "npz"
 

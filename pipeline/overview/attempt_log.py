@@ -9,9 +9,9 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.progress import read_solver_line
-from storage.backend import Location
-from storage.files import listed
+from gapwise.pipeline.progress import read_solver_line
+from gapwise.storage.backend import Location
+from gapwise.storage.files import listed
 
 TAIL = 1 << 18
 """Bytes read from the end of a log."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.overview.standing import Standing
+from gapwise.pipeline.overview.standing import Standing
 
 Pairs = dict[str, tuple[Any, Any]]
 COST = ("effective_passes", "oracle_calls", "seconds")

@@ -6,7 +6,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from storage.backend import Location
+from gapwise.storage.backend import Location
 
 
 def bytes_below(path: Location) -> int | None:

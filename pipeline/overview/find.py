@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from storage.backend import Location, location
+from gapwise.storage.backend import Location, location
 
 SHARED = ("features", "sweeps")
 """Folders beside the run directories that are no runs."""

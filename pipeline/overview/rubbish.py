@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.overview.disk import bytes_below
-from pipeline.overview.find import folders
-from pipeline.overview.standing import Standing, standing
-from storage.files import holder, listed, locked, remove
-from storage.glance import record
+from gapwise.pipeline.overview.disk import bytes_below
+from gapwise.pipeline.overview.find import folders
+from gapwise.pipeline.overview.standing import Standing, standing
+from gapwise.storage.files import holder, listed, locked, remove
+from gapwise.storage.glance import record
 
 FRESH_SECONDS = 3600.0
 """Features are kept for so long after they were made, for runs that have not begun; so is scratch without a lock."""

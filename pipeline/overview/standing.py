@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pipeline.overview.attempt_log import Said, last_words
-from pipeline.stage_graph import flow
-from storage.backend import Holder, Location
-from storage.files import DamagedError, changed_at, holder, read_json
-from storage.format import FORMAT_VERSION
-from storage.glance import committed, record, rows
+from gapwise.pipeline.overview.attempt_log import Said, last_words
+from gapwise.pipeline.stage_graph import flow
+from gapwise.storage.backend import Holder, Location
+from gapwise.storage.files import DamagedError, changed_at, holder, read_json
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.glance import committed, record, rows
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stage_graph import Stage, figures
-from storage.format import MEASURES
+from gapwise.pipeline.stage_graph import Stage, figures
+from gapwise.storage.format import MEASURES
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Settings
-    from pipeline.export import Export
-    from pipeline.job import Job
-    from pipeline.rundir import RunDir
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.export import Export
+    from gapwise.pipeline.job import Job
+    from gapwise.pipeline.rundir import RunDir
 
 
 def run(job: Job) -> dict[str, Any]:
-    from stages.evaluate import evaluate
+    from gapwise.stages.evaluate import evaluate
 
     evaluate(job.features_path, job.dir.path, spread=job.spread, report=job.report)
     return figures.run(job)
@@ -23,7 +23,7 @@ def run(job: Job) -> dict[str, Any]:
 
 def discard(job: Job) -> None:
     """Remove the losses: with damaged metadata they could not be written again."""
-    from storage.files import listed, remove
+    from gapwise.storage.files import listed, remove
 
     for pattern in MEASURES:
         for array in listed(job.dir.path / "path.zarr", pattern):
@@ -31,8 +31,8 @@ def discard(job: Job) -> None:
 
 
 def export(to: Export) -> None:
-    from pipeline.rundir import read_json
-    from storage.layout import open_group
+    from gapwise.pipeline.rundir import read_json
+    from gapwise.storage.layout import open_group
 
     group: Any = open_group(to.run / "path.zarr")
     measures = sorted(name for name, array in group.arrays() if name.startswith(("train_", "test_", "validation_")))
@@ -43,7 +43,7 @@ def export(to: Export) -> None:
 
 
 def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
-    from pipeline.result import EVALUATE_FIELDS, facts_of
+    from gapwise.pipeline.result import EVALUATE_FIELDS, facts_of
 
     return {"evaluate": facts_of(directory.path / "metrics.json", EVALUATE_FIELDS)}
 
@@ -52,7 +52,7 @@ STAGE = Stage(
     "evaluate",
     run,
     needs=("verify",),
-    modules=("stages.evaluate", "stages.reports.run_figures"),
+    modules=("gapwise.stages.evaluate", "gapwise.stages.reports.run_figures"),
     outputs=("metrics.json", "predictions.npz", "predictions", f"path.zarr:{','.join(MEASURES)}"),
     discard=discard,
     export=export,

@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph import Stage
 
 if TYPE_CHECKING:
-    from pipeline.compute.local import Compute
-    from pipeline.config.settings import Settings
-    from pipeline.export import Export
-    from pipeline.job import Job
-    from storage.backend import Location
+    from gapwise.pipeline.compute.local import Compute
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.export import Export
+    from gapwise.pipeline.job import Job
+    from gapwise.storage.backend import Location
 
 
 def run(job: Job) -> dict[str, Any]:
@@ -34,9 +34,9 @@ def make_features(
 
     Nothing is kept if the raw data are no longer `source`, what the key was computed from.
     """
-    from pipeline.data import refuse_others
-    from stages.featurize import featurize
-    from storage.files import locked
+    from gapwise.pipeline.data import refuse_others
+    from gapwise.stages.featurize import featurize
+    from gapwise.storage.files import locked
 
     def waiting(holder: str) -> None:
         report(0, 0, f"waiting for the features that {holder} is making")
@@ -62,14 +62,14 @@ def _without_validation(settings: Settings) -> Settings:
 
 
 def usable(job: Job) -> None:
-    from stages.featurize import damaged
+    from gapwise.stages.featurize import damaged
 
     if damage := damaged(job.features_path):
         raise ValueError(f"{job.features_path}: {damage}; run.stage=featurize makes the features again")
 
 
 def export(to: Export) -> None:
-    from pipeline.rundir import read_json
+    from gapwise.pipeline.rundir import read_json
 
     meta = read_json(to.features / "meta.json")
     to.json("features.json", {name: value for name, value in meta.items() if isinstance(value, str | int | float)})

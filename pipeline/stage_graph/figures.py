@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph import Stage
 
 if TYPE_CHECKING:
-    from pipeline.job import Job
+    from gapwise.pipeline.job import Job
 
 
 def run(job: Job) -> dict[str, Any]:
-    from stages.reports.run_figures import draw
-    from storage.features import open_features
+    from gapwise.stages.reports.run_figures import draw
+    from gapwise.storage.features import open_features
 
     made = draw(job.dir.path, open_features(job.features_path), tuple(job.settings.figures.formats))
     return {"figures": [path.name for path in made]}

@@ -9,22 +9,22 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph import Stage
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Settings
-    from pipeline.export import Export
-    from pipeline.job import Job
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.export import Export
+    from gapwise.pipeline.job import Job
 
 log = logging.getLogger("gapwise")
 
 
 def run(job: Job) -> dict[str, Any]:
-    from pipeline.errors import one_line
-    from storage.features import open_features
+    from gapwise.pipeline.errors import one_line
+    from gapwise.storage.features import open_features
 
     try:
-        from stages.reports.page import write_report
+        from gapwise.stages.reports.page import write_report
 
         return {"report": write_report(job.dir.path, open_features(job.features_path)).name}
     except Exception as error:
@@ -50,7 +50,7 @@ STAGE = Stage(
     "report",
     run,
     needs=("evaluate",),
-    modules=("stages.reports.page",),
+    modules=("gapwise.stages.reports.page",),
     outputs=("report.html",),
     unfinished=unfinished,
     export=export,

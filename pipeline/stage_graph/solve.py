@@ -6,22 +6,22 @@ import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stage_graph import Stage
-from stages.solver.options import ENDED, open_ended
+from gapwise.pipeline.stage_graph import Stage
+from gapwise.stages.solver.options import ENDED, open_ended
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Settings
-    from pipeline.export import Export
-    from pipeline.job import Job
-    from pipeline.rundir import RunDir
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.export import Export
+    from gapwise.pipeline.job import Job
+    from gapwise.pipeline.rundir import RunDir
 
 
 def run(job: Job) -> dict[str, Any]:
-    from pipeline.interrupt import Interrupted
-    from pipeline.progress import solver_line
-    from pipeline.rundir import flat
-    from stages.solve import solve
-    from stages.solver.counts import CERTIFIED, TRACE
+    from gapwise.pipeline.interrupt import Interrupted
+    from gapwise.pipeline.progress import solver_line
+    from gapwise.pipeline.rundir import flat
+    from gapwise.stages.solve import solve
+    from gapwise.stages.solver.counts import CERTIFIED, TRACE
 
     snapshots = job.settings.snapshots
     total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
@@ -51,9 +51,9 @@ def run(job: Job) -> dict[str, Any]:
             "solved; what was done is committed, and the same command with more seconds continues from there"
         )
     if snapshots.every_passes:
-        from stages.featurize import open_problem
-        from stages.reports.gap_trace import gap_trace
-        from storage.files import remove
+        from gapwise.stages.featurize import open_problem
+        from gapwise.stages.reports.gap_trace import gap_trace
+        from gapwise.storage.files import remove
 
         test = open_problem(job.features_path, "test") if snapshots.test else None
         if gap_trace(job.train, job.dir.path, test=test, spread=job.spread, report=job.report) and not snapshots.keep:
@@ -71,7 +71,7 @@ def certified_of(job: Job) -> dict[str, Any]:
     found = job.dir.path / "path.zarr"
     if not open_ended(job.settings.path) or not found.exists():
         return {}
-    from storage.results import read_path
+    from gapwise.storage.results import read_path
 
     return {"certified": float(read_path(found, ())[1]["eps"])}
 
@@ -93,7 +93,7 @@ def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
 
 def discard(job: Job) -> None:
     """Remove a damaged path; with snapshots also the state, because the snapshots that it refers to are gone."""
-    from storage.files import remove
+    from gapwise.storage.files import remove
 
     for name in ("path.zarr", *(("state",) if job.settings.snapshots.every_passes else ())):
         with contextlib.suppress(OSError):
@@ -101,9 +101,9 @@ def discard(job: Job) -> None:
 
 
 def export(to: Export) -> None:
-    from pipeline.result import breakpoints
-    from pipeline.rundir import read_json
-    from storage.format import MEASURES
+    from gapwise.pipeline.result import breakpoints
+    from gapwise.pipeline.rundir import read_json
+    from gapwise.storage.format import MEASURES
 
     found, _ = breakpoints(to.run)
     rows, passes, calls = [], 0.0, 0
@@ -127,8 +127,8 @@ def export(to: Export) -> None:
 
 
 def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
-    from pipeline.result import breakpoints
-    from stages.problems.certainty import EXACT
+    from gapwise.pipeline.result import breakpoints
+    from gapwise.stages.problems.certainty import EXACT
 
     path, attrs = breakpoints(directory.path)
     solved = directory.manifest["stages"]["solve"]

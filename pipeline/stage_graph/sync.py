@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph import Stage
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Settings
-    from pipeline.job import Job
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.job import Job
 
 
 def check(settings: Settings) -> None:
-    from pipeline.errors import ConfigError
+    from gapwise.pipeline.errors import ConfigError
 
     if settings.tracking.kind == "none":
         raise ConfigError("run.stage: sync shows a run in MLflow, which tracking=none turns off; leave that out")
 
 
 def run(job: Job) -> dict[str, Any]:
-    from pipeline.result import complete
+    from gapwise.pipeline.result import complete
 
     job.tracker.sync("FINISHED" if complete(job.dir, job.settings) else "KILLED")
     return {}

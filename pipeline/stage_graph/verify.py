@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph import Stage
 
 if TYPE_CHECKING:
-    from pipeline.config.settings import Settings
-    from pipeline.export import Export
-    from pipeline.job import Job
-    from pipeline.rundir import RunDir
+    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.export import Export
+    from gapwise.pipeline.job import Job
+    from gapwise.pipeline.rundir import RunDir
 
 
 def run(job: Job) -> dict[str, Any]:
-    from stages.problems.certainty import certainty_of
-    from stages.verify import asked_for, verify
+    from gapwise.stages.problems.certainty import certainty_of
+    from gapwise.stages.verify import asked_for, verify
 
     settings, solved = job.settings, job.dir.manifest["stages"]["solve"]
     asked = asked_for(
@@ -31,14 +31,14 @@ def run(job: Job) -> dict[str, Any]:
 
 
 def export(to: Export) -> None:
-    from pipeline.rundir import read_json
+    from gapwise.pipeline.rundir import read_json
 
     found = read_json(to.run / "verify.json")
     to.json("verify.json", {name: value for name, value in found.items() if not isinstance(value, list)})
 
 
 def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
-    from pipeline.result import VERIFY_FIELDS, facts_of
+    from gapwise.pipeline.result import VERIFY_FIELDS, facts_of
 
     return {"verify": facts_of(directory.path / "verify.json", VERIFY_FIELDS)}
 
@@ -47,7 +47,7 @@ STAGE = Stage(
     "verify",
     run,
     needs=("solve",),
-    modules=("stages.verify",),
+    modules=("gapwise.stages.verify",),
     outputs=("verify.json",),
     export=export,
     result=result,

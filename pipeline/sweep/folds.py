@@ -13,11 +13,11 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config.run_options import ConfigError, default_workers
-from pipeline.config.settings import Settings, read
-from pipeline.run import places
-from pipeline.sweep.plan import EXPORT, Planned, sweep_options
-from storage.backend import Location
+from gapwise.pipeline.config.run_options import ConfigError, default_workers
+from gapwise.pipeline.config.settings import Settings, read
+from gapwise.pipeline.run import places
+from gapwise.pipeline.sweep.plan import EXPORT, Planned, sweep_options
+from gapwise.storage.backend import Location
 
 WHOLE = "all training blocks"
 """Name of the last run."""
@@ -45,7 +45,7 @@ def plan_folds(
     cfg: DictConfig, settings: Settings, source: Mapping[str, Any], blocks: int
 ) -> tuple[list[Planned], int]:
     """The runs, folds first, and how many run at a time. ValueError if there are fewer training `blocks` than folds."""
-    from stages.datasets import DataError
+    from gapwise.stages.datasets import DataError
 
     options = sweep_options(cfg)
     folds = int(options.cv or 0)
@@ -76,10 +76,10 @@ def choose_lambda(jobs: Sequence[Planned], folder: Location, report: Callable[[i
     dict
         For summary.json: figures, text (lines for a person), cross_validation (the single numbers).
     """
-    from stages.cross_validation import FinishedRun, cross_validated, lines, table
-    from stages.reports.cross_validation import draw
-    from stages.reports.tables import write_csv
-    from storage.files import write_json
+    from gapwise.stages.cross_validation import FinishedRun, cross_validated, lines, table
+    from gapwise.stages.reports.cross_validation import draw
+    from gapwise.stages.reports.tables import write_csv
+    from gapwise.storage.files import write_json
 
     runs = []
     for job in jobs:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from pipeline.config.settings import Settings
-from pipeline.overview.differences import flat
-from pipeline.overview.find import folders
-from pipeline.overview.standing import standing
-from pipeline.overview.words import as_json, duration
-from pipeline.stage_graph import before, flow
-from storage.backend import Location
+from gapwise.pipeline.config.settings import Settings
+from gapwise.pipeline.overview.differences import flat
+from gapwise.pipeline.overview.find import folders
+from gapwise.pipeline.overview.standing import standing
+from gapwise.pipeline.overview.words import as_json, duration
+from gapwise.pipeline.stage_graph import before, flow
+from gapwise.storage.backend import Location
 
 SHARED = ("featurize",)
 """Stages whose seconds a run does not pay again."""

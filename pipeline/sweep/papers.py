@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config.run_options import ConfigError
-from pipeline.config.settings import explain, typed
-from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
-from pipeline.interrupt import Interrupted, Stop
-from storage.backend import Location, location
+from gapwise.pipeline.config.run_options import ConfigError
+from gapwise.pipeline.config.settings import explain, typed
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
+from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.storage.backend import Location, location
 
 if TYPE_CHECKING:
-    from stages.reports.papers.page import Shown
+    from gapwise.stages.reports.papers.page import Shown
 
 BUDGETS = ("minutes", "full")
 
@@ -61,7 +61,7 @@ def papers(cfg: DictConfig) -> int:
     """Carry out the parts that `cfg` asks for; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
     from hydra.core.hydra_config import HydraConfig
 
-    from pipeline.sweep.run import interrupted
+    from gapwise.pipeline.sweep.run import interrupted
 
     given = list(HydraConfig.get().overrides.task)
     with Stop() as stop:
@@ -115,8 +115,8 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from pipeline.sweep.run import carry_out, compose_words, described
-    from stages.reports.papers.page import Shown
+    from gapwise.pipeline.sweep.run import carry_out, compose_words, described
+    from gapwise.stages.reports.papers.page import Shown
 
     part = options.parts[name]
     line = words(part, options.budget, given, options.all)
@@ -140,8 +140,8 @@ def _write(
     folder: Location, options: PaperOptions, shown: Sequence[Shown], wanted: Sequence[str], command: str
 ) -> None:
     """The page, the table of claims and, if asked for, the page in Markdown: after every part."""
-    from pipeline.source_code import commit
-    from stages.reports.papers.page import write_index, write_json_claims, write_markdown
+    from gapwise.pipeline.source_code import commit
+    from gapwise.stages.reports.papers.page import write_index, write_json_claims, write_markdown
 
     parts = f"{len(shown)} of {len(wanted)}"
     about = {"command": command, "budget": options.budget, "parts": parts, "source": commit()}

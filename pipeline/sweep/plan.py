@@ -21,10 +21,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from pipeline.config.run_options import MAX_SEED, ConfigError, TrackingOptions, default_workers
-from pipeline.config.settings import Settings, fingerprint, read, typed
-from stages.reports.sweep_figures import names
-from stages.solver.methods import methods, options_type
+from gapwise.pipeline.config.run_options import MAX_SEED, ConfigError, TrackingOptions, default_workers
+from gapwise.pipeline.config.settings import Settings, fingerprint, read, typed
+from gapwise.stages.reports.sweep_figures import names
+from gapwise.stages.solver.methods import methods, options_type
 
 EXPORT = "run.export: exports one run, and this is a sweep of many (DVC: dvc exp run --queue -S 'seed=1,2')"
 
@@ -261,7 +261,7 @@ def plan_multirun(
     source : callable
         Returns a data set's description of its files; raises ValueError or OSError.
     """
-    from stages.datasets import DataError
+    from gapwise.stages.datasets import DataError
 
     alike = set.intersection(*(set(job.overrides) for job in asked))
     options = [job.cfg.get("sweep") or {} for job in asked]

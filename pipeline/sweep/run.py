@@ -17,25 +17,25 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from pipeline.compute.local import REMOTE, Compute
-from pipeline.compute.ready import check_packages, check_scheduler
-from pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
-from pipeline.config.settings import Settings, explain, fingerprint, read
-from pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse, refuse_setup
-from pipeline.interrupt import Interrupted, Stop
-from pipeline.result import complete
-from pipeline.run import experiment_name, places
-from pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
-from pipeline.stage_graph import stages
-from pipeline.stage_graph.featurize import make_features
-from pipeline.sweep import table
-from pipeline.sweep.folds import checked, choose_lambda, plan_folds
-from pipeline.sweep.outlook import ahead_of, most_seconds, outlook
-from pipeline.sweep.plan import EXPORT, Asked, Planned, SweepOptions, plan, plan_multirun, sweep_options
-from pipeline.sweep.workers import Task, run_tasks
-from pipeline.tracking.mlflow import SweepTracker
-from storage.backend import backend, location
-from storage.format import FORMAT_VERSION
+from gapwise.pipeline.compute.local import REMOTE, Compute
+from gapwise.pipeline.compute.ready import check_packages, check_scheduler
+from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
+from gapwise.pipeline.config.settings import Settings, explain, fingerprint, read
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse, refuse_setup
+from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.result import complete
+from gapwise.pipeline.run import experiment_name, places
+from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
+from gapwise.pipeline.stage_graph import stages
+from gapwise.pipeline.stage_graph.featurize import make_features
+from gapwise.pipeline.sweep import table
+from gapwise.pipeline.sweep.folds import checked, choose_lambda, plan_folds
+from gapwise.pipeline.sweep.outlook import ahead_of, most_seconds, outlook
+from gapwise.pipeline.sweep.plan import EXPORT, Asked, Planned, SweepOptions, plan, plan_multirun, sweep_options
+from gapwise.pipeline.sweep.workers import Task, run_tasks
+from gapwise.pipeline.tracking.mlflow import SweepTracker
+from gapwise.storage.backend import backend, location
+from gapwise.storage.format import FORMAT_VERSION
 
 SAY_SECONDS = 30.0
 """Seconds between two reports on the runs in progress."""
@@ -183,7 +183,7 @@ def carry_out(whole: Sweep, stop: Stop) -> int:
 
 
 def _sweep(whole: Sweep, stop: Stop) -> int:
-    from stages.reports.tables import write_csv
+    from gapwise.stages.reports.tables import write_csv
 
     started, rows = time.monotonic(), whole.rows
     todo = _todo(whole)
@@ -313,13 +313,13 @@ def _features(settings: Settings, source: Mapping[str, Any], stop: Stop) -> None
 
 
 def _blocks(settings: Settings, source: Mapping[str, Any]) -> int:
-    from stages.featurize import open_problem
+    from gapwise.stages.featurize import open_problem
 
     return int(open_problem(places(settings, source)[1], "train").n)
 
 
 def _source(settings: Settings) -> Mapping[str, Any]:
-    from pipeline.data import source_of
+    from gapwise.pipeline.data import source_of
 
     return source_of(settings)
 
@@ -338,7 +338,7 @@ def compose_words(overrides: list[str]) -> DictConfig:
 
 
 def _compare(whole: Sweep) -> dict[str, Any]:
-    from stages.reports.sweep_figures import compare_parts
+    from gapwise.stages.reports.sweep_figures import compare_parts
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
     parts: dict[str, list[Any]] = {}
@@ -351,7 +351,7 @@ def _compare(whole: Sweep) -> dict[str, Any]:
 def _report(whole: Sweep) -> None:
     """Write report.html of the sweep; a sweep is done without it."""
     try:
-        from stages.reports.page.sweep import write_sweep_report
+        from gapwise.stages.reports.page.sweep import write_sweep_report
 
         write_sweep_report(whole.folder)
     except Exception as error:

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.result import breakpoints
-from pipeline.rundir import RunDir, read_json
-from pipeline.sweep.plan import Planned
-from storage.backend import Location
-from storage.files import listed
+from gapwise.pipeline.result import breakpoints
+from gapwise.pipeline.rundir import RunDir, read_json
+from gapwise.pipeline.sweep.plan import Planned
+from gapwise.storage.backend import Location
+from gapwise.storage.files import listed
 
 Row = dict[str, Any]
 COLUMNS = (
@@ -74,7 +74,7 @@ def unsolved_facts(directory: Location) -> Row:
     """The same of a run whose time was over before its lambda was solved, from its last snapshot; nothing if it has none."""
     found: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError, IndexError):
-        from stages.reports.gap_trace import read_gap_trace
+        from gapwise.stages.reports.gap_trace import read_gap_trace
 
         last = {name: float(column[-1]) for name, column in read_gap_trace(directory).items()}
         found["passes"], found["solve_seconds"] = round(last["passes"], 3), round(last["seconds"], 3)

@@ -20,12 +20,12 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from pipeline.compute.local import pin_threads
-from pipeline.config.run_options import ComputeOptions
-from pipeline.interrupt import Stop
-from pipeline.run import DONE, INTERRUPTED, run
-from storage.backend import Location
-from storage.files import working
+from gapwise.pipeline.compute.local import pin_threads
+from gapwise.pipeline.config.run_options import ComputeOptions
+from gapwise.pipeline.interrupt import Stop
+from gapwise.pipeline.run import DONE, INTERRUPTED, run
+from gapwise.storage.backend import Location
+from gapwise.storage.files import working
 
 TRIES = 2
 """Workers a run may lose before it counts as failed."""
@@ -118,7 +118,7 @@ class _Crew:
 def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterator[_Crew]:
     """The workers of `compute`, or `workers` processes of this machine."""
     if compute is not None:
-        from pipeline.compute.cluster import Cluster
+        from gapwise.pipeline.compute.cluster import Cluster
 
         with contextlib.closing(Cluster(compute)) as far:
             far.prepare()

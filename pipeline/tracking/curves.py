@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.certainty import ESTIMATE, EXACT
-from stages.solver.counts import CERTIFIED
-from storage.backend import Location
-from storage.mixture import Mixture
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT
+from gapwise.stages.solver.counts import CERTIFIED
+from gapwise.storage.backend import Location
+from gapwise.storage.mixture import Mixture
 
 ONE = 1000
 """The step of lambda = 1; MLflow's charts leave out negative steps when zoomed."""
@@ -106,7 +106,7 @@ def breakpoints(path: Sequence[Mapping[str, Any]], at: Sequence[int]) -> Iterato
 
 def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
     """Losses, measures of the test split, the certified gap and the work so far as curves over lambda."""
-    from stages.reports.stored import read_numbers
+    from gapwise.stages.reports.stored import read_numbers
 
     arrays, attrs = read_numbers(run_dir)
     lams = grid(arrays)
@@ -150,7 +150,7 @@ def _gaps(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lams: np.n
         return [gap_of[lam] for lam in lams.tolist()]
     if not attrs["certified"]:
         return None
-    from stages.solver.path.rules import path_rule
+    from gapwise.stages.solver.path.rules import path_rule
 
     return list(np.asarray(path_rule(str(attrs["rule"])).bound(arrays, attrs, lams), float).tolist())
 
@@ -161,7 +161,7 @@ def _places(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray
     Scaling w changes no labelling, so where w(lambda) is a multiple of one breakpoint's w the measures are exactly that
     breakpoint's. Where it mixes two, they are those of the nearest lambda that was evaluated.
     """
-    from storage.layout import EVALUATED
+    from gapwise.storage.layout import EVALUATED
 
     prefix = EVALUATED if f"{EVALUATED}lambda" in arrays else ""
     logs = np.log(arrays[f"{prefix}lambda"])

@@ -20,11 +20,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Protocol
 
-from pipeline.config.run_options import TrackingOptions
-from pipeline.rundir import RunDir, read_json, write_json
-from pipeline.tracking.store import import_mlflow
-from pipeline.tracking.view import VERSION, project, project_sweep
-from storage.backend import Location
+from gapwise.pipeline.config.run_options import TrackingOptions
+from gapwise.pipeline.rundir import RunDir, read_json, write_json
+from gapwise.pipeline.tracking.store import import_mlflow
+from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
+from gapwise.storage.backend import Location
 
 LIVE_SECONDS = 30.0
 """Seconds between two projections of an unfinished run."""
@@ -291,7 +291,7 @@ def _stored_trace(run_dir: Location) -> Mapping[str, Any]:
     """The trace of a finished solve; empty before that."""
     if not (run_dir / "trace.zarr").is_dir():
         return {}
-    from storage.results import read_trace
+    from gapwise.storage.results import read_trace
 
     return read_trace(run_dir)
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from storage.backend import Location
-from storage.mixture import model_at
+from gapwise.storage.backend import Location
+from gapwise.storage.mixture import model_at
 
 FOLDER = "model"
 """Name of the artifact folder."""
@@ -54,8 +54,8 @@ def log_model(client: Any, run_id: str, run_dir: Location, result: Mapping[str, 
 
 def _exported(form_name: str, run_dir: Location, to: Path) -> bool:
     """Write the model of the best lambda in a form of `model_formats`; False if the run no longer has what it takes."""
-    from pipeline.model_formats import form
-    from stages.models import model_of
+    from gapwise.pipeline.model_formats import form
+    from gapwise.stages.models import model_of
 
     try:
         form(form_name).write(model_of(run_dir, "best"), to, run_dir)

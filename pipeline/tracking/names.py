@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.config.settings import CONF, UNREAD, fingerprint
-from pipeline.rundir import flat, read_json
-from storage.backend import Location
-from storage.files import listed
+from gapwise.pipeline.config.settings import CONF, UNREAD, fingerprint
+from gapwise.pipeline.rundir import flat, read_json
+from gapwise.storage.backend import Location
+from gapwise.storage.files import listed
 
 TASKS = {"regpath": "path", "heuristic": "heuristic", "grid": "grid", "single": "single"}
 """Part of an experiment's name, by path.kind."""
@@ -141,7 +141,7 @@ def dataset_of(manifest: Mapping[str, Any], n: int, d: int) -> dict[str, str]:
 
 def note(run_dir: Location) -> str:
     """The run in words: the summary it ended with."""
-    from pipeline.result import summary
+    from gapwise.pipeline.result import summary
 
     found = read_json(run_dir / "result.json")
     return f"```\n{summary(found, run_dir)}\n```"

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.rundir import LockedError, locked
-from pipeline.tracking.curves import Point
+from gapwise.pipeline.rundir import LockedError, locked
+from gapwise.pipeline.tracking.curves import Point
 
 LOCK_SECONDS = 5.0
 """How long to wait for a database that another program holds."""

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from pipeline.result import breakpoints
-from pipeline.rundir import read_json
-from pipeline.tracking import curves
-from pipeline.tracking.model import log_model
-from pipeline.tracking.names import (
+from gapwise.pipeline.result import breakpoints
+from gapwise.pipeline.rundir import read_json
+from gapwise.pipeline.tracking import curves
+from gapwise.pipeline.tracking.model import log_model
+from gapwise.pipeline.tracking.names import (
     EXPERIMENT_NOTE,
     SWEEPS,
     SWEEPS_NOTE,
@@ -30,11 +30,11 @@ from pipeline.tracking.names import (
     run_name,
     source_tags,
 )
-from pipeline.tracking.saved_view import TAG, saved_view
-from pipeline.tracking.store import end, experiment_id, found_or_made, store, write
-from stages.problems.certainty import EXACT
-from storage.backend import Location
-from storage.files import fetched, listed
+from gapwise.pipeline.tracking.saved_view import TAG, saved_view
+from gapwise.pipeline.tracking.store import end, experiment_id, found_or_made, store, write
+from gapwise.stages.problems.certainty import EXACT
+from gapwise.storage.backend import Location
+from gapwise.storage.files import fetched, listed
 
 VERSION = 2
 """Raised when the view changes; what an earlier version showed is then shown again."""

@@ -6,7 +6,7 @@ has stopped claims the whole axis as well: its end has to be what `axis_end` say
 
 from __future__ import annotations
 
-from stages.certify import two_sided
+from gapwise.stages.certify import two_sided
 
 ENDS = ("CONVERGED", "LAMBDA_NEGLIGIBLE", "ROUNDING_LIMIT")
 """How an axis may end: at `path.lambda_min`, where no smaller lambda matters, where rounding shows."""

@@ -14,15 +14,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stages.certify.kernels import of_audit
-from stages.certify.oracle import OracleError
-from stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
-from stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
-from stages.parallel import HERE, Spread
-from stages.problems.certainty import UPPER_BOUNDED, certainty_of
-from stages.problems.marginals import has_marginals
-from stages.problems.protocol import Problem
-from stages.problems.stored import check_array, check_supports
+from gapwise.stages.certify.kernels import of_audit
+from gapwise.stages.certify.oracle import OracleError
+from gapwise.stages.certify.recompute import Rebuilt, Zero, rebuild, rebuild_zero
+from gapwise.stages.certify.rounding import SHARE, TOLERANCE, Slack, psi_norm2_rounding, slack_of
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.marginals import has_marginals
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.stored import check_array, check_supports
 
 NEGLIGIBLE, PAST_TOP = 0.01, 1.001e-4
 """Share of eps that (lambda / 2) ||w||^2 may be where a path ends because no smaller lambda matters; and, where the hinge
@@ -81,7 +81,7 @@ class Twin(Protocol):
 def twin(rule: str) -> type[Twin]:
     """The twin of a path rule; ValueError names the file that is missing."""
     try:
-        found: type[Twin] = import_module(f"stages.certify.{rule}").TWIN
+        found: type[Twin] = import_module(f"gapwise.stages.certify.{rule}").TWIN
     except (ModuleNotFoundError, AttributeError) as error:
         raise ValueError(
             f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with the class TWIN ({error})"

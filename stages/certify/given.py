@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from stages.certify.audit import Audit
-from stages.parallel import HERE, Spread
+from gapwise.stages.certify.audit import Audit
+from gapwise.stages.parallel import HERE, Spread
 
 
 class Given:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.kernel_rows import POLY, RBF
-from stages.problems.metric import own_metric
-from stages.problems.protocol import frozen
+from gapwise.stages.problems.kernel_rows import POLY, RBF
+from gapwise.stages.problems.metric import own_metric
+from gapwise.stages.problems.protocol import frozen
 
 ENTRIES = 1 << 22
 """Entries of the Gram matrix in memory at a time."""

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.certify.oracle import ROUNDING, OracleError
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.marginals import Scores
-from stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.certify.oracle import ROUNDING, OracleError
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
 FEW = 1000
 """Labellings of a block that are summed one after another."""

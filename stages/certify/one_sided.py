@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from stages.certify.recompute import Rebuilt
-from stages.certify.rounding import TOLERANCE
-from stages.certify.stepwise import Stepwise
+from gapwise.stages.certify.recompute import Rebuilt
+from gapwise.stages.certify.rounding import TOLERANCE
+from gapwise.stages.certify.stepwise import Stepwise
 
 
 class OneSided(Stepwise):

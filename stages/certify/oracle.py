@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, Problem, frozen
 
 ROUNDING = 1e-6
 """Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from stages.certify.recompute import Rebuilt
-from stages.certify.stepwise import Stepwise
+from gapwise.stages.certify.recompute import Rebuilt
+from gapwise.stages.certify.stepwise import Stepwise
 
 
 class Paper(Stepwise):

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.certify.kernels import completed, norm2, product
-from stages.certify.marginals import expectations, refuse_beyond
-from stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
-from stages.parallel import HERE, Spread
-from stages.problems.compiled import driver
-from stages.problems.marginals import Scores
-from stages.problems.protocol import JIT, Problem, frozen, widest_block
+from gapwise.stages.certify.kernels import completed, norm2, product
+from gapwise.stages.certify.marginals import expectations, refuse_beyond
+from gapwise.stages.certify.oracle import Answers, OracleError, compare_stored, exact_pass
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.protocol import JIT, Problem, frozen, widest_block
 
 
 class Rebuilt(NamedTuple):

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.certify.recompute import Rebuilt, Zero
+from gapwise.stages.certify.recompute import Rebuilt, Zero
 
 TOLERANCE = 1e-7
 """Relative difference always allowed between stored and recomputed numbers, where eps is no smaller."""

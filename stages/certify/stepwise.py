@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from stages.certify.audit import Audit
-from stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
-from stages.certify.rounding import TOLERANCE
-from stages.parallel import HERE, Spread
+from gapwise.stages.certify.audit import Audit
+from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
+from gapwise.stages.certify.rounding import TOLERANCE
+from gapwise.stages.parallel import HERE, Spread
 
 
 class Stepwise(ABC):

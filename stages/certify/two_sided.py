@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from stages.certify.audit import Audit, BaselessError
-from stages.certify.kernels import completed, norm2, product
-from stages.certify.oracle import OracleError, exact_pass
-from stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
-from stages.certify.rounding import TOLERANCE
-from stages.parallel import HERE, Spread
-from stages.problems.certainty import UPPER_BOUNDED, certainty_of
+from gapwise.stages.certify.audit import Audit, BaselessError
+from gapwise.stages.certify.kernels import completed, norm2, product
+from gapwise.stages.certify.oracle import OracleError, exact_pass
+from gapwise.stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
+from gapwise.stages.certify.rounding import TOLERANCE
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
 
 ROUNDING = 1e-12
 """Tolerance for sums of shares, and for a hinge that should be zero, as a share of that of w = 0."""

@@ -37,8 +37,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stages.problems import structure
-from stages.problems.installed import READERS, announced, installed_module
+from gapwise.stages.problems import structure
+from gapwise.stages.problems.installed import READERS, announced, installed_module
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.text import tagged
-from stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
-from stages.datasets.text.tables import Table, read_table
-from stages.datasets.text.templates import Template, expand
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.text import tagged
+from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
+from gapwise.stages.datasets.text.tables import Table, read_table
+from gapwise.stages.datasets.text.templates import Template, expand
 
 WORD, TAG = 0, 1
 WINDOWS = {

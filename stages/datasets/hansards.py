@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
-from stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 
 SIZES = ("hand", "automatic", "both")
 HAND = 100
@@ -59,7 +59,7 @@ class Hansards:
         return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        from stages.datasets.alignment.lexicon import learn
+        from gapwise.stages.datasets.alignment.lexicon import learn
 
         hand = {name: self._hand(name) for name in ("dev", "test")}
         report(0, 3, "parts")
@@ -101,7 +101,7 @@ class Hansards:
 
     def _parallel(self) -> tuple[list[Pair], tuple[list[list[str]], list[list[str]]]]:
         """Pairs of the parallel text as words, and the words by language."""
-        from stages.datasets.alignment import tokens
+        from gapwise.stages.datasets.alignment import tokens
 
         texts = read_pairs(*(self.paths[name] for name in PARALLEL))
         english = [tokens.english(" ".join(e)) for e, _ in texts]
@@ -111,7 +111,7 @@ class Hansards:
 
 def facts(fertility: int) -> dict[str, Any]:
     """What the structure needs to know."""
-    from stages.datasets.alignment.features import CLASSES, NAMES
+    from gapwise.stages.datasets.alignment.features import CLASSES, NAMES
 
     prices = [f"two links: {side} {kind}" for side in ("e", "f") for kind in ("unknown", "rare", "common", "frequent")]
     names = [*NAMES, *(prices if fertility == 2 else [])]
@@ -119,16 +119,16 @@ def facts(fertility: int) -> dict[str, Any]:
 
 
 def _association() -> list[int]:
-    from stages.datasets.alignment.features import ASSOCIATION
+    from gapwise.stages.datasets.alignment.features import ASSOCIATION
 
     return list(ASSOCIATION)
 
 
 def block(lexicon: Any, pair: Pair, links: Links | None, number: int, fertility: int) -> dict[str, np.ndarray]:
     """Arrays of one sentence pair: those of the structure, the annotators' links, the number and the text."""
-    from stages.datasets.alignment.features import ASSOCIATION_NAMES, CLASSES, link_features, word_classes
-    from stages.datasets.alignment.lexicon import both_best
-    from stages.problems.matching.matching import POSSIBLE, TRUE
+    from gapwise.stages.datasets.alignment.features import ASSOCIATION_NAMES, CLASSES, link_features, word_classes
+    from gapwise.stages.datasets.alignment.lexicon import both_best
+    from gapwise.stages.problems.matching.matching import POSSIBLE, TRUE
 
     e, f = pair
     J, K = len(e), len(f)
@@ -165,7 +165,7 @@ def block(lexicon: Any, pair: Pair, links: Links | None, number: int, fertility:
 
 
 def _ids(lexicon: Any, words: list[str], side: str) -> np.ndarray:
-    from stages.datasets.alignment.tokens import normal
+    from gapwise.stages.datasets.alignment.tokens import normal
 
     found: np.ndarray = lexicon.ids([normal(word) for word in words], side)
     return found
@@ -173,7 +173,7 @@ def _ids(lexicon: Any, words: list[str], side: str) -> np.ndarray:
 
 def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndarray:
     """As many of the sure links as words may have, and of those sets the one that agrees most; sorted (links, 2)."""
-    from stages.problems.matching.assignment import best_matching, workspace
+    from gapwise.stages.problems.matching.assignment import best_matching, workspace
 
     J, K = agreement.shape
     if not len(sure):
@@ -212,7 +212,7 @@ class PairsEncoder:
 
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PairsEncoder:
     """The encoder of a feature store of this reader."""
-    from stages.datasets.alignment.lexicon import Lexicon
+    from gapwise.stages.datasets.alignment.lexicon import Lexicon
 
     return PairsEncoder(Lexicon.restored(shared, int(meta["sentences"])), int(meta["fertility"]))
 
@@ -244,7 +244,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 
 def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
     """Blocks to compile for."""
-    from stages.datasets.alignment.features import NAMES
+    from gapwise.stages.datasets.alignment.features import NAMES
 
     F = open(options).fertility
     for _ in range(2):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
 
 HARD, EASY = 0, 1
 SHARE = 0.4

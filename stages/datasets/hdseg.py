@@ -29,13 +29,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.inputs import NewInput
-from stages.datasets.inputs.arrays import arrays_of
-from stages.datasets.vision import masks
-from stages.datasets.vision.features import RINGS, pairwise_features
-from stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width, split_options
-from stages.datasets.vision.pictures import (
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.inputs import NewInput
+from gapwise.stages.datasets.inputs.arrays import arrays_of
+from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.features import RINGS, pairwise_features
+from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width, split_options
+from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     NO_PICTURE,
     SHOWN,
@@ -45,7 +45,7 @@ from stages.datasets.vision.pictures import (
     unlabelled,
     write_specimen,
 )
-from stages.datasets.vision.superpixels import tally
+from gapwise.stages.datasets.vision.superpixels import tally
 
 if TYPE_CHECKING:
     import h5py

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stages.datasets import MapBlocks, OptionError, Report, Sink
-from stages.datasets.vision import masks
-from stages.datasets.vision.own_columns import ModelOptions, split_options
-from stages.datasets.vision.pictures import (
+from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
+from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
@@ -23,7 +23,7 @@ from stages.datasets.vision.pictures import (
     picture_encoder,
     picture_specimen,
 )
-from stages.datasets.vision.shipped_pictures import FILES, folder
+from gapwise.stages.datasets.vision.shipped_pictures import FILES, folder
 
 NEEDS = PICTURE_PACKAGES
 LATER = ModelOptions.names()
@@ -80,6 +80,6 @@ def open(options: Mapping[str, Any]) -> HorsesSample:
 
 
 def _scene(item: tuple[int, int, int]) -> Picture:
-    from stages.datasets.vision.horse_scenes import compose
+    from gapwise.stages.datasets.vision.horse_scenes import compose
 
     return compose(*item)

@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.vision import masks
-from stages.datasets.vision.class_list import ClassList, read_classes
-from stages.datasets.vision.classes import PottsOptions, tally_classes
-from stages.datasets.vision.folders import Pair, find_pairs, lists_in
-from stages.datasets.vision.masked_picture import load_masked
-from stages.datasets.vision.own_columns import ModelOptions
-from stages.datasets.vision.pictures import (
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.class_list import ClassList, read_classes
+from gapwise.stages.datasets.vision.classes import PottsOptions, tally_classes
+from gapwise.stages.datasets.vision.folders import Pair, find_pairs, lists_in
+from gapwise.stages.datasets.vision.masked_picture import load_masked
+from gapwise.stages.datasets.vision.own_columns import ModelOptions
+from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
@@ -37,8 +37,8 @@ from stages.datasets.vision.pictures import (
     picture_specimen,
     potts_specimen,
 )
-from stages.datasets.vision.superpixels import tally_labelled
-from stages.problems.void import VOID
+from gapwise.stages.datasets.vision.superpixels import tally_labelled
+from gapwise.stages.problems.void import VOID
 
 CLASSES = "classes.yaml"
 UNSEEN = ("error", "count")

@@ -30,15 +30,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import csv_text
-from stages.datasets.poses import given_maps, part_maps, scaling, types
-from stages.datasets.poses.given_maps import GivenMaps, MapEncoder
-from stages.datasets.poses.map_files import parts_of
-from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
-from stages.datasets.vision.masks import decoded
-from stages.datasets.vision.masks import read_new as read_pictures
+from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.poses import given_maps, part_maps, scaling, types
+from gapwise.stages.datasets.poses.given_maps import GivenMaps, MapEncoder
+from gapwise.stages.datasets.poses.map_files import parts_of
+from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
+from gapwise.stages.datasets.vision.masks import decoded
+from gapwise.stages.datasets.vision.masks import read_new as read_pictures
 
 ARCHIVE, ANNOTATION = "lspet_1000_images.tar", "lspet_1000_joints.npz"
 SPLIT_SEED = 2010

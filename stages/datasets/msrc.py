@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.stanford import CLASSES as STANFORD_CLASSES
-from stages.datasets.stanford import _decoded, _photographs
-from stages.datasets.vision import masks
-from stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
-from stages.datasets.vision.pictures import (
+from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
+from gapwise.stages.datasets.stanford import _decoded, _photographs
+from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
+from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
@@ -32,7 +32,7 @@ from stages.datasets.vision.pictures import (
     picture_encoder,
     potts_specimen,
 )
-from stages.problems.void import VOID
+from gapwise.stages.problems.void import VOID
 
 ALL = (
     "building", "grass", "tree", "cow", "horse", "sheep", "sky", "mountain", "aeroplane", "water", "face", "car", "bicycle",

@@ -24,15 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.arrays import new_rows
-from stages.datasets.arrays.costs import read_costs
-from stages.datasets.arrays.csv_rows import read_csv
-from stages.datasets.arrays.kernels import OPTIONS, with_kernel
-from stages.datasets.arrays.kernels import specimen as with_points
-from stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
-from stages.datasets.arrays.rows import Csr, Rows, numbered, refuse_endless, unified
-from stages.datasets.arrays.svmlight import read_svmlight
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.arrays import new_rows
+from gapwise.stages.datasets.arrays.costs import read_costs
+from gapwise.stages.datasets.arrays.csv_rows import read_csv
+from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
+from gapwise.stages.datasets.arrays.kernels import specimen as with_points
+from gapwise.stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
+from gapwise.stages.datasets.arrays.rows import Csr, Rows, numbered, refuse_endless, unified
+from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 
 ENDINGS = {".npz": "npz", ".csv": "csv", ".svmlight": "svmlight", ".svm": "svmlight", ".libsvm": "svmlight"}
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))

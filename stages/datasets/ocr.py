@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink, unpacked
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import arrays_of, csv_text
-from stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
-from stages.datasets.text.vocabulary import Rows
+from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink, unpacked
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
+from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
+from gapwise.stages.datasets.text.vocabulary import Rows
 
 PIXELS = 16 * 8
 PICTURE = (16, 8)
@@ -65,8 +65,8 @@ class Ocr:
         return {}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        from stages.problems.chain.features import BIASES
-        from stages.problems.chain.metrics import encode_names
+        from gapwise.stages.problems.chain.features import BIASES
+        from gapwise.stages.problems.chain.metrics import encode_names
 
         words = read_npz(self.file) if self.file.suffix == ".npz" else read_letter_data(self.file)
         folds = np.unique(words.fold)

@@ -11,17 +11,17 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from stages.datasets import OptionError
-from stages.datasets.python_oracle import VALIDATION as VALIDATION
-from stages.datasets.python_oracle import PythonOracleReader
-from stages.datasets.python_oracle import encoder as encoder
-from stages.datasets.python_oracle import read_new as read_new
-from stages.datasets.python_oracle import show as show
-from stages.datasets.python_oracle import stored_input as stored_input
+from gapwise.stages.datasets import OptionError
+from gapwise.stages.datasets.python_oracle import VALIDATION as VALIDATION
+from gapwise.stages.datasets.python_oracle import PythonOracleReader
+from gapwise.stages.datasets.python_oracle import encoder as encoder
+from gapwise.stages.datasets.python_oracle import read_new as read_new
+from gapwise.stages.datasets.python_oracle import show as show
+from gapwise.stages.datasets.python_oracle import stored_input as stored_input
 
 log = logging.getLogger("gapwise")
 
-PLAIN, BOUNDED = (f"stages.problems.oracle_server:{name}" for name in ("ServerOracle", "BoundedServerOracle"))
+PLAIN, BOUNDED = (f"gapwise.stages.problems.oracle_server:{name}" for name in ("ServerOracle", "BoundedServerOracle"))
 
 
 def open(options: Mapping[str, Any]) -> OracleServerReader:

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import csv_text
-from stages.problems.user_code import oracle_source
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
-    from stages.problems.python_oracle import Oracle
+    from gapwise.stages.problems.python_oracle import Oracle
 
 log = logging.getLogger("gapwise")
 
@@ -124,12 +124,12 @@ class PythonOracleReader:
 
     def files(self) -> dict[str, Path]:
         """The data files that the oracle declares."""
-        from stages.problems.python_oracle import oracle_class
+        from gapwise.stages.problems.python_oracle import oracle_class
 
         try:
             declared = [Path(file) for file in oracle_class(self.oracle).files(**self.arguments)]
         except (Exception, SystemExit) as error:
-            from stages.problems.answers import describe
+            from gapwise.stages.problems.answers import describe
 
             raise DataError(f"dataset.oracle: {self.oracle}.files: {describe(error)}") from error
         for file in declared:
@@ -153,7 +153,7 @@ class PythonOracleReader:
 
     def _say_what_is_not_seen(self) -> None:
         """Warn that edits of data files go unnoticed if the class does not say which files it reads."""
-        from stages.problems.python_oracle import Oracle, oracle_class
+        from gapwise.stages.problems.python_oracle import Oracle, oracle_class
 
         declares = getattr(oracle_class(self.oracle), "files", None)
         if getattr(declares, "__func__", declares) is Oracle.files.__func__:  # type: ignore[attr-defined]
@@ -164,9 +164,9 @@ class PythonOracleReader:
             )
 
     def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
-        from stages.problems.answers import ask, labels_of
-        from stages.problems.oracle_check import try_oracle
-        from stages.problems.python_oracle import load_oracle
+        from gapwise.stages.problems.answers import ask, labels_of
+        from gapwise.stages.problems.oracle_check import try_oracle
+        from gapwise.stages.problems.python_oracle import load_oracle
 
         d = 0
         for split in self.splits:
@@ -206,7 +206,7 @@ def weights_of(oracle: Oracle) -> int:
 
 def block_of(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
     """Truth and coordinates of a block; ValueError if they cannot be used."""
-    from stages.problems.answers import ask, labelling, labels_of, numbers, task_loss
+    from gapwise.stages.problems.answers import ask, labelling, labels_of, numbers, task_loss
 
     def where(method: str) -> str:
         return f"{type(oracle).__name__}.{method}: {split} block {i}"

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
-from stages.datasets.inputs import NewInput
-from stages.datasets.python_oracle import new_split, one_input
-from stages.datasets.python_oracle import show as show
-from stages.problems.user_code import oracle_source
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.inputs import NewInput
+from gapwise.stages.datasets.python_oracle import new_split, one_input
+from gapwise.stages.datasets.python_oracle import show as show
+from gapwise.stages.problems.user_code import oracle_source
 
 log = logging.getLogger("gapwise")
 
@@ -37,7 +37,7 @@ class StructureEncoder:
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
         """One input, alone or in a list: the split's name, or a mapping of the arguments of `read`, ``split`` among them;
         other arguments are those of the training."""
-        from stages.problems.python_structure import fields_of, read_problem
+        from gapwise.stages.problems.python_structure import fields_of, read_problem
 
         name = self.meta["module"]
         split, arguments = new_split(raw, name, self.meta["arguments"])
@@ -84,8 +84,8 @@ class PythonStructureReader:
 
     def files(self) -> dict[str, Path]:
         """The data files that the class declares."""
-        from stages.problems.answers import ask
-        from stages.problems.python_structure import problem_class
+        from gapwise.stages.problems.answers import ask
+        from gapwise.stages.problems.python_structure import problem_class
 
         try:
             kind = problem_class(self.module)
@@ -114,8 +114,8 @@ class PythonStructureReader:
             raise DataError(f"dataset.module: {error}") from error
 
     def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
-        from stages.problems.contract import truth_of
-        from stages.problems.python_structure import fields_of, read_problem
+        from gapwise.stages.problems.contract import truth_of
+        from gapwise.stages.problems.python_structure import fields_of, read_problem
 
         d, numbers = 0, dict[str, str]()
         for number, split in enumerate(self.splits):

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import csv_text
 
 WHERE = ("file", "test_file", "validation_file")
 VALIDATION = {"file": ("validation_file",)}

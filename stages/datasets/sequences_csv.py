@@ -19,12 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.text import tagged
-from stages.datasets.text.crfsuite import number_attributes
-from stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
-from stages.datasets.text.tables import Table, joined, read_lines, read_table
-from stages.datasets.text.templates import Template, expand
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.text import tagged
+from gapwise.stages.datasets.text.crfsuite import number_attributes
+from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
+from gapwise.stages.datasets.text.tables import Table, joined, read_lines, read_table
+from gapwise.stages.datasets.text.templates import Template, expand
 
 WHERE = ("file", "test_file", "template", "validation_file")
 VALIDATION = {"file": ("validation_file",)}

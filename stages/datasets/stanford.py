@@ -31,11 +31,11 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.vision import masks
-from stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
-from stages.datasets.vision.features import ETAS
-from stages.datasets.vision.pictures import (
+from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
+from gapwise.stages.datasets.vision.features import ETAS
+from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     NO_PICTURE,
     PICTURE_PACKAGES,
@@ -47,7 +47,7 @@ from stages.datasets.vision.pictures import (
     picture_encoder,
     potts_specimen,
 )
-from stages.problems.void import VOID
+from gapwise.stages.problems.void import VOID
 
 CLASSES = ("sky", "tree", "road", "grass", "water", "building", "mountain", "foreground object")
 ARCHIVE, FEATURES, PICTURES = "stanford_bg_99.npz", "stanford_bg_99_features.npz", "images.tar"

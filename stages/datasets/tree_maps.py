@@ -30,11 +30,11 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import csv_text
-from stages.datasets.poses import types as clusters
-from stages.datasets.poses.map_files import arrays_of, parts_of, words
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.poses import types as clusters
+from gapwise.stages.datasets.poses.map_files import arrays_of, parts_of, words
 
 WHERE = ("file", "test_file")
 NEEDS = ("h5py", "zarr", "sklearn")

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
-from stages.datasets.arrays.kernels import OPTIONS, with_kernel
-from stages.datasets.arrays.kernels import specimen as with_points
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
+from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
+from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
+from gapwise.stages.datasets.arrays.kernels import specimen as with_points
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
 
 PIXELS, DIGITS = 16 * 16, 10
 PICTURE = (16, 16)

@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
-from stages.datasets.inputs import NewInput
-from stages.datasets.vision import masks
-from stages.datasets.vision.own_columns import ModelOptions, split_options
-from stages.datasets.vision.pictures import (
+from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.inputs import NewInput
+from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
+from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,

@@ -28,12 +28,12 @@ from pkgutil import extend_path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from stages.problems.installed import STRUCTURES, announced, installed_module
+from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
     import numpy as np
 
-    from stages.problems.protocol import Problem
+    from gapwise.stages.problems.protocol import Problem
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 

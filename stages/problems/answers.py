@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.user_code import told
+from gapwise.stages.problems.user_code import told
 
 MOST_LABELS = 1 << 15
 """Values that an entry of a labelling can take at most: labels are stored as uint8 or int16."""
@@ -75,7 +75,7 @@ def labels_of(oracle: Any) -> int:
     return int(labels)
 
 
-BASE = "stages.problems.python_oracle"
+BASE = "gapwise.stages.problems.python_oracle"
 """The module of the class `Oracle`, whose own methods only raise errors."""
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stages.problems.protocol import Problem
-from stages.problems.user_code import own_files
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.user_code import own_files
 
 ROOMS = ("problems", "solver")
 """Packages of `stages` that contain compiled code."""
@@ -34,7 +34,7 @@ def sources_fingerprint(problem_class: type) -> str:
 
 def _sources(problem_class: type) -> dict[str, Path]:
     """The files, under names that do not depend on where the folders are."""
-    folders = [Path(folder) for folder in sys.modules["stages"].__path__]
+    folders = [Path(folder) for folder in sys.modules["gapwise.stages"].__path__]
     roots = {f"{number}/{room}": folder / room for number, folder in enumerate(folders) for room in ROOMS}
     found = {f"{name}/{file.relative_to(root)}": file for name, root in roots.items() for file in root.rglob("*.py")}
     own = Path(inspect.getfile(problem_class))

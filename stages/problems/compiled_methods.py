@@ -14,9 +14,9 @@ import numpy as np
 from numba import njit
 from numba.core.errors import NumbaError
 
-from stages.problems import moves, weightless
-from stages.problems.contract import ContractError, read_only
-from stages.problems.protocol import JIT, Problem
+from gapwise.stages.problems import moves, weightless
+from gapwise.stages.problems.contract import ContractError, read_only
+from gapwise.stages.problems.protocol import JIT, Problem
 
 OPTIONAL = ("pair_norm2", "pair_norms", "pair_push", "pair_move", "pair_follow", "score_labels")
 """Methods of `moves` that a structure may have."""

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
-from stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
-from stages.problems.protocol import Problem, frozen
-from stages.problems.weightless import is_weightless, task_loss
+from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
+from gapwise.stages.problems.protocol import Problem, frozen
+from gapwise.stages.problems.weightless import is_weightless, task_loss
 
 ROUNDING = 1e-6
 """Share of the size of its terms by which a number may be off: features may be float32."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import FAST, PLAIN
+from gapwise.stages.problems.protocol import FAST, PLAIN
 
 LINEAR, POLY, RBF = range(3)
 NAMES = ("linear", "poly", "rbf")

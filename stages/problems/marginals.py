@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems import structure, structures
-from stages.problems.protocol import PLAIN, Problem
-from stages.problems.stored import check_array
+from gapwise.stages.problems import structure, structures
+from gapwise.stages.problems.protocol import PLAIN, Problem
+from gapwise.stages.problems.stored import check_array
 
 FAINT = -50.0
 """exp of what is below this, next to a term of 1, is less than what rounding takes off the sum."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.problems.moves import _optional
-from stages.problems.protocol import dot
+from gapwise.stages.problems.moves import _optional
+from gapwise.stages.problems.protocol import dot
 
 if TYPE_CHECKING:
-    from stages.problems.protocol import Problem
+    from gapwise.stages.problems.protocol import Problem
 
 
 @_optional

@@ -13,8 +13,8 @@ from typing import Any
 
 from numba.extending import overload
 
-from stages.problems.inner import ALONE
-from stages.problems.protocol import PLAIN
+from gapwise.stages.problems.inner import ALONE
+from gapwise.stages.problems.protocol import PLAIN
 
 
 def _optional(default: Any) -> Any:

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.confusion import counted
-from stages.problems.marginals import class_marginals
-from stages.problems.prefetch import prefetch, prefetch_range
-from stages.problems.protocol import FAST, PLAIN, U, frozen
-from stages.problems.single_label import best_label, sum_of_squares, worst_label
+from gapwise.stages.problems.confusion import counted
+from gapwise.stages.problems.marginals import class_marginals
+from gapwise.stages.problems.prefetch import prefetch, prefetch_range
+from gapwise.stages.problems.protocol import FAST, PLAIN, U, frozen
+from gapwise.stages.problems.single_label import best_label, sum_of_squares, worst_label
 
 
 @njit(**FAST)

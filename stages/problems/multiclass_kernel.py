@@ -25,10 +25,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.kernel_rows import NAMES, Kernel, Rows, add_row, empty_rows, evaluate, product_of_halves, row_of
-from stages.problems.multiclass import checked_cost, checked_labels, confusion, derived, metrics
-from stages.problems.protocol import frozen
-from stages.problems.single_label import best_label, sum_of_squares, worst_label
+from gapwise.stages.problems.kernel_rows import (
+    NAMES,
+    Kernel,
+    Rows,
+    add_row,
+    empty_rows,
+    evaluate,
+    product_of_halves,
+    row_of,
+)
+from gapwise.stages.problems.multiclass import checked_cost, checked_labels, confusion, derived, metrics
+from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.problems.single_label import best_label, sum_of_squares, worst_label
 
 __all__ = ["WHOLE", "MulticlassKernel", "build", "confusion", "derived", "metrics"]
 

@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.marginals import class_marginals
-from stages.problems.multiclass import checked_cost, checked_labels, confusion, metrics
-from stages.problems.protocol import U, frozen
-from stages.problems.single_label import best_label, sum_of_squares, worst_label
+from gapwise.stages.problems.marginals import class_marginals
+from gapwise.stages.problems.multiclass import checked_cost, checked_labels, confusion, metrics
+from gapwise.stages.problems.protocol import U, frozen
+from gapwise.stages.problems.single_label import best_label, sum_of_squares, worst_label
 
 __all__ = ["MulticlassSparse", "build", "class_weights", "confusion", "derived", "metrics"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stages.problems.answers import ask, bound, bounds, labelling, labels_of, numbers, task_loss
+from gapwise.stages.problems.answers import ask, bound, bounds, labelling, labels_of, numbers, task_loss
 
 if TYPE_CHECKING:
-    from stages.problems.python_oracle import Oracle
+    from gapwise.stages.problems.python_oracle import Oracle
 
 BLOCKS = 5
 """Most blocks that are tried: the first, the last, and some between."""

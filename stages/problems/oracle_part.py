@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stages.problems.answers import bounds
+from gapwise.stages.problems.answers import bounds
 
 Oracle = TypeVar("Oracle")
 """A `stages.problems.python_oracle.Oracle`, whose module imports this one."""

@@ -33,9 +33,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from stages.problems.certainty import is_accuracy
-from stages.problems.python_oracle import Oracle
-from stages.problems.server import Server, ServerError
+from gapwise.stages.problems.certainty import is_accuracy
+from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.server import Server, ServerError
 
 MEMORY = 1 << 26
 """Bytes for features that were asked for before: a step needs those of a labelling several times."""

@@ -12,9 +12,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN
-from stages.problems.simd import operation
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.simd import operation
 
 LINE = 64
 """Bytes that one prefetch brings."""

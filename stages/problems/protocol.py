@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload_method
 
-from stages.problems.inner import ALONE, Closed, inner
+from gapwise.stages.problems.inner import ALONE, Closed, inner
 
 JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True, "pipeline_class": Closed}
 """Options of compiled functions that allocate, or call back to Python, such as all that Python calls with a problem."""

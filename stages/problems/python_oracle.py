@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit, objmode
 
-from stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
-from stages.problems.held_out import HeldOut
-from stages.problems.oracle_part import part_of
-from stages.problems.protocol import JIT, dot, frozen
-from stages.problems.user_code import oracle_source, told, user_module
+from gapwise.stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
+from gapwise.stages.problems.held_out import HeldOut
+from gapwise.stages.problems.oracle_part import part_of
+from gapwise.stages.problems.protocol import JIT, dot, frozen
+from gapwise.stages.problems.user_code import oracle_source, told, user_module
 
 
 class Oracle:

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.answers import ask
-from stages.problems.contract import checked_shapes
-from stages.problems.protocol import Problem, frozen
-from stages.problems.user_code import oracle_source, user_module
+from gapwise.stages.problems.answers import ask
+from gapwise.stages.problems.contract import checked_shapes
+from gapwise.stages.problems.protocol import Problem, frozen
+from gapwise.stages.problems.user_code import oracle_source, user_module
 
 ATTRIBUTES = ("n", "d", "local_ptr", "label_ptr", "truth", "lower", "upper", "labels", "unconstrained")
 METHODS = ("scores", "max_oracle", "decode", "value", "add", "norm2", "push", "loss", "least_loss", "scratch")

@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import FAST, JIT, frozen
+from gapwise.stages.problems.protocol import FAST, JIT, frozen
 
 MOST_DOCUMENTS = 2**15 - 2
 """Of a query: bars and places are int16."""

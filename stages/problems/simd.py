@@ -18,8 +18,8 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
-from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN
 
 WIDTH = 8
 GROUP = 4 * WIDTH

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import PLAIN
 
 
 @njit(**PLAIN)

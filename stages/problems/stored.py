@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:  # it imports numba
-    from stages.problems.protocol import Problem
+    from gapwise.stages.problems.protocol import Problem
 
 
 def check_array(
@@ -69,7 +69,9 @@ def check_supports(
     _refuse("label_offset", wrong, block, lengths, "labellings as long as the block's truth", "a length of ")
     of, values = slice(first, last), label[edges[0] : edges[-1]]
     _refuse("support_alpha", ~np.isfinite(alpha[of]), block, alpha[of], "finite weights")
-    from stages.problems.weightless import is_weightless  # imports numba, which who reads a configuration does without
+    from gapwise.stages.problems.weightless import (
+        is_weightless,  # imports numba, which who reads a configuration does without
+    )
 
     least, what = (-np.inf, "finite losses") if is_weightless(P) else (0.0, "finite losses >= 0")
     _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], what)

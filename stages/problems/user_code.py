@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-OURS = ("pipeline", "stages", "storage")
+OURS = ("gapwise",)
 """Packages that a key covers by versions, not by contents."""
 
 

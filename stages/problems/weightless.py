@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.problems.moves import _optional
+from gapwise.stages.problems.moves import _optional
 
 
 @_optional

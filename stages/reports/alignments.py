@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.datasets.alignment.links import word_pair
-from stages.problems.matching.metrics import scores
-from stages.reports.stored import StoredRun
+from gapwise.stages.datasets.alignment.links import word_pair
+from gapwise.stages.problems.matching.metrics import scores
+from gapwise.stages.reports.stored import StoredRun
 
 Links = set[tuple[int, int]]
 """Links (j, k) between words, from 0."""

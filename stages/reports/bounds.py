@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.certainty import EXACT
-from stages.solver.path.rules import path_rule
+from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.solver.path.rules import path_rule
 
 TAIL = 0.3
 """A cell that reaches down to 0 is drawn down to this share of its upper end."""

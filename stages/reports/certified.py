@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stages.solver.counts import CERTIFIED
+from gapwise.stages.solver.counts import CERTIFIED
 
 
 def certified_rows(trace: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stages.reports.curves import Curves, Trace, first_at
+from gapwise.stages.reports.curves import Curves, Trace, first_at
 
 LEVELS = (0.1, 0.01, 0.001, 0.0001)
 """Gaps as shares of the best primal value known at their lambda."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from stages.reports.paint import GREEN, GREY, figure_in, lambda_axis
-from storage.backend import Location
+from gapwise.stages.reports.paint import GREEN, GREY, figure_in, lambda_axis
+from gapwise.storage.backend import Location
 
 SIZE = (7.0, 3.6)
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
-from storage.backend import Location
+from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
+from gapwise.storage.backend import Location
 
 AXES = {"passes": "effective passes", "seconds": "seconds"}
 """The horizontal axes of gap curves, and their labels."""

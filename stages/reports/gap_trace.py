@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from stages.parallel import HERE, Spread
-from stages.predict import predict
-from stages.problems.certainty import certainty_of
-from stages.problems.metric import norm2_of
-from stages.problems.protocol import Problem
-from stages.solver.oracles import corners_at
-from storage.backend import Location
-from storage.files import aside, publish
-from storage.layout import GAP_TRACE, SNAPSHOTS, TRACE_LOSSES, open_group, read_group, write_group
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.predict import predict
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
+from gapwise.storage.layout import GAP_TRACE, SNAPSHOTS, TRACE_LOSSES, open_group, read_group, write_group
 
 Report = Callable[[int, int, str], None]
 

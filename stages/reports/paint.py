@@ -14,9 +14,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from stages.reports.formats import FORMATS, wanted
-from storage.backend import Location
-from storage.files import aside, publish
+from gapwise.stages.reports.formats import FORMATS, wanted
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
 
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")

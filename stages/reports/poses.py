@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.predict import predictions
-from stages.problems import build
-from stages.problems.tree.metrics import NEAR, best_alone_of, points_of
-from stages.reports.stored import StoredRun
-from storage.files import read_json
-from storage.mixture import weights_at
+from gapwise.stages.predict import predictions
+from gapwise.stages.problems import build
+from gapwise.stages.problems.tree.metrics import NEAR, best_alone_of, points_of
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.storage.files import read_json
+from gapwise.storage.mixture import weights_at
 
 SHOWN = 6
 """Most photographs."""

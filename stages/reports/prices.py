@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from stages.reports.stored import read_numbers
-from stages.reports.tables import markdown
-from stages.solver.options import ENDED
-from storage.backend import Location
-from storage.files import read_json
+from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.tables import markdown
+from gapwise.stages.solver.options import ENDED
+from gapwise.storage.backend import Location
+from gapwise.storage.files import read_json
 
 SLOWER = {"1 ms": 1e-3, "20 ms": 20e-3}
 """Extra seconds per oracle call."""

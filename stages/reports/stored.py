@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from storage.backend import Location
-from storage.features import Features
-from storage.layout import open_group
-from storage.results import read_path
+from gapwise.storage.backend import Location
+from gapwise.storage.features import Features
+from gapwise.storage.layout import open_group
+from gapwise.storage.results import read_path
 
 LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dual_loss_weight")
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""

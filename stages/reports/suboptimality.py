@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from stages.reports.curves import Curves, Trace, by_lambda, first_at
-from stages.reports.tables import markdown
+from gapwise.stages.reports.curves import Curves, Trace, by_lambda, first_at
+from gapwise.stages.reports.tables import markdown
 
 LEVELS = (1.0, 0.1, 0.01, 0.001)
 """Accuracies as shares of the largest dual value that is known."""

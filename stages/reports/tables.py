@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from storage.backend import Location
-from storage.files import aside, publish
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
 
 
 def write_csv(path: Location, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.problems.stored import check_array
-from stages.solver.counts import TRACE
-from stages.solver.options import Status
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.counts import TRACE
+from gapwise.stages.solver.options import Status
 
 if TYPE_CHECKING:
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
-    from stages.solver.objective import Certificate
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.objective import Certificate
 
 
 class Accounts(ABC):

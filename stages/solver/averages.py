@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from stages.problems.metric import norm2_of, product_of
-from stages.solver.codes import AVERAGED
-from stages.solver.objective import dual_value
+from gapwise.stages.problems.metric import norm2_of, product_of
+from gapwise.stages.solver.codes import AVERAGED
+from gapwise.stages.solver.objective import dual_value
 
 if TYPE_CHECKING:
-    from stages.problems.protocol import Problem
-    from stages.solver.loop import State
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.loop import State
 
 TRACKS = {"none": 0, "recent": 0, "weighted": 1, "two_track": 2}
 """Tracks of each value of `solver.averaging`."""

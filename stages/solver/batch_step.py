@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.metric import inner
-from stages.problems.protocol import JIT, widest_block
-from stages.solver.directions import line_search, update_weights, write_direction
-from stages.solver.step import clip_into
-from stages.solver.steps import FW
-from stages.solver.supports import find, insert
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.metric import inner
+from gapwise.stages.problems.protocol import JIT, widest_block
+from gapwise.stages.solver.directions import line_search, update_weights, write_direction
+from gapwise.stages.solver.step import clip_into
+from gapwise.stages.solver.steps import FW
+from gapwise.stages.solver.supports import find, insert
 
 if TYPE_CHECKING:
-    from stages.solver.block_method import BlockMethod
-    from stages.solver.gaps import ExactGaps
+    from gapwise.stages.solver.block_method import BlockMethod
+    from gapwise.stages.solver.gaps import ExactGaps
 
 LINE_SEARCH = -1.0
 """In place of a gamma: the one that raises the dual objective most."""

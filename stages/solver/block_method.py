@@ -16,25 +16,25 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stages.parallel import HERE, Pace, Spread
-from stages.problems.metric import norm2_of
-from stages.problems.protocol import Problem
-from stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
-from stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
-from stages.solver.codes import STEPS as STEP_COUNT
-from stages.solver.counts import NEVER, BlockCounts
-from stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
-from stages.solver.loop import Flags, State, steps_driver
-from stages.solver.margins import Margins
-from stages.solver.method import ArraySpec, Boundary
-from stages.solver.objective import Certificate, dual_value
-from stages.solver.options import Status
-from stages.solver.oracles import corners_at, load_exact
-from stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild, uniform_drawn_ahead
-from stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
-from stages.solver.steps import step_rule
-from stages.solver.supports import Pool, Supports, empty_pool, grown, keep_corners, normalise, pack, repack
-from stages.solver.warm_start import truth_driver
+from gapwise.stages.parallel import HERE, Pace, Spread
+from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
+from gapwise.stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
+from gapwise.stages.solver.codes import STEPS as STEP_COUNT
+from gapwise.stages.solver.counts import NEVER, BlockCounts
+from gapwise.stages.solver.gaps import ExactGaps, cached_driver, exact_gaps
+from gapwise.stages.solver.loop import Flags, State, steps_driver
+from gapwise.stages.solver.margins import Margins
+from gapwise.stages.solver.method import ArraySpec, Boundary
+from gapwise.stages.solver.objective import Certificate, dual_value
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.oracles import corners_at, load_exact
+from gapwise.stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild, uniform_drawn_ahead
+from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
+from gapwise.stages.solver.steps import step_rule
+from gapwise.stages.solver.supports import Pool, Supports, empty_pool, grown, keep_corners, normalise, pack, repack
+from gapwise.stages.solver.warm_start import truth_driver
 
 FAINT = 0.1
 """Share of the tolerance that the optimiser is left with, however large the slack of the oracle's bounds; where its own gap

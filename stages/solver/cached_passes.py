@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from stages.parallel import Pace
-from stages.solver.block_method import BlockMethod
-from stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
-from stages.solver.counts import BlockCounts
-from stages.solver.distances import no_distances, with_room
-from stages.solver.loop import cached_steps_driver
-from stages.solver.objective import Certificate
-from stages.solver.options import CachedPassOptions, Status
-from stages.solver.sampling import PERMUTATION
-from stages.solver.steps import PAIRWISE, step_rule
-from stages.solver.supports import drop_unused
+from gapwise.stages.parallel import Pace
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
+from gapwise.stages.solver.counts import BlockCounts
+from gapwise.stages.solver.distances import no_distances, with_room
+from gapwise.stages.solver.loop import cached_steps_driver
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import CachedPassOptions, Status
+from gapwise.stages.solver.sampling import PERMUTATION
+from gapwise.stages.solver.steps import PAIRWISE, step_rule
+from gapwise.stages.solver.supports import drop_unused
 
 MOST_CACHED_PASSES = 300
 """Bound on the rounds of cached passes in one outer iteration; only a broken oracle would reach it."""

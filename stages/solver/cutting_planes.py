@@ -30,19 +30,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stages.parallel import Spread, nothing
-from stages.solver.block_method import SPECS, BlockMethod
-from stages.solver.codes import STEPS
-from stages.solver.counts import NEVER, BlockCounts
-from stages.solver.gaps import ExactGaps
-from stages.solver.objective import Certificate
-from stages.solver.options import MethodOptions, Status, check
-from stages.solver.oracles import load_exact
-from stages.solver.planes import SPECS as PLANE_SPECS
-from stages.solver.planes import Planes, atom_scores_driver, find_atoms
-from stages.solver.simplex_qp import maximise, restricted_gap
-from stages.solver.state import chunk_length, derive_driver, truth_pool
-from stages.solver.supports import blocks_of, drop_unused, keep_corners, normalise, repack
+from gapwise.stages.parallel import Spread, nothing
+from gapwise.stages.solver.block_method import SPECS, BlockMethod
+from gapwise.stages.solver.codes import STEPS
+from gapwise.stages.solver.counts import NEVER, BlockCounts
+from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import MethodOptions, Status, check
+from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.planes import SPECS as PLANE_SPECS
+from gapwise.stages.solver.planes import Planes, atom_scores_driver, find_atoms
+from gapwise.stages.solver.simplex_qp import maximise, restricted_gap
+from gapwise.stages.solver.state import chunk_length, derive_driver, truth_pool
+from gapwise.stages.solver.supports import blocks_of, drop_unused, keep_corners, normalise, repack
 
 WITHIN = 0.1
 """With bounds on w, the restricted problem is solved until its gap is below this share of the last exact gap."""

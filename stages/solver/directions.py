@@ -7,9 +7,9 @@ clipping does not increase distances).
 
 from __future__ import annotations
 
-from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN
-from stages.solver.steps import FW, PAIRWISE
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.solver.steps import FW, PAIRWISE
 
 
 @inner(**PLAIN)

@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.inner import inner
-from stages.problems.moves import pair_norms
-from stages.problems.protocol import JIT, PLAIN
-from stages.problems.simd import WIDTH
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.moves import pair_norms
+from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.simd import WIDTH
 
 STEP = WIDTH
 """The number of rows of a square matrix is rounded up to a multiple of this, since rows are also read in vectors."""

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, EXACT, certainty_of
-from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, Problem, frozen, max_label_length, widest_block
-from stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, run_driver
-from stages.solver.step import atoms_of, score_atoms
-from stages.solver.supports import Pool, empty_pool
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_label_length, widest_block
+from gapwise.stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, run_driver
+from gapwise.stages.solver.step import atoms_of, score_atoms
+from gapwise.stages.solver.supports import Pool, empty_pool
 
 
 class ExactGaps(NamedTuple):

@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, widest_block
-from stages.solver.ahead import fetch_ahead, fetch_now
-from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
-from stages.solver.distances import Distances
-from stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
-from stages.solver.step import cached_step, room_for_sum, step
-from stages.solver.supports import Pool
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.solver.ahead import fetch_ahead, fetch_now
+from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
+from gapwise.stages.solver.distances import Distances
+from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
+from gapwise.stages.solver.step import cached_step, room_for_sum, step
+from gapwise.stages.solver.supports import Pool
 
 
 class State(NamedTuple):

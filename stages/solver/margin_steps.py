@@ -10,15 +10,24 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import FAST, JIT, PLAIN, dot, widest_block
-from stages.solver.codes import AVERAGED, CACHE_FIRST, CACHE_ONLY, CACHED_STEPS, DONE, MARGINS_FULL, STEPS, SUM_REACHED
-from stages.solver.directions import line_search, update_weights
-from stages.solver.loop import draw, reason_to_return
-from stages.solver.state import block_ell, fold
-from stages.solver.step import cache_promises_enough, clip_into, note_answer, note_cached_gap
-from stages.solver.steps import PAIRWISE
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, widest_block
+from gapwise.stages.solver.codes import (
+    AVERAGED,
+    CACHE_FIRST,
+    CACHE_ONLY,
+    CACHED_STEPS,
+    DONE,
+    MARGINS_FULL,
+    STEPS,
+    SUM_REACHED,
+)
+from gapwise.stages.solver.directions import line_search, update_weights
+from gapwise.stages.solver.loop import draw, reason_to_return
+from gapwise.stages.solver.state import block_ell, fold
+from gapwise.stages.solver.step import cache_promises_enough, clip_into, note_answer, note_cached_gap
+from gapwise.stages.solver.steps import PAIRWISE
 
 
 @inner(**PLAIN)

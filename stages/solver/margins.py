@@ -21,11 +21,11 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from stages.problems.protocol import Problem
-from stages.solver.codes import MARGINS_FULL
-from stages.solver.loop import Flags, State
-from stages.solver.margin_steps import margin_derive_driver, margin_gaps_driver, margin_steps_driver
-from stages.solver.supports import Pool, blocks_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.codes import MARGINS_FULL
+from gapwise.stages.solver.loop import Flags, State
+from gapwise.stages.solver.margin_steps import margin_derive_driver, margin_gaps_driver, margin_steps_driver
+from gapwise.stages.solver.supports import Pool, blocks_of
 
 LARGER = 16
 """Margin vectors are kept where a block has more than this many times as many features as there are weights."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 if TYPE_CHECKING:
     import numpy as np
 
-    from stages.parallel import Spread
-    from stages.problems.marginals import Scores
-    from stages.problems.protocol import Problem
-    from stages.solver.objective import Certificate
-    from stages.solver.options import Status
-    from stages.solver.supports import Pool, Supports
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.marginals import Scores
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.objective import Certificate
+    from gapwise.stages.solver.options import Status
+    from gapwise.stages.solver.supports import Pool, Supports
 
 ArraySpec = tuple[str, tuple[str, ...], str, str]
 """A committed array: name, dimensions, dtype ("label": the structure's label type), meaning."""

@@ -27,13 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, widest_block
-from stages.solver.codes import BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
-from stages.solver.loop import draw, reason_to_return
-from stages.solver.sampling import MAX_GAP, UNIFORM, tree_set
-from stages.solver.step import (
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.solver.codes import BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
+from gapwise.stages.solver.loop import draw, reason_to_return
+from gapwise.stages.solver.sampling import MAX_GAP, UNIFORM, tree_set
+from gapwise.stages.solver.step import (
     best_move,
     cache_promises_enough,
     end_step,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from stages.problems.protocol import Problem
+    from gapwise.stages.problems.protocol import Problem
 
 
 Product = Callable[[np.ndarray, np.ndarray], float]

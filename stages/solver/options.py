@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from stages.solver.path.rules import path_rule, rules
-from stages.solver.steps import steps
+from gapwise.stages.solver.path.rules import path_rule, rules
+from gapwise.stages.solver.steps import steps
 
 if TYPE_CHECKING:  # it imports numba
-    from stages.problems.protocol import Problem
+    from gapwise.stages.problems.protocol import Problem
 
 
 class Status(StrEnum):

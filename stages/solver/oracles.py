@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.parallel import HERE, Spread
-from stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
-from stages.solver.codes import FEW_ATOMS
-from stages.solver.supports import Pool, empty_pool
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, frozen, max_label_length
+from gapwise.stages.solver.codes import FEW_ATOMS
+from gapwise.stages.solver.supports import Pool, empty_pool
 
 ORACLES, BASES = 1, 2
 """Bits that say what a call of the driver computes."""

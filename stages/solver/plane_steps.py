@@ -24,17 +24,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, U, widest_block
-from stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
-from stages.solver.ahead import fetch_ahead
-from stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
-from stages.solver.directions import gain, largest_step, line_search
-from stages.solver.distances import measure
-from stages.solver.step import atoms_of, clip_into, note_answer, score_atoms
-from stages.solver.steps import AWAY, FW, PAIRWISE
-from stages.solver.working_sets import RETIRED
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, U, widest_block
+from gapwise.stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
+from gapwise.stages.solver.ahead import fetch_ahead
+from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
+from gapwise.stages.solver.directions import gain, largest_step, line_search
+from gapwise.stages.solver.distances import measure
+from gapwise.stages.solver.step import atoms_of, clip_into, note_answer, score_atoms
+from gapwise.stages.solver.steps import AWAY, FW, PAIRWISE
+from gapwise.stages.solver.working_sets import RETIRED
 
 
 @inner(**PLAIN)

@@ -22,12 +22,12 @@ from typing import Any, Self
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.moves import score_labels
-from stages.problems.protocol import JIT, widest_block
-from stages.problems.stored import check_array
-from stages.solver.method import ArraySpec
-from stages.solver.supports import find
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.moves import score_labels
+from gapwise.stages.problems.protocol import JIT, widest_block
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.method import ArraySpec
+from gapwise.stages.solver.supports import find
 
 SPECS: tuple[ArraySpec, ...] = (
     ("plane_offset", ("plane_edge",), "i8", "entries of plane k are plane_offset[k]:plane_offset[k + 1]"),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from numba import njit
 
-from stages.problems.inner import inner
-from stages.problems.protocol import FAST, PLAIN
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import FAST, PLAIN
 
 CHUNK = 4096
 """Sums are made of sums over so many weights, so that rounding does not grow with d."""

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN
 
 UNIFORM, PERMUTATION, GAP, MAX_GAP = range(4)
 """Codes of `options.SAMPLERS`, in its order."""

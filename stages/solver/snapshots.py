@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stages.solver.method import Method
-from stages.solver.options import MethodOptions
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.options import MethodOptions
 
 
 class Parts(Protocol):

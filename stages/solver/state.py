@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
-from stages.problems.stored import check_array, check_supports
-from stages.solver.codes import FEW_ATOMS, N_COUNTERS
-from stages.solver.distances import no_distances
-from stages.solver.loop import State
-from stages.solver.sampling import tree_size
-from stages.solver.step import clip
-from stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
+from gapwise.stages.problems.stored import check_array, check_supports
+from gapwise.stages.solver.codes import FEW_ATOMS, N_COUNTERS
+from gapwise.stages.solver.distances import no_distances
+from gapwise.stages.solver.loop import State
+from gapwise.stages.solver.sampling import tree_size
+from gapwise.stages.solver.step import clip
+from gapwise.stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 
 SHORT_CHUNK, FOLDED_PER_BLOCK = 64, 256
 """Blocks in a chunk, unless adding it to u would then take more than this many numbers per block."""

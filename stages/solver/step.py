@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.inner import inner
-from stages.problems.moves import by_sum, pair_follow, pair_move, pair_norm2, pair_push, score_labels
-from stages.problems.protocol import JIT, PLAIN, dot
-from stages.solver.codes import (
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.moves import by_sum, pair_follow, pair_move, pair_norm2, pair_push, score_labels
+from gapwise.stages.problems.protocol import JIT, PLAIN, dot
+from gapwise.stages.solver.codes import (
     AVERAGED,
     CACHE_FIRST,
     CACHE_ONLY,
@@ -24,11 +24,11 @@ from stages.solver.codes import (
     SKIPPED_VISITS,
     STEPS,
 )
-from stages.solver.directions import gain, largest_step, line_search, update_weights, write_direction
-from stages.solver.distances import measure
-from stages.solver.sampling import MAX_GAP, tree_set, weight_of
-from stages.solver.steps import AWAY, FW, PAIRWISE
-from stages.solver.supports import drop_inactive, find, insert
+from gapwise.stages.solver.directions import gain, largest_step, line_search, update_weights, write_direction
+from gapwise.stages.solver.distances import measure
+from gapwise.stages.solver.sampling import MAX_GAP, tree_set, weight_of
+from gapwise.stages.solver.steps import AWAY, FW, PAIRWISE
+from gapwise.stages.solver.supports import drop_inactive, find, insert
 
 
 @inner(**PLAIN)

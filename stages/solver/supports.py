@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN
 
 
 class Pool(NamedTuple):

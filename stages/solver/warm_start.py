@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.protocol import JIT, widest_block
-from stages.solver.supports import find, insert
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.protocol import JIT, widest_block
+from gapwise.stages.solver.supports import find, insert
 
 
 @driver

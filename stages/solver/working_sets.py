@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN
-from stages.solver.supports import Pool, remove
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.solver.supports import Pool, remove
 
 RETIRED = -1
 """`Pool.used` of an atom that has weight but is outside its block's working set."""

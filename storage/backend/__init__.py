@@ -2,7 +2,7 @@
 
 from pkgutil import extend_path
 
-from storage.backend.base import (
+from gapwise.storage.backend.base import (
     Backend,
     ChangedError,
     DamagedError,

@@ -14,10 +14,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.backend.base import DamagedError, UrlPath
-from storage.backend.local import LocalBackend
-from storage.backend.staging import cache_root
-from storage.integrity import changed, unsealed
+from gapwise.storage.backend.base import DamagedError, UrlPath
+from gapwise.storage.backend.local import LocalBackend
+from gapwise.storage.backend.staging import cache_root
+from gapwise.storage.integrity import changed, unsealed
 
 Download = Callable[[UrlPath, Path], None]
 """download(source, folder): all files below source into a new folder."""

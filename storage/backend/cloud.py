@@ -13,8 +13,8 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
-from storage.backend.base import UrlPath, already
-from storage.backend.objects import ObjectBackend, naming
+from gapwise.storage.backend.base import UrlPath, already
+from gapwise.storage.backend.objects import ObjectBackend, naming
 
 RETRY_FOR = timedelta(seconds=20)
 """Longest time for which a request is retried; a lease has to be renewed before others take it over."""

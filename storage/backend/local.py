@@ -14,9 +14,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from storage.backend.base import SCHEME, Backend, Holder
-from storage.backend.locks import flock_holder, flocked
-from storage.backend.no_links import write_new
+from gapwise.storage.backend.base import SCHEME, Backend, Holder
+from gapwise.storage.backend.locks import flock_holder, flocked
+from gapwise.storage.backend.no_links import write_new
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from storage.backend.base import Backend, ChangedError, Holder, LockedError, UrlPath
-from storage.backend.no_links import open_lock
+from gapwise.storage.backend.base import Backend, ChangedError, Holder, LockedError, UrlPath
+from gapwise.storage.backend.no_links import open_lock
 
 BEAT = 10.0
 PATIENCE = 60.0

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from storage.backend.base import OTHER_SCHEMES, UrlPath
-from storage.backend.remote import RemoteBackend
+from gapwise.storage.backend.base import OTHER_SCHEMES, UrlPath
+from gapwise.storage.backend.remote import RemoteBackend
 
 AT_A_TIME = 16
 """Objects read at a time: each is a chunk of an array or less, so this bounds memory."""

@@ -15,10 +15,10 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.backend import cache
-from storage.backend.base import Backend, Holder, UrlPath
-from storage.backend.locks import lease_holder, leased
-from storage.backend.staging import cache_root, staged
+from gapwise.storage.backend import cache
+from gapwise.storage.backend.base import Backend, Holder, UrlPath
+from gapwise.storage.backend.locks import lease_holder, leased
+from gapwise.storage.backend.staging import cache_root, staged
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,8 +15,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from storage.backend.base import UrlPath
-from storage.backend.no_links import open_lock
+from gapwise.storage.backend.base import UrlPath
+from gapwise.storage.backend.no_links import open_lock
 
 
 def cache_root() -> Path:

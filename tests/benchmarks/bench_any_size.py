@@ -18,7 +18,7 @@ import numpy as np
 from measure_stages import measure_stages
 from synthetic_letters import synthetic_letters
 
-from storage.results import read_path
+from gapwise.storage.results import read_path
 
 SMALL = 300
 """Words of the run that compiles."""

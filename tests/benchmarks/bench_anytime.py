@@ -13,15 +13,15 @@ import statistics
 import time
 from pathlib import Path
 
-from stages.featurize import open_problem
-from stages.init_path import init_path
-from stages.problems.protocol import Problem
-from stages.solver.method import Method
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
-from stages.solver.path.breakpoints import Breakpoint
-from stages.solver.path.rule import as_open_ended, rule_of
-from stages.solver.path.walk import begin, walk
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.init_path import init_path
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
+from gapwise.stages.solver.path.breakpoints import Breakpoint
+from gapwise.stages.solver.path.rule import as_open_ended, rule_of
+from gapwise.stages.solver.path.walk import begin, walk
 
 Cost = tuple[float, float, float]
 """Effective passes, solved lambdas, CPU seconds."""

@@ -15,15 +15,15 @@ import statistics
 import time
 from pathlib import Path
 
-from stages.featurize import open_problem
-from stages.init_path import init_path
-from stages.problems.protocol import Problem
-from stages.solver.codes import CACHED_STEPS
-from stages.solver.methods import method_options
-from stages.solver.methods.accelerated_at_mean import AtMeanGroup
-from stages.solver.options import AccelerationOptions, CacheOptions, MethodOptions, PathOptions
-from stages.solver.path.rule import rule_of
-from stages.solver.path.walk import begin, walk
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.init_path import init_path
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.codes import CACHED_STEPS
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.methods.accelerated_at_mean import AtMeanGroup
+from gapwise.stages.solver.options import AccelerationOptions, CacheOptions, MethodOptions, PathOptions
+from gapwise.stages.solver.path.rule import rule_of
+from gapwise.stages.solver.path.walk import begin, walk
 
 CHEAPER = {
     "acceleration": AccelerationOptions(c=0.04, inner_target=0.55),

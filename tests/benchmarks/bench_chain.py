@@ -22,8 +22,8 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support"), str(Path(_
 
 from memory_sink import problems  # noqa: E402
 
-from stages.datasets import open_dataset  # noqa: E402
-from stages.problems.protocol import FAST, JIT, max_label_length, max_local_size  # noqa: E402
+from gapwise.stages.datasets import open_dataset  # noqa: E402
+from gapwise.stages.problems.protocol import FAST, JIT, max_label_length, max_local_size  # noqa: E402
 
 
 @njit(**JIT)

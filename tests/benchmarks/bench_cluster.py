@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from workers import Site, site
 
-from pipeline.compute.local import Compute
-from pipeline.config.run_options import ComputeOptions
-from stages.featurize import featurize, open_problem
-from stages.parallel import HERE
-from stages.solver.gaps import exact_gaps
-from stages.solver.oracles import corners_at
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.config.run_options import ComputeOptions
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.parallel import HERE
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.oracles import corners_at
 
 BRIDGE, NET = "gapwise0", "10.213.7"
 

@@ -34,19 +34,19 @@ import numpy as np
 from measure_stages import anonymous
 from synthetic_letters import synthetic_letters
 
-import storage.behind
-from stages.attempt import Attempt
-from stages.featurize import open_problem
-from stages.problems.protocol import Problem
-from stages.solve import solve
-from stages.solver.block_method import SPECS, BlockMethod
-from stages.solver.method import Method
-from stages.solver.options import BcfwOptions, CacheOptions, PathOptions
-from stages.solver.state import pool_of
-from stages.solver.supports import Supports, pack
-from storage.commits import CommitStore
-from storage.files import read_json
-from storage.layout import ArraySpec, read_group
+from gapwise.stages.attempt import Attempt
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.block_method import SPECS, BlockMethod
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.options import BcfwOptions, CacheOptions, PathOptions
+from gapwise.stages.solver.state import pool_of
+from gapwise.stages.solver.supports import Supports, pack
+from gapwise.storage import behind as behind_writes
+from gapwise.storage.commits import CommitStore
+from gapwise.storage.files import read_json
+from gapwise.storage.layout import ArraySpec, read_group
 
 NAMES = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
 OPTIONS = BcfwOptions(sampler="gap", step="pairwise", cache=CacheOptions(kind="gap"))
@@ -143,13 +143,13 @@ def steps_from(
             raise Over
         return False
 
-    least = storage.behind.BEHIND_BYTES
-    storage.behind.BEHIND_BYTES = least if behind else sys.maxsize
+    least = behind_writes.BEHIND_BYTES
+    behind_writes.BEHIND_BYTES = least if behind else sys.maxsize
     try:
         with memory() as most, Pauses() as pauses, contextlib.suppress(Over):
             solve(problem, options, path, folder, key="", seed=0, initial=supports, every_seconds=every, stop=stop)
     finally:
-        storage.behind.BEHIND_BYTES = least
+        behind_writes.BEHIND_BYTES = least
     first, last = clocks[1], clocks[-1]
     return f"{last.began - first.began:.2f} s, {last.cpu - first.cpu:.2f} of CPU time; {pauses}; {most[0]:.2f} GB"
 

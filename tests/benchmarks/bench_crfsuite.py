@@ -37,13 +37,13 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support"), str(Path(_
 
 from memory_sink import read  # noqa: E402
 
-from stages.datasets import open_dataset  # noqa: E402
-from stages.evaluate import predict  # noqa: E402
-from stages.problems import build  # noqa: E402
-from stages.problems.chain import Chain, metrics  # noqa: E402
-from stages.solver.methods import method_options  # noqa: E402
-from stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status  # noqa: E402
-from stages.solver.path.walk import begin  # noqa: E402
+from gapwise.stages.datasets import open_dataset  # noqa: E402
+from gapwise.stages.evaluate import predict  # noqa: E402
+from gapwise.stages.problems import build  # noqa: E402
+from gapwise.stages.problems.chain import Chain, metrics  # noqa: E402
+from gapwise.stages.solver.methods import method_options  # noqa: E402
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status  # noqa: E402
+from gapwise.stages.solver.path.walk import begin  # noqa: E402
 
 TASKS = {
     "ocr_small": ("ocr", {"root": "ocr", "size": "small"}, (0.1, 0.01, None)),

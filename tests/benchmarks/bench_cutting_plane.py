@@ -10,10 +10,10 @@ import os
 import time
 from pathlib import Path
 
-from stages.featurize import open_problem
-from stages.solver.methods import method_options
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.walk import begin
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.walk import begin
 
 WAYS = {
     "cutting_plane": {"method": "cutting_plane"},

@@ -36,12 +36,12 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2])]
 
 from timed import ACCELERATED, timed_solve, told  # noqa: E402
 
-from stages.certify.recompute import primal_at  # noqa: E402
-from stages.featurize import open_problem  # noqa: E402
-from stages.problems.chain import Chain  # noqa: E402
-from stages.problems.protocol import Problem  # noqa: E402
-from stages.solver.methods import method_options  # noqa: E402
-from stages.solver.options import CacheOptions  # noqa: E402
+from gapwise.stages.certify.recompute import primal_at  # noqa: E402
+from gapwise.stages.featurize import open_problem  # noqa: E402
+from gapwise.stages.problems.chain import Chain  # noqa: E402
+from gapwise.stages.problems.protocol import Problem  # noqa: E402
+from gapwise.stages.solver.methods import method_options  # noqa: E402
+from gapwise.stages.solver.options import CacheOptions  # noqa: E402
 
 SOURCE = Path(__file__).with_name("dlib_oca.cpp")
 SOLVERS = {

@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.problems import build
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from storage.results import read_path
+from gapwise.stages.problems import build
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.storage.results import read_path
 
 
 def digits(data: Path, split: str) -> tuple[np.ndarray, np.ndarray]:

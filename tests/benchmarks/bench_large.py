@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from large import large_chain, large_multiclass
 
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.verify import verify
-from storage.results import read_path
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.verify import verify
+from gapwise.storage.results import read_path
 
 PROBLEMS = {"multiclass": large_multiclass, "chain": large_chain}
 

@@ -17,9 +17,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from visits import microseconds, oracle_costs
 
-from stages.featurize import open_problem
-from stages.problems import build
-from stages.problems.protocol import Problem
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
 
 WORDS, FEATURES, PAIRS = 20, 82, 50
 

@@ -25,14 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from tiny import python_oracle
 
-from stages.featurize import open_problem
-from stages.parallel import HERE, Spread
-from stages.problems.protocol import Problem
-from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
-from stages.solver.codes import STEPS as STEP_COUNT
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.path.walk import begin
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
+from gapwise.stages.solver.codes import STEPS as STEP_COUNT
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path.walk import begin
 
 SIZES = (1, 2, 4, 8, 16)
 PRESETS = {

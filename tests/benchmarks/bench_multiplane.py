@@ -30,14 +30,14 @@ from typing import Any
 import numpy as np
 from slow_oracle import slowed
 
-from stages.featurize import open_problem
-from stages.problems.protocol import Problem
-from stages.solver.method import Method
-from stages.solver.methods import method_options
-from stages.solver.objective import squared_norm
-from stages.solver.options import CacheOptions, MultiplaneGroup, PathOptions, Status
-from stages.solver.oracles import corners_at
-from stages.solver.path.walk import begin
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import squared_norm
+from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, PathOptions, Status
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.path.walk import begin
 
 Row = tuple[float, float, float, np.ndarray, float]
 """Exact passes, seconds, dual value, w, CPU seconds."""

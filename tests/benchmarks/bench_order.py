@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from stages.featurize import open_problem
-from stages.problems.protocol import Problem
-from stages.solver.codes import CACHE_ONLY
-from stages.solver.distances import with_room
-from stages.solver.loop import cached_steps_driver
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, MethodOptions, PathOptions
-from stages.solver.path.walk import begin
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.codes import CACHE_ONLY
+from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.loop import cached_steps_driver
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin
 
 KINDS: dict[str, dict[str, Any]] = {
     "Frank-Wolfe": {"sampler": "permutation", "step": "fw"},

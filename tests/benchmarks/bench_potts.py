@@ -14,11 +14,11 @@ import time
 
 import numpy as np
 
-from stages.featurize import open_problem
-from stages.problems.potts.potts import ORACLES
-from stages.solver.oracles import corners_at
-from storage.backend import location
-from storage.results import read_path, weights_of
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.problems.potts.potts import ORACLES
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.storage.backend import location
+from gapwise.storage.results import read_path, weights_of
 
 TURNS = 3
 """The least time of so many calls counts."""

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 from visits import microseconds, oracle_costs, visit_costs
 
-from stages.problems import build
-from stages.problems.protocol import JIT, Problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import JIT, Problem
 
 LEVELS = 3
 

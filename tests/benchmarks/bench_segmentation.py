@@ -19,13 +19,13 @@ import numpy as np
 from numba import njit
 from scipy.spatial import Delaunay
 
-from stages.problems.protocol import FAST, JIT, dot
-from stages.problems.segmentation import Segmentation, build, derived
-from stages.solver.codes import ORACLE_ALWAYS
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.walk import begin
-from stages.solver.sampling import PERMUTATION
+from gapwise.stages.problems.protocol import FAST, JIT, dot
+from gapwise.stages.problems.segmentation import Segmentation, build, derived
+from gapwise.stages.solver.codes import ORACLE_ALWAYS
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.sampling import PERMUTATION
 
 BLOCKS = ((1, 1.0), (48, 1.0), (384, 0.7), (1536, 0.5))
 """Widths of the constant, the positions, the colours and the SIFT words, and how dense they are."""

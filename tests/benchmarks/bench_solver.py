@@ -16,17 +16,17 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.compute.local import Compute
-from pipeline.config.run_options import ComputeOptions
-from stages.featurize import open_problem
-from stages.parallel import HERE, Spread
-from stages.problems.protocol import frozen
-from stages.solver.codes import ORACLE_CALLS
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.oracles import BASES, ORACLES, Corners, run_driver
-from stages.solver.path.walk import begin
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.config.run_options import ComputeOptions
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.solver.codes import ORACLE_CALLS
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.oracles import BASES, ORACLES, Corners, run_driver
+from gapwise.stages.solver.path.walk import begin
 
 PRESETS = {
     "bcfw": ("uniform", "fw", "none"),

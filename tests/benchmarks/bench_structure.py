@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from visits import oracle_costs, visit_costs
 
-from stages.featurize import open_problem
+from gapwise.stages.featurize import open_problem
 
 
 def main() -> None:

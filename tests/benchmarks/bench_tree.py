@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datasets.poses.skeleton import PARENT
-from stages.featurize import open_problem
-from stages.problems import build
-from stages.problems.tree.tree import squares
-from storage.backend import location
-from storage.results import read_path, weights_of
+from gapwise.stages.datasets.poses.skeleton import PARENT
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.tree.tree import squares
+from gapwise.storage.backend import location
+from gapwise.storage.results import read_path, weights_of
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "support"))
 

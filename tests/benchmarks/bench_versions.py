@@ -24,11 +24,11 @@ HERE = Path(__file__).resolve().parents[2]
 
 def seconds_by_pass(features: Path) -> dict[str, list[float]]:
     """Seconds of every pass, by kind of pass."""
-    from stages.featurize import open_problem
-    from stages.solver.codes import CACHE_ONLY
-    from stages.solver.methods import method_options
-    from stages.solver.options import CacheOptions, PathOptions
-    from stages.solver.path.walk import begin
+    from gapwise.stages.featurize import open_problem
+    from gapwise.stages.solver.codes import CACHE_ONLY
+    from gapwise.stages.solver.methods import method_options
+    from gapwise.stages.solver.options import CacheOptions, PathOptions
+    from gapwise.stages.solver.path.walk import begin
 
     problem, cache = open_problem(features, "train"), CacheOptions(kind="gap")
     n, path = problem.n, PathOptions(kind="single", lam=0.01)

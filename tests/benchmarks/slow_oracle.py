@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from numba import njit, types
 
-from stages.problems.chain import Chain
-from stages.problems.multiclass import Multiclass
-from stages.problems.potts import Potts
-from stages.problems.protocol import PLAIN, Problem
-from stages.problems.segmentation import FixedSegmentation, Segmentation
+from gapwise.stages.problems.chain import Chain
+from gapwise.stages.problems.multiclass import Multiclass
+from gapwise.stages.problems.potts import Potts
+from gapwise.stages.problems.protocol import PLAIN, Problem
+from gapwise.stages.problems.segmentation import FixedSegmentation, Segmentation
 
 sleep_for = types.ExternalFunction("usleep", types.int32(types.uint32))
 

@@ -30,9 +30,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from hdseg_release import put_image
 
-from stages.datasets import hdseg
-from stages.datasets.vision.features import GRID, rings
-from stages.datasets.vision.superpixels import adjacency
+from gapwise.stages.datasets import hdseg
+from gapwise.stages.datasets.vision.features import GRID, rings
+from gapwise.stages.datasets.vision.superpixels import adjacency
 
 MAPS = 96
 """Number of different superpixel maps."""

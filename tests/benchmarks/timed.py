@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from stages.problems.protocol import Problem
-from stages.solver.methods import method_options
-from stages.solver.objective import Certificate
-from stages.solver.options import CacheOptions, MethodOptions, PathOptions
-from stages.solver.path.walk import begin
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin
 
 ACCELERATED = method_options(name="accelerated", method="accelerated", cache=CacheOptions("gap"))
 

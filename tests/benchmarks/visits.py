@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, Problem
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.walk import begin
+from gapwise.stages.problems.protocol import JIT, Problem
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin
 
 PRESETS = {"bcfw": ("uniform", "fw", "none"), "bcpfw_gap_cache": ("gap", "pairwise", "gap")}
 

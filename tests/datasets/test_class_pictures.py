@@ -12,14 +12,14 @@ import pytest
 from memory_sink import problems, read
 from PIL import Image
 
-from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
-from stages.datasets.msrc import USUAL
-from stages.datasets.stanford import pair_features
-from stages.datasets.vision.classes import permuted_split, tally_classes
-from stages.datasets.vision.horse_scenes import compose
-from stages.problems import build
-from stages.problems.certainty import certainty_of
-from stages.problems.void import VOID
+from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from gapwise.stages.datasets.msrc import USUAL
+from gapwise.stages.datasets.stanford import pair_features
+from gapwise.stages.datasets.vision.classes import permuted_split, tally_classes
+from gapwise.stages.datasets.vision.horse_scenes import compose
+from gapwise.stages.problems import build
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.void import VOID
 
 SMALL = {"superpixels": 30, "colour_words": 6, "sift_words": 7}
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from stages.datasets import DataError, OptionError, open_dataset
-from stages.datasets.conll import TEMPLATES, WORD
-from stages.datasets.text.tables import read_table
-from stages.problems.chain import metrics
+from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets.conll import TEMPLATES, WORD
+from gapwise.stages.datasets.text.tables import read_table
+from gapwise.stages.problems.chain import metrics
 
 TRAIN = ["the DT B-NP", "cat NN I-NP", "sat VB B-VP", "", "The DT B-NP", "cat NN I-NP", "ran VB B-VP", "",
          "the DT B-NP", "dog NN I-NP", "sat VB B-VP", "", "cats NNS B-NP", ""]  # fmt: skip

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from leaves_home import check_same_bits, made
 
-from stages.datasets import DataError, FeatureMap
-from stages.datasets.text.vocabulary import read_vocabulary
-from stages.datasets.vision.horse_scenes import compose
+from gapwise.stages.datasets import DataError, FeatureMap
+from gapwise.stages.datasets.text.vocabulary import read_vocabulary
+from gapwise.stages.datasets.vision.horse_scenes import compose
 
 pytestmark = pytest.mark.slow
 
@@ -178,6 +178,6 @@ def test_python_oracle__new_input_is_the_name_of_a_split(tmp_path):
 
 
 def test_reader__without_encoder_is_named(monkeypatch):
-    monkeypatch.delattr("stages.datasets.usps.encoder")
+    monkeypatch.delattr("gapwise.stages.datasets.usps.encoder")
     with pytest.raises(DataError, match=r"dataset\.name=usps: .*must define encoder\(meta, shared\)"):
         FeatureMap({"dataset": "usps", "structure": "multiclass"}, {})

@@ -11,12 +11,12 @@ import pytest
 from memory_sink import problems
 from PIL import Image
 
-from stages.datasets import DataError, FeatureMap, open_dataset, science
-from stages.datasets.inputs import Predicted
-from stages.datasets.lsp import ANNOTATION, ARCHIVE, read_new, show
-from stages.datasets.poses.given_maps import GivenMaps, maps_of
-from stages.datasets.poses.part_maps import RELATION_SCALE
-from stages.datasets.poses.skeleton import JOINTS, NODES
+from gapwise.stages.datasets import DataError, FeatureMap, open_dataset, science
+from gapwise.stages.datasets.inputs import Predicted
+from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, read_new, show
+from gapwise.stages.datasets.poses.given_maps import GivenMaps, maps_of
+from gapwise.stages.datasets.poses.part_maps import RELATION_SCALE
+from gapwise.stages.datasets.poses.skeleton import JOINTS, NODES
 
 GIVEN = ("head top", "neck", "left knee")
 OPTIONS = {"name": "lsp", "n_train": 3, "n_test": 2, "types": 2, "folds": 2}

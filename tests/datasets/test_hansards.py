@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
-from stages.datasets.alignment import features
-from stages.datasets.alignment.lexicon import Lexicon, both_best, learn, posteriors
-from stages.datasets.alignment.tokens import english, french, normal
-from stages.datasets.inputs import Predicted, read_new, show, stored_input
-from stages.problems import build
-from stages.problems.matching.matching import links
-from stages.problems.matching.metrics import metrics
+from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from gapwise.stages.datasets.alignment import features
+from gapwise.stages.datasets.alignment.lexicon import Lexicon, both_best, learn, posteriors
+from gapwise.stages.datasets.alignment.tokens import english, french, normal
+from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
+from gapwise.stages.problems import build
+from gapwise.stages.problems.matching.matching import links
+from gapwise.stages.problems.matching.metrics import metrics
 
 WORDS = {"the": "le", "house": "chambre", "votes": "vote", "bill": "projet", "today": "maintenant", "member": "député"}
 SENTENCES = 104

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stages.datasets import Blocks, OptionError, open_dataset
-from stages.problems import build
+from gapwise.stages.datasets import Blocks, OptionError, open_dataset
+from gapwise.stages.problems import build
 
 GIVEN = {"name": "hard_and_easy", "n": 6, "classes": 5, "lam": 0.01}
 

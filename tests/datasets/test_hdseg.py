@@ -13,13 +13,13 @@ from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
-from stages.datasets import DataError, OptionError, hdseg, open_dataset, specimen
-from stages.datasets.vision.features import pairwise_features, rings
-from stages.datasets.vision.own_columns import own_columns
-from stages.datasets.vision.superpixels import adjacency
-from stages.featurize import featurize, open_problem
-from stages.problems import build
-from storage.features import open_features
+from gapwise.stages.datasets import DataError, OptionError, hdseg, open_dataset, specimen
+from gapwise.stages.datasets.vision.features import pairwise_features, rings
+from gapwise.stages.datasets.vision.own_columns import own_columns
+from gapwise.stages.datasets.vision.superpixels import adjacency
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import build
+from gapwise.storage.features import open_features
 
 GROUND_TRUTH = [
     ("annoa_2007_000032", "voc12/2007_000032.gt"),
@@ -157,9 +157,9 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
     """Opened as written, neither copied nor scanned; derived arrays and kernels agree on the scale of the codes."""
     mapped = open_features(u8_store)
     monkeypatch.setattr(
-        "stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
+        "gapwise.stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
     )
-    monkeypatch.setattr("stages.featurize.open_features", lambda _: mapped)
+    monkeypatch.setattr("gapwise.stages.featurize.open_features", lambda _: mapped)
     arrays = mapped.arrays("train")
     monkeypatch.setattr(mapped, "arrays", lambda split: arrays)
     problem = open_problem(u8_store, "train")

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from memory_sink import MemorySink, problems, read
 
-from stages.datasets import DataError, OptionError, open_dataset
-from stages.datasets.vision import shipped_pictures
-from stages.datasets.vision.horse_scenes import compose, posed_horse
-from stages.datasets.vision.shipped_pictures import FILES
+from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets.vision import shipped_pictures
+from gapwise.stages.datasets.vision.horse_scenes import compose, posed_horse
+from gapwise.stages.datasets.vision.shipped_pictures import FILES
 
 pytestmark = pytest.mark.slow
 

@@ -12,13 +12,13 @@ from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from PIL import Image
 
-from stages.datasets import DataError, OptionError, open_dataset, specimen
-from stages.datasets.vision.class_list import read_classes
-from stages.featurize import featurize, open_problem
-from stages.problems import build
-from stages.problems.certainty import certainty_of
-from stages.problems.segmentation import FixedSegmentation
-from stages.problems.void import VOID
+from gapwise.stages.datasets import DataError, OptionError, open_dataset, specimen
+from gapwise.stages.datasets.vision.class_list import read_classes
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.segmentation import FixedSegmentation
+from gapwise.stages.problems.void import VOID
 
 SMALL = {"superpixels": 16, "colour_words": 4, "sift_words": 5}
 INK = {0: (200, 40, 40), 1: (40, 200, 40), 2: (40, 40, 200), VOID: (90, 90, 90)}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from stages.datasets import NEW, Blocks, FeatureMap, OptionError, open_dataset, science, specimen
-from stages.problems import build
+from gapwise.stages.datasets import NEW, Blocks, FeatureMap, OptionError, open_dataset, science, specimen
+from gapwise.stages.problems import build
 
 X = np.array([[0.5, 0.0], [0.0, 1.25], [3.0, 0.0], [0.0, 0.5]])
 OPTIONS = {"name": "multiclass_arrays", "kernel": None, "gamma": None, "coef0": None, "degree": None}
@@ -46,7 +46,7 @@ def test_kernel__makes_the_training_rows_its_points(tmp_path: Path) -> None:
 
 
 def test_kernel__of_a_validation_split_keeps_held_out_rows_as_points(tmp_path: Path) -> None:
-    from stages.featurize import featurize, open_problem
+    from gapwise.stages.featurize import featurize, open_problem
 
     given = options(tmp_path, kernel="linear")
     given["validation"] = {"share": 0.5, "seed": 0}

@@ -48,7 +48,7 @@ def files(folder: Path) -> dict[str, dict[str, str]]:
 def test_source__of_a_reader_loads_no_heavy_library(tmp_path: Path, name: str) -> None:
     code = f"""
 import sys
-from stages.datasets import open_dataset
+from gapwise.stages.datasets import open_dataset
 assert open_dataset({name!r}, {files(tmp_path)[name]!r}).files()
 print(*sorted({{module.split(".")[0] for module in sys.modules}}))
 """

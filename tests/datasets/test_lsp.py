@@ -12,14 +12,14 @@ import pytest
 from memory_sink import problems
 from PIL import Image
 
-from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
-from stages.datasets.inputs import Predicted
-from stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED, show, stored_input
-from stages.datasets.poses.part_maps import described, grid_of, patches_at, variant
-from stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, NODES, PARENT, nodes_of, trunk_length
-from stages.datasets.poses.types import cluster, nearest
-from stages.problems import build
-from stages.problems.tree.metrics import metrics
+from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from gapwise.stages.datasets.inputs import Predicted
+from gapwise.stages.datasets.lsp import ANNOTATION, ARCHIVE, SPLIT_SEED, show, stored_input
+from gapwise.stages.datasets.poses.part_maps import described, grid_of, patches_at, variant
+from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, NODES, PARENT, nodes_of, trunk_length
+from gapwise.stages.datasets.poses.types import cluster, nearest
+from gapwise.stages.problems import build
+from gapwise.stages.problems.tree.metrics import metrics
 
 SMALL = {"name": "lsp", "n_train": 4, "n_test": 2, "types": 2, "folds": 2, "components": 4, "hidden": 4, "variants": 3}
 

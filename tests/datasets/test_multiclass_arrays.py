@@ -12,9 +12,9 @@ from leaves_home import check_same_bits, made
 from memory_sink import problems, read
 from scipy import sparse
 
-from stages.datasets import DataError, OptionError, open_dataset, specimen
-from stages.featurize import featurize, open_problem
-from stages.problems import build
+from gapwise.stages.datasets import DataError, OptionError, open_dataset, specimen
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import build
 
 X = np.array([[0.5, 0.0, -2.0], [0.0, 1.25, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0], [0.0, 2.0, 0.5]])
 Y = np.array([7, -1, 7, 3, -1, 3])

@@ -7,10 +7,10 @@ import gzip
 import numpy as np
 import pytest
 
-from stages.datasets import DataError
-from stages.datasets.inputs import Predicted, read_new, show, stored_input
-from stages.datasets.text.crfsuite import listed
-from stages.datasets.vision import masks
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
+from gapwise.stages.datasets.text.crfsuite import listed
+from gapwise.stages.datasets.vision import masks
 
 LETTER = "{number}\t{letter}\t{next}\t{word}\t{position}\t0\t{pixels}\n"
 
@@ -26,7 +26,7 @@ def test_reader__without_the_functions_is_named():
 
 
 def test_reader__that_takes_no_files_is_named(monkeypatch):
-    monkeypatch.delattr("stages.datasets.usps.read_new")
+    monkeypatch.delattr("gapwise.stages.datasets.usps.read_new")
     with pytest.raises(DataError, match="takes no new input from files; its module must define read_new"):
         read_new({"dataset": "usps"}, ["x"])
 

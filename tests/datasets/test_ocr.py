@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from stages.datasets import DataError, OptionError, open_dataset
-from stages.datasets.ocr import read_letter_data, read_npz
+from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets.ocr import read_letter_data, read_npz
 
 
 def words(seed: int = 0) -> dict[str, np.ndarray]:

@@ -8,12 +8,12 @@ import pytest
 from leaves_home import check_same_bits, made
 from memory_sink import problems
 
-from stages.datasets import OptionError, open_dataset, science, specimen
-from stages.datasets.vision.horse_scenes import compose
-from stages.datasets.vision.own_columns import own_columns, own_width
-from stages.featurize import featurize, open_problem
-from stages.problems import build
-from stages.problems.segmentation import FixedSegmentation
+from gapwise.stages.datasets import OptionError, open_dataset, science, specimen
+from gapwise.stages.datasets.vision.horse_scenes import compose
+from gapwise.stages.datasets.vision.own_columns import own_columns, own_width
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.segmentation import FixedSegmentation
 
 SAMPLE = {"name": "horses_sample", "n_train": 2, "n_test": 1, "superpixels": 20, "colour_words": 3, "sift_words": 4}
 WIDTHS = (16, 128, 512)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.datasets.poses.scaling import MapSpread, deformation_units
+from gapwise.stages.datasets.poses.scaling import MapSpread, deformation_units
 
 
 def test_deformation_units__divide_by_the_spread_of_displacements():

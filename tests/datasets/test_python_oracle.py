@@ -9,8 +9,8 @@ import pytest
 import python_task
 from memory_sink import read
 
-from stages.datasets import DataError, open_dataset
-from stages.problems import answers
+from gapwise.stages.datasets import DataError, open_dataset
+from gapwise.stages.problems import answers
 
 
 def features(**arguments: object) -> tuple:

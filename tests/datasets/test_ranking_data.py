@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
-from stages.datasets.inputs import Predicted, read_new, show, stored_input
-from stages.problems import build
+from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset, specimen
+from gapwise.stages.datasets.inputs import Predicted, read_new, show, stored_input
+from gapwise.stages.problems import build
 
 TRAIN = """# two queries, whose documents take turns, and one without pairs
 1 qid:7 1:0.5 3:2 # doc a

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.datasets import DataError, OptionError, open_dataset
 
 COLUMNS = "a x P\nb x Q\n\na y P\n"
 TEMPLATE = "# words\nU00:%x[0,0]\nU01:%x[-1,0]/%x[0,1]\nU02:%x[-2,0]\n\nB\n"

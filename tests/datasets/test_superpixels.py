@@ -11,9 +11,9 @@ from skimage.measure import label
 from sklearn.cluster import kmeans_plusplus
 from threadpoolctl import threadpool_limits
 
-from stages.datasets import DataError
-from stages.datasets.vision import pictures
-from stages.datasets.vision.features import (
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.vision import pictures
+from gapwise.stages.datasets.vision.features import (
     ETAS,
     PAIRS,
     Words,
@@ -26,9 +26,9 @@ from stages.datasets.vision.features import (
     spread_out,
     unary_features,
 )
-from stages.datasets.vision.horse_scenes import compose
-from stages.datasets.vision.pictures import FeatureOptions, Picture, check_finite, featurize_pictures
-from stages.datasets.vision.superpixels import adjacency, segment, tally
+from gapwise.stages.datasets.vision.horse_scenes import compose
+from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, check_finite, featurize_pictures
+from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally
 
 
 def stripes(count: int = 4, width: int = 8, height: int = 16) -> np.ndarray:

@@ -8,10 +8,10 @@ import pytest
 import zarr
 from memory_sink import problems
 
-from stages.datasets import DataError, FeatureMap, OptionError, open_dataset
-from stages.datasets.inputs import Predicted
-from stages.datasets.tree_maps import read_new, show, stored_input
-from stages.problems.tree.tree import weights
+from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset
+from gapwise.stages.datasets.inputs import Predicted
+from gapwise.stages.datasets.tree_maps import read_new, show, stored_input
+from gapwise.stages.problems.tree.tree import weights
 
 
 def arrays(n: int = 5) -> dict[str, np.ndarray]:

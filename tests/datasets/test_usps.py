@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from memory_sink import problems
 
-from stages.datasets import DataError, open_dataset
+from gapwise.stages.datasets import DataError, open_dataset
 
 
 def arrays(seed: int = 0) -> dict[str, np.ndarray]:

@@ -10,8 +10,8 @@ import pytest
 from memory_sink import problems, read
 from PIL import Image
 
-from stages.datasets import DataError, open_dataset, weizmann
-from stages.datasets.vision.horse_scenes import compose
+from gapwise.stages.datasets import DataError, open_dataset, weizmann
+from gapwise.stages.datasets.vision.horse_scenes import compose
 
 FIRST = ["horse231", "horse311", "horse180", "horse316"]
 """The first training images: the split must never change."""

@@ -22,8 +22,8 @@ import pytest
 from equality import MEASURED
 from waiting import wait_for
 
-from storage.files import read_json
-from storage.results import read_path
+from gapwise.storage.files import read_json
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.slow
 

@@ -94,5 +94,5 @@ def test_complete__is_said_without_loading_a_stage_and_touches_nothing(whole: Pl
     assert "every certificate holds" in again.out
     assert {file: file.stat().st_mtime_ns for file in whole.root.rglob("*")} == before
     loaded = {line.rsplit("|", 1)[-1].strip() for line in again.err.splitlines() if line.startswith("import time:")}
-    assert "pipeline.run" in loaded
-    assert not loaded & {"numba", "stages.solve", "stages.problems.segmentation"}
+    assert "gapwise.pipeline.run" in loaded
+    assert not loaded & {"numba", "gapwise.stages.solve", "gapwise.stages.problems.segmentation"}

@@ -15,11 +15,11 @@ from equality import assert_same_path
 from locations import files_of
 from waiting import wait_for
 
-from pipeline.config.settings import CONF
-from pipeline.run import run
-from storage.backend import Location, UrlPath, location
-from storage.files import read_json
-from storage.results import read_path
+from gapwise.pipeline.config.settings import CONF
+from gapwise.pipeline.run import run
+from gapwise.storage.backend import Location, UrlPath, location
+from gapwise.storage.files import read_json
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.slow
 

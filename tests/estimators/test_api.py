@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from setuptools import find_packages
 
-import pipeline.api
-from pipeline.config import CONF
+import gapwise
+from gapwise.pipeline.config import CONF
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,20 +33,20 @@ def test_configuration__is_installed_with_the_code() -> None:
 
 
 def test_names__are_those_of_the_modules_that_define_them() -> None:
-    assert sorted(pipeline.api.HOME) == sorted(pipeline.api.__all__) == sorted(dir(pipeline.api))
-    for name, module in pipeline.api.HOME.items():
-        assert getattr(pipeline.api, name) is getattr(importlib.import_module(module), name)
+    assert sorted(gapwise.HOME) == sorted(gapwise.__all__) == sorted(dir(gapwise))
+    for name, module in gapwise.HOME.items():
+        assert getattr(gapwise, name) is getattr(importlib.import_module(module), name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        pipeline.api.nothing  # noqa: B018
+        gapwise.nothing  # noqa: B018
 
 
 def test_facade__is_harmless_under_a_second_name() -> None:
-    spec = importlib.util.spec_from_file_location("gapwise", pipeline.api.__file__)
+    spec = importlib.util.spec_from_file_location("gapwise", gapwise.__file__)
     assert spec is not None
     assert spec.loader is not None
     twin = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(twin)
-    assert twin.MulticlassSVM is pipeline.api.MulticlassSVM
+    assert twin.MulticlassSVM is gapwise.MulticlassSVM
 
 
 def test_import__loads_nothing_heavy() -> None:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from configs import composed
 
-from pipeline.config.settings import CONF, read
-from pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
+from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
 
 
 @pytest.mark.share(0.4)

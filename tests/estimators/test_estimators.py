@@ -20,12 +20,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
-from pipeline.interrupt import Stop
-from stages.problems import build
-from stages.solve import solve as solve_stage
-from stages.solver.methods import method_options
-from stages.solver.options import PathOptions
+from gapwise.pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
+from gapwise.pipeline.interrupt import Stop
+from gapwise.stages.problems import build
+from gapwise.stages.solve import solve as solve_stage
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions
 
 pytestmark = pytest.mark.slow
 
@@ -158,7 +158,7 @@ def test_folder__of_another_fit_is_refused(kind: Any, tmp_path: Path) -> None:
 def test_fit__leaves_nothing_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tmp_path / "temporary"
     made.mkdir()
-    monkeypatch.setattr("pipeline.estimators.solving.MEMORY", tmp_path / "absent")
+    monkeypatch.setattr("gapwise.pipeline.estimators.solving.MEMORY", tmp_path / "absent")
     monkeypatch.setattr("tempfile.tempdir", str(made))
     MulticlassSVM(tolerance=0.1).fit(*blobs())
     assert list(made.iterdir()) == []

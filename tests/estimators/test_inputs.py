@@ -11,9 +11,9 @@ from library import Bits, bits, blobs, graphs, sentences
 from numba import config
 from scipy import sparse
 
-from pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredModel, StructuredSVM
-from pipeline.estimators.data import Data
-from pipeline.estimators.solving import _Compiler
+from gapwise.pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredModel, StructuredSVM
+from gapwise.pipeline.estimators.data import Data
+from gapwise.pipeline.estimators.solving import _Compiler
 
 pytestmark = pytest.mark.slow
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from memory_sink import read
 
-from pipeline.api import ChainSVM, MulticlassSVM
-from pipeline.estimators.solving import digest
-from stages.datasets import open_dataset
-from stages.problems import build
+from gapwise.pipeline.api import ChainSVM, MulticlassSVM
+from gapwise.pipeline.estimators.solving import digest
+from gapwise.stages.datasets import open_dataset
+from gapwise.stages.problems import build
 
 
 def of_reader(name: str, root: Path, **options: str) -> str:

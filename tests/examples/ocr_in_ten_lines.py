@@ -2,9 +2,10 @@
 
 import sys
 
-import gapwise
 import numpy as np
 import sklearn_crfsuite
+
+import gapwise
 
 data = np.load(sys.argv[1])
 ends = data["word_start"][1:-1]

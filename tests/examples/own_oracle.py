@@ -2,8 +2,9 @@
 
 import itertools
 
-import gapwise
 import numpy as np
+
+import gapwise
 
 
 class Ranking(gapwise.StructuredModel):

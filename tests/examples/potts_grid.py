@@ -16,8 +16,8 @@ Pictures with superpixels and features of their own need no code: `dataset=image
 import numpy as np
 from numba import njit
 
-from stages.problems.python_oracle import Oracle
-from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
+from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
 
 
 @njit(cache=True)

@@ -9,13 +9,13 @@ import pytest
 from memory_sink import problems
 from solved import options_of, path_of, solved
 
-from pipeline.cli import carry_out
-from stages.check import check
-from stages.datasets import open_dataset
-from stages.predict import predict
-from stages.solver.options import Status
-from stages.verify import verify
-from storage.paths import open_path
+from gapwise.pipeline.cli import carry_out
+from gapwise.stages.check import check
+from gapwise.stages.datasets import open_dataset
+from gapwise.stages.predict import predict
+from gapwise.stages.solver.options import Status
+from gapwise.stages.verify import verify
+from gapwise.storage.paths import open_path
 
 HERE = Path(__file__).parent
 EXAMPLES = {
@@ -84,7 +84,7 @@ def test_last_layer__of_a_torch_network_predicts_what_the_svm_does(tmp_path: Pat
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install -e '.[torch]')")
     from last_layer import features_of, torch_layer, torch_network
 
-    from pipeline.estimators.multiclass import MulticlassSVM
+    from gapwise.pipeline.estimators.multiclass import MulticlassSVM
 
     inputs, labels = images()
     network = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU())

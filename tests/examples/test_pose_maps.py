@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from stages.datasets.poses.given_maps import GivenMaps
-from stages.datasets.poses.skeleton import JOINTS, NODES
-from stages.datasets.poses.skeleton import nodes_of as nodes_of_joints
+from gapwise.stages.datasets.poses.given_maps import GivenMaps
+from gapwise.stages.datasets.poses.skeleton import JOINTS, NODES
+from gapwise.stages.datasets.poses.skeleton import nodes_of as nodes_of_joints
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parent / "pose_maps.py"))
 SIDE, HEAT = EXAMPLE["SIDE"], EXAMPLE["HEAT"]

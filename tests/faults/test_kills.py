@@ -15,7 +15,7 @@ from in_process import here
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, ended, kill
 from waiting import wait_for
 
-from pipeline.stage_graph import flow
+from gapwise.pipeline.stage_graph import flow
 
 pytestmark = pytest.mark.slow
 

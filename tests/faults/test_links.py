@@ -9,7 +9,7 @@ import pytest
 from in_process import Here, here
 from real_runs import Bench, Calm, Place, assert_same_path, assert_same_results, long
 
-from storage.files import remove
+from gapwise.storage.files import remove
 
 pytestmark = pytest.mark.slow
 

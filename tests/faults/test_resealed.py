@@ -17,7 +17,7 @@ from real_runs import Bench, Calm, Done, Place, assert_same_path, assert_same_re
 from reseal import reseal
 from tampering import Tamper
 
-from storage.results import read_path
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.slow
 

@@ -24,7 +24,7 @@ from in_process import Here, here
 from real_runs import Bench, Calm, Done, Place, assert_same_results, kill, long
 from reseal import reseal
 
-from storage.files import remove
+from gapwise.storage.files import remove
 
 pytestmark = pytest.mark.slow
 

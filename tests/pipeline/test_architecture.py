@@ -11,17 +11,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("pipeline", "stages", "storage")
 KERNELS = (
-    "stages.problems.protocol",
-    "stages.problems.certainty",
-    "stages.problems.marginals",
-    "stages.problems.moves",
-    "stages.problems.compiled",
-    "stages.problems.inner",
-    "stages.problems.metric",
-    "stages.problems.prefetch",
-    "stages.problems.simd",
-    "stages.problems.stored",
-    "stages.problems.weightless",
+    "gapwise.stages.problems.protocol",
+    "gapwise.stages.problems.certainty",
+    "gapwise.stages.problems.marginals",
+    "gapwise.stages.problems.moves",
+    "gapwise.stages.problems.compiled",
+    "gapwise.stages.problems.inner",
+    "gapwise.stages.problems.metric",
+    "gapwise.stages.problems.prefetch",
+    "gapwise.stages.problems.simd",
+    "gapwise.stages.problems.stored",
+    "gapwise.stages.problems.weightless",
 )
 PIPELINE_ONLY = ("hydra", "omegaconf", "dask", "distributed", "mlflow", "dvc")
 
@@ -61,13 +61,13 @@ def allowed(path: Path) -> tuple[str, ...]:
     if parts[0] == "pipeline":
         return ROOMS
     if parts[1] == "datasets":
-        return ("stages.datasets", "stages.problems")
+        return ("gapwise.stages.datasets", "gapwise.stages.problems")
     if parts[1] == "problems":
-        return ("stages.problems",)
+        return ("gapwise.stages.problems",)
     if parts[1] == "solver":
-        return ("stages.solver", "stages.parallel", *KERNELS)
+        return ("gapwise.stages.solver", "gapwise.stages.parallel", *KERNELS)
     if parts[1] == "certify":
-        return ("stages.certify", "stages.parallel", "stages.problems")
+        return ("gapwise.stages.certify", "gapwise.stages.parallel", "gapwise.stages.problems")
     if parts[1] == "parallel.py":
         return KERNELS
     return ("stages", "storage")
@@ -124,31 +124,31 @@ def test_imports__run_in_no_circle() -> None:
 
 def test_circle__is_seen(tmp_path: Path) -> None:
     lines = {
-        "stages.a": "from stages.b import x",
-        "stages.b": "def f():\n    import stages.c",
-        "stages.c": "import stages.a",
+        "gapwise.stages.a": "from gapwise.stages.b import x",
+        "gapwise.stages.b": "def f():\n    import stages.c",
+        "gapwise.stages.c": "import stages.a",
     }
     files = {name: tmp_path / f"{name}.py" for name in lines}
     for name, path in files.items():
         path.write_text(lines[name])
-    assert circle(files) == ["stages.a", "stages.b", "stages.c", "stages.a"]
-    files["stages.c"].write_text("import stages.d")
+    assert circle(files) == ["gapwise.stages.a", "gapwise.stages.b", "gapwise.stages.c", "gapwise.stages.a"]
+    files["gapwise.stages.c"].write_text("import stages.d")
     assert circle(files) == []
 
 
 @pytest.mark.parametrize(
     ("where", "line", "wrong"),
     [
-        ("storage/x.py", "from stages.solver import loop", True),
+        ("storage/x.py", "from gapwise.stages.solver import loop", True),
         ("stages/problems/x.py", "import stages.solver.options", True),
-        ("stages/datasets/x.py", "from stages import solver", True),
-        ("stages/datasets/x.py", "from storage.features import FeatureWriter", True),
-        ("stages/problems/x.py", "from stages.problems import protocol", False),
-        ("stages/solver/x.py", "from stages.problems import chain", True),
-        ("stages/solver/x.py", "from stages.problems.protocol import JIT", False),
-        ("stages/certify/x.py", "from stages.solver.objective import Certificate", True),
-        ("stages/certify/x.py", "from storage.files import write_json", True),
-        ("stages/certify/x.py", "from stages.parallel import Spread", False),
+        ("stages/datasets/x.py", "from gapwise.stages import solver", True),
+        ("stages/datasets/x.py", "from gapwise.storage.features import FeatureWriter", True),
+        ("stages/problems/x.py", "from gapwise.stages.problems import protocol", False),
+        ("stages/solver/x.py", "from gapwise.stages.problems import chain", True),
+        ("stages/solver/x.py", "from gapwise.stages.problems.protocol import JIT", False),
+        ("stages/certify/x.py", "from gapwise.stages.solver.objective import Certificate", True),
+        ("stages/certify/x.py", "from gapwise.storage.files import write_json", True),
+        ("stages/certify/x.py", "from gapwise.stages.parallel import Spread", False),
         ("stages/x.py", "import pipeline.run", True),
         ("stages/x.py", "def f():\n    import mlflow", True),
         ("pipeline/x.py", "import mlflow", True),

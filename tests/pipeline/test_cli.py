@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TOY = """
-from pipeline.cli import Command
+from gapwise.pipeline.cli import Command
 
 def arguments(parser):
     parser.add_argument("word")
@@ -92,7 +92,7 @@ def test_words__that_are_no_command_are_refused_with_those_there_are(said):
 
 def test_script__alone_says_what_there_is_and_starts_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
-    command = [sys.executable, "-m", "pipeline.cli"]
+    command = [sys.executable, "-m", "gapwise.pipeline.cli"]
     found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
     assert (found.returncode, found.stdout.startswith("usage: ")) == (0, True), found.stderr
     assert not (tmp_path / "runs").exists()

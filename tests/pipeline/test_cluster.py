@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from workers import ROOT, Site, die, die_once, site, square
 
-from pipeline.compute.local import Compute
-from pipeline.compute.remote import WorkerError
-from pipeline.config.run_options import ComputeOptions, SlurmOptions
-from pipeline.interrupt import Interrupted, Stop
-from stages.featurize import featurize, open_problem
-from stages.parallel import Spread
-from stages.problems.protocol import Problem
-from stages.solver.gaps import ExactGaps, exact_gaps
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.compute.remote import WorkerError
+from gapwise.pipeline.config.run_options import ComputeOptions, SlurmOptions
+from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.parallel import Spread
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.gaps import ExactGaps, exact_gaps
 
 pytestmark = pytest.mark.slow
 
@@ -156,7 +156,7 @@ def test_cluster__without_workers_waits_and_then_says_so(
 
 
 def test_cluster__without_a_scheduler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.compute.cluster.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("gapwise.pipeline.compute.cluster.CONNECT_SECONDS", 1)
     options = ComputeOptions("cluster", address="tcp://127.0.0.1:9")
     with Compute(options) as compute, pytest.raises(OSError, match="no scheduler answers at tcp://127"):
         list(compute.map_blocks(square, [1]))
@@ -223,7 +223,7 @@ def test_cluster__refuses_a_worker_of_another_version_that_joins_late(
 
 def test_slurm__writes_the_job_script() -> None:
     pytest.importorskip("dask_jobqueue")
-    from pipeline.compute.slurm import slurm_cluster
+    from gapwise.pipeline.compute.slurm import slurm_cluster
 
     slurm = SlurmOptions(
         "short", "grant", "00:30:00", 4, "8GB", directives=["--constraint=avx2"], prologue=["module load x"]

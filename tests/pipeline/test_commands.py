@@ -18,16 +18,16 @@ from fake_runs import ERROR, LOG, fake_run
 from harms import flip
 from in_process import Here
 
-from pipeline.cli import carry_out, known
-from pipeline.cli.completion import options
-from pipeline.cli.ls import gap
-from pipeline.overview.find import named
-from pipeline.overview.standing import standing
-from pipeline.overview.states import RESUMABLE, STATES
-from pipeline.overview.words import ago, as_json, duration, number, size
-from pipeline.rundir import read_json, write_json
-from storage.backend import UrlPath, location
-from storage.files import locked
+from gapwise.pipeline.cli import carry_out, known
+from gapwise.pipeline.cli.completion import options
+from gapwise.pipeline.cli.ls import gap
+from gapwise.pipeline.overview.find import named
+from gapwise.pipeline.overview.standing import standing
+from gapwise.pipeline.overview.states import RESUMABLE, STATES
+from gapwise.pipeline.overview.words import ago, as_json, duration, number, size
+from gapwise.pipeline.rundir import read_json, write_json
+from gapwise.storage.backend import UrlPath, location
+from gapwise.storage.files import locked
 
 Said = Callable[..., str]
 
@@ -205,7 +205,7 @@ def test_ls__imports_nothing_heavy(tmp_path: Path) -> None:
     fake_run(tmp_path)
     fake_run(tmp_path, "toy-bcfw-00000002", done=("featurize",))
     code = (
-        "import sys; from pipeline.cli import carry_out; "
+        "import sys; from gapwise.pipeline.cli import carry_out; "
         f"carry_out(['ls', '--root', {str(tmp_path)!r}]); carry_out(['status', '--root', {str(tmp_path)!r}]); "
         "print([m for m in ('numpy', 'numba', 'zarr', 'xarray', 'hydra', 'omegaconf', 'mlflow') if m in sys.modules])"
     )
@@ -358,7 +358,7 @@ def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failur
 ) -> None:
     notes: list[tuple[str, str, str]] = []
     monkeypatch.setattr(
-        "pipeline.tracking.mlflow.open_tracker",
+        "gapwise.pipeline.tracking.mlflow.open_tracker",
         lambda options, directory: FakeTracker(options.uri, directory.path, notes),
     )
     shown, unshown, begun = (

@@ -16,13 +16,13 @@ import pytest
 from configs import composed
 from tiny import chain, segmentation
 
-from pipeline.compile_ahead import CompileAhead, choices, mark_of, worthwhile
-from pipeline.compiling import WHAT
-from pipeline.config.settings import CONF, read
-from pipeline.interrupt import Interrupted, Stop
-from stages.datasets import specimen
-from stages.featurize import featurize, open_problem
-from stages.problems import build
+from gapwise.pipeline.compile_ahead import CompileAhead, choices, mark_of, worthwhile
+from gapwise.pipeline.compiling import WHAT
+from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.stages.datasets import specimen
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import build
 
 SAMPLE = [
     *(
@@ -91,10 +91,10 @@ from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from solved import options_of, path_of
 from tiny import TINY
-from pipeline.compile_ahead import PARTS, warm_up
-from stages.evaluate import _constant_loss, predict
-from stages.solve import solve
-from stages.verify import verify
+from gapwise.pipeline.compile_ahead import PARTS, warm_up
+from gapwise.stages.evaluate import _constant_loss, predict
+from gapwise.stages.solve import solve
+from gapwise.stages.verify import verify
 
 method, rule = sys.argv[1:]
 problem, options = TINY["multiclass"](), options_of(method=method)

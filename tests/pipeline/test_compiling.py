@@ -6,8 +6,8 @@ import time
 
 from numba.core import event
 
-from pipeline.compiling import WHAT, Compiling
-from pipeline.result import summary
+from gapwise.pipeline.compiling import WHAT, Compiling
+from gapwise.pipeline.result import summary
 
 
 class Said:

@@ -16,9 +16,9 @@ import psutil
 import pytest
 from workers import ROOT, die, die_once, square
 
-from pipeline.compute.local import WINDOW, Compute
-from pipeline.config.run_options import ComputeOptions
-from pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.compute.local import WINDOW, Compute
+from gapwise.pipeline.config.run_options import ComputeOptions
+from gapwise.pipeline.interrupt import Interrupted, Stop
 
 KINDS = ("serial", "threads", "processes")
 
@@ -168,8 +168,8 @@ def test_stop__ends_map_tasks_in_the_middle(tmp_path: Path) -> None:
 ORPHANS = """
 import time
 from workers import square
-from pipeline.compute.local import Compute
-from pipeline.config.run_options import ComputeOptions
+from gapwise.pipeline.compute.local import Compute
+from gapwise.pipeline.config.run_options import ComputeOptions
 if __name__ == "__main__":
     with Compute(ComputeOptions("processes", 2)) as compute:
         compute.map_tasks(square, range(8))

@@ -11,10 +11,10 @@ import pytest
 from configs import composed
 from omegaconf import OmegaConf
 
-from pipeline.config.run_options import RunOptions
-from pipeline.config.settings import CONF, Settings, on_this_machine, read
-from pipeline.errors import ConfigError
-from pipeline.help import GROUPS, KEYS, comments
+from gapwise.pipeline.config.run_options import RunOptions
+from gapwise.pipeline.config.settings import CONF, Settings, on_this_machine, read
+from gapwise.pipeline.errors import ConfigError
+from gapwise.pipeline.help import GROUPS, KEYS, comments
 
 EXPERIMENTS = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
 ROOT = CONF.parent

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from configs import composed
 
-from pipeline.config.settings import Settings, read
-from pipeline.data import refuse_others, source_of
-from stages.datasets import DataError
-from stages.problems.user_code import oracle_source
+from gapwise.pipeline.config.settings import Settings, read
+from gapwise.pipeline.data import refuse_others, source_of
+from gapwise.stages.datasets import DataError
+from gapwise.stages.problems.user_code import oracle_source
 
 TEXT = "a x P\nb x Q\n\na y P\n"
 
@@ -77,7 +77,7 @@ def test_data__edited_while_they_are_read_are_refused(folder: Path) -> None:
 
 ORACLE = """
 from pathlib import Path
-from stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.python_oracle import Oracle
 import {helper}
 
 class Mine(Oracle):

@@ -15,9 +15,9 @@ from configs import composed
 from omegaconf import OmegaConf
 from waiting import wait_for
 
-from pipeline.config.settings import read
-from pipeline.rundir import locked
-from pipeline.stage_graph import flow
+from gapwise.pipeline.config.settings import read
+from gapwise.pipeline.rundir import locked
+from gapwise.pipeline.stage_graph import flow
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = "python -m pipeline --config-dir . --config-name from_params run.until="
@@ -143,7 +143,7 @@ def test_managed__waits_for_its_run(tmp_path: Path) -> None:
 ORPHAN = """
 import sys, time
 from pathlib import Path
-from pipeline.interrupt import Stop
+from gapwise.pipeline.interrupt import Stop
 with Stop(with_parent=sys.argv[1] == "managed", every=0.02) as stop:
     Path("started").touch()
     end = time.monotonic() + 3
@@ -169,7 +169,7 @@ def test_managed__stops_when_the_program_that_started_it_is_killed(tmp_path: Pat
 
 
 def test_kernels__of_the_same_source_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pipeline.compute.kernel_cache import ByContent
+    from gapwise.pipeline.compute.kernel_cache import ByContent
 
     def kernel() -> None: ...
 

@@ -45,7 +45,7 @@ def test_fake__has_only_names_that_the_real_module_has(module: str) -> None:
 
 
 def test_trace__has_the_columns_of_the_real_one() -> None:
-    from stages.solver.counts import TRACE
+    from gapwise.stages.solver.counts import TRACE
 
     assert tuple(fake_stages.trace()) == tuple(TRACE)
 

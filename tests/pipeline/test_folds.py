@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from configs import composed
 
-from pipeline.config.run_options import ConfigError
-from pipeline.config.settings import CONF, read
-from pipeline.sweep.folds import asks_for_folds, checked, plan_folds
-from stages.datasets import DataError
+from gapwise.pipeline.config.run_options import ConfigError
+from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.sweep.folds import asks_for_folds, checked, plan_folds
+from gapwise.stages.datasets import DataError
 
 OCR = ("dataset=ocr", "dataset.root=x")
 

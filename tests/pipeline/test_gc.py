@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from fake_runs import fake_run, make_features
 
-from pipeline.cli import carry_out
-from pipeline.overview import rubbish as module
-from pipeline.overview.standing import standing
-from storage.files import locked
+from gapwise.pipeline.cli import carry_out
+from gapwise.pipeline.overview import rubbish as module
+from gapwise.pipeline.overview.standing import standing
+from gapwise.storage.files import locked
 
 Items = Callable[..., dict[str, Any]]
 
@@ -194,7 +194,7 @@ def test_gc__cleans_up_after_sweeps(listed: Items, tmp_path: Path) -> None:
 
 
 def test_gc__refuses_an_object_store(cache: Path, capsys) -> None:
-    from storage.backend import UrlPath
+    from gapwise.storage.backend import UrlPath
 
     root = f"memory://gc-{time.time_ns()}"
     (UrlPath(root) / "x" / "manifest.json").write_bytes(b"{}")

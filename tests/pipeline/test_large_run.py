@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from configs import composed
 
-from pipeline.run import run
+from gapwise.pipeline.run import run
 
 N = 100_000
 pytestmark = [pytest.mark.slow, pytest.mark.long]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from configs import composed
 
-from pipeline.run import run
+from gapwise.pipeline.run import run
 
 pytestmark = pytest.mark.slow
 
@@ -173,7 +173,7 @@ def test_package__that_is_not_installed_is_said_before_anything_is_written(
     def find_spec(name: str, *rest: str) -> object:
         return None if name == package else found(name, *rest)
 
-    for module in ("pipeline.compute.ready", "storage.backend.cloud", "stages.datasets"):
+    for module in ("gapwise.pipeline.compute.ready", "gapwise.storage.backend.cloud", "gapwise.stages.datasets"):
         monkeypatch.setattr(f"{module}.find_spec", find_spec)
     given = ["tracking=none", "compute=serial", "solver=bcfw"]
     given = [word for word in given if word.split("=")[0] != words.split("=")[0]]

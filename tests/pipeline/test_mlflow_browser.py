@@ -12,10 +12,10 @@ from browser import chromium, console_errors
 from mlflow_server import MlflowServer
 from shown import finished_run, summary_of, trace
 
-from pipeline.config.run_options import TrackingOptions
-from pipeline.rundir import write_json
-from pipeline.tracking.mlflow import MlflowTracker, SweepTracker
-from pipeline.tracking.saved_view import COLUMNS
+from gapwise.pipeline.config.run_options import TrackingOptions
+from gapwise.pipeline.rundir import write_json
+from gapwise.pipeline.tracking.mlflow import MlflowTracker, SweepTracker
+from gapwise.pipeline.tracking.saved_view import COLUMNS
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ class Page(NamedTuple):
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     root = tmp_path_factory.mktemp("browser")
     with chromium(root / "profile", 1700, 1100) as browser, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run: trace(5))
+        patch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run: trace(5))
         uri = f"sqlite:///{root / 'mlflow.db'}"
         runs = [finished_run(root, solver=solver, seed=seed) for solver, seed in RUNS]
         for run in runs[:3]:

@@ -12,10 +12,10 @@ import pytest
 from configs import composed
 from omegaconf import OmegaConf
 
-from pipeline.config.settings import CONF
-from pipeline.sweep.papers import PaperOptions, words
-from pipeline.sweep.plan import sweep_options
-from stages.reports.papers import claims
+from gapwise.pipeline.config.settings import CONF
+from gapwise.pipeline.sweep.papers import PaperOptions, words
+from gapwise.pipeline.sweep.plan import sweep_options
+from gapwise.stages.reports.papers import claims
 
 PAPERS = OmegaConf.to_container(OmegaConf.load(CONF / "experiment" / "papers.yaml").papers)
 PARTS, FIGURES = PAPERS["parts"], PAPERS["figures"]

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.solver.methods import methods
-from storage.paths import open_path
-from storage.results import read_path
+from gapwise.stages.solver.methods import methods
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.slow
 
@@ -32,11 +32,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from stages.parallel import HERE
-from stages.solver.counts import Counts
-from stages.solver.objective import squared_norm
-from stages.solver.options import MethodOptions, Status, check
-from stages.solver.oracles import corners_at
+from gapwise.stages.parallel import HERE
+from gapwise.stages.solver.counts import Counts
+from gapwise.stages.solver.objective import squared_norm
+from gapwise.stages.solver.options import MethodOptions, Status, check
+from gapwise.stages.solver.oracles import corners_at
 
 @dataclass
 class Options(MethodOptions):
@@ -128,7 +128,7 @@ HALVES = '''
 
 from dataclasses import dataclass, replace
 
-from stages.solver.path.rules.one_sided import OneSided
+from gapwise.stages.solver.path.rules.one_sided import OneSided
 
 
 @dataclass
@@ -145,7 +145,7 @@ RULE = Halves
 TWIN = '''
 """The twin of `halves`: it certifies as `one_sided` does."""
 
-from stages.certify.one_sided import OneSided
+from gapwise.stages.certify.one_sided import OneSided
 
 TWIN = OneSided
 '''
@@ -153,7 +153,7 @@ TWIN = OneSided
 STEP = '''
 """Towards the corner, or from the worst atom to it, whichever is better: never away."""
 
-from stages.solver.steps import FW, PAIRWISE, StepRule
+from gapwise.stages.solver.steps import FW, PAIRWISE, StepRule
 
 STEP = StepRule(FW + PAIRWISE)
 '''

@@ -16,9 +16,9 @@ import predict_runs
 import pytest
 from harms import flip
 
-from pipeline.cli import carry_out
-from stages.models import Model, load_model, model_of, save_model
-from storage.paths import open_path
+from gapwise.pipeline.cli import carry_out
+from gapwise.stages.models import Model, load_model, model_of, save_model
+from gapwise.storage.paths import open_path
 
 pytestmark = pytest.mark.slow
 
@@ -245,7 +245,7 @@ def test_predict__loads_nothing_that_it_does_not_need(made):
 import sys
 from unittest.mock import patch
 sys.argv[1:] = {words!r}
-from pipeline.__main__ import main
+from gapwise.pipeline.entry import main
 assert main() == 0
 print(*sorted({{module.split(".")[0] for module in sys.modules}}), file=sys.stderr)
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.progress import Progress, clock, describe, read_solver_line, solver_line, thousands
+from gapwise.pipeline.progress import Progress, clock, describe, read_solver_line, solver_line, thousands
 
 
 class Terminal(io.StringIO):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import pipeline.cli.report as command
-from pipeline.cli import carry_out
-from pipeline.rundir import read_json, write_json
+import gapwise.pipeline.cli.report as command
+from gapwise.pipeline.cli import carry_out
+from gapwise.pipeline.rundir import read_json, write_json
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +45,7 @@ def test_run__is_complete_without_its_report_and_makes_it_again_if_it_is_gone(tm
 @pytest.fixture
 def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run as its manifest tells of it, and a report that takes no time."""
-    import stages.reports.page as page
+    import gapwise.stages.reports.page as page
 
     def write(place: Path, features: object, target: Path | None = None) -> Path:
         target = target or place / "report.html"
@@ -79,7 +79,7 @@ def test_command__refuses_what_is_no_run(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_features__are_found_beside_a_run_that_has_moved(tmp_path: Path) -> None:
-    from storage.features import FeatureWriter
+    from gapwise.storage.features import FeatureWriter
 
     with FeatureWriter(tmp_path / "features" / "some-1") as writer:
         writer.meta = {"structure": "chain", "key": "k"}

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.interrupt import Interrupted, Stop
-from pipeline.rundir import LockedError, locked, read_json, write_json
+from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.rundir import LockedError, locked, read_json, write_json
 
 pytestmark = pytest.mark.slow
 

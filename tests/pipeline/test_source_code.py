@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import source_code
+from gapwise.pipeline import source_code
 
 
 def git(root: Path, *words: str) -> str:

@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-import pipeline.stage_graph as graph
-from pipeline.stage_graph import Stage, after, before, flow, stages
+import gapwise.pipeline.stage_graph as graph
+from gapwise.pipeline.stage_graph import Stage, after, before, flow, stages
 
 ROOT = Path(__file__).resolve().parents[2]
 
 TOY = '''
 """A stage of one's own: counts the breakpoints, {when}."""
 
-from pipeline.stage_graph import Stage
+from gapwise.pipeline.stage_graph import Stage
 
 
 def run(job):
-    from pipeline.result import breakpoints
-    from pipeline.rundir import write_json
+    from gapwise.pipeline.result import breakpoints
+    from gapwise.pipeline.rundir import write_json
 
     count = len(breakpoints(job.dir.path)[0])
     write_json(job.dir.path / "{name}.json", {{"count": count}})
@@ -33,7 +33,7 @@ def run(job):
 
 
 def export(to):
-    from pipeline.rundir import read_json
+    from gapwise.pipeline.rundir import read_json
 
     to.json("{name}.json", read_json(to.run / "{name}.json"))
 
@@ -72,7 +72,7 @@ def test_flow__is_ordered_by_what_stages_need() -> None:
 
 
 def test_stages__know_themselves_without_heavy_imports() -> None:
-    script = "import sys; from pipeline.stage_graph import stages; stages(); print(*sys.modules)"
+    script = "import sys; from gapwise.pipeline.stage_graph import stages; stages(); print(*sys.modules)"
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     assert not {"numpy", "zarr", "numba", "hydra", "dask", "mlflow"} & set(done.stdout.split())
@@ -113,9 +113,9 @@ def test_stage__of_a_folder_on_pythonpath_runs_in_the_pipeline(tmp_path: Path, p
 def test_stages__say_what_is_wrong_with_a_record(
     text: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "broken.py").write_text(f"from pipeline.stage_graph import Stage\n{text}\n")
+    (tmp_path / "broken.py").write_text(f"from gapwise.pipeline.stage_graph import Stage\n{text}\n")
     monkeypatch.setattr(graph, "__path__", [*graph.__path__, str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "pipeline.stage_graph.broken", raising=False)
+    monkeypatch.delitem(sys.modules, "gapwise.pipeline.stage_graph.broken", raising=False)
     with pytest.raises(ValueError, match=says):
         stages.__wrapped__()
 

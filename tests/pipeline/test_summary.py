@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.result import summary
+from gapwise.pipeline.result import summary
 
 
 def found(status: str, low: float, certified: bool = True) -> dict:

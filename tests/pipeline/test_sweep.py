@@ -17,18 +17,18 @@ import pytest
 from configs import composed
 from fake_runs import fake_run
 
-from pipeline.config.run_options import ConfigError
-from pipeline.config.settings import CONF, read
-from pipeline.overview.words import duration
-from pipeline.rundir import write_json
-from pipeline.stage_graph import flow
-from pipeline.sweep import table
-from pipeline.sweep.outlook import Ahead, ahead_of, earlier_in, most_seconds, outlook, seconds_like
-from pipeline.sweep.plan import SweepOptions, plan, sweep_options
-from stages.reports.comparison import costs, lines
-from stages.reports.curves import band, first_at, value_at
-from stages.reports.sweep_figures import compare
-from stages.reports.tables import write_csv
+from gapwise.pipeline.config.run_options import ConfigError
+from gapwise.pipeline.config.settings import CONF, read
+from gapwise.pipeline.overview.words import duration
+from gapwise.pipeline.rundir import write_json
+from gapwise.pipeline.stage_graph import flow
+from gapwise.pipeline.sweep import table
+from gapwise.pipeline.sweep.outlook import Ahead, ahead_of, earlier_in, most_seconds, outlook, seconds_like
+from gapwise.pipeline.sweep.plan import SweepOptions, plan, sweep_options
+from gapwise.stages.reports.comparison import costs, lines
+from gapwise.stages.reports.curves import band, first_at, value_at
+from gapwise.stages.reports.sweep_figures import compare
+from gapwise.stages.reports.tables import write_csv
 
 ROOT = CONF.parent
 TEXTS = {path.stem: path.read_text() for path in (CONF / "experiment").glob("*.yaml")}
@@ -382,8 +382,8 @@ def paint(figure, run):
     figure.subplots().plot(run.arrays["lambda"], run.arrays["gap"], "o")
 """
 TOY_SWEEP_FIGURE = """
-from stages.reports.curves import read_curves
-from stages.reports.paint import figure_in
+from gapwise.stages.reports.curves import read_curves
+from gapwise.stages.reports.paint import figure_in
 
 def make(runs, folder):
     curves = read_curves(runs)

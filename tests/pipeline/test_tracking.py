@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from shown import empty_database, finished_run, summary_of, trace
 
-from pipeline.config.run_options import TrackingOptions
-from pipeline.rundir import RunDir, read_json, write_json
-from pipeline.tracking.mlflow import MlflowTracker, SweepTracker, open_tracker
-from pipeline.tracking.view import CHILDREN, VERSION, evenly, project
+from gapwise.pipeline.config.run_options import TrackingOptions
+from gapwise.pipeline.rundir import RunDir, read_json, write_json
+from gapwise.pipeline.tracking.mlflow import MlflowTracker, SweepTracker, open_tracker
+from gapwise.pipeline.tracking.view import CHILDREN, VERSION, evenly, project
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
 ) -> None:
     database = tmp_path / "mlflow.db"
     directory = finished_run(tmp_path, count=40)
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
-    monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
     run_id = project(uri, directory.path, {name: column[:3] for name, column in trace(40).items()}, "RUNNING")
 
     tracker = MlflowTracker(uri, directory)
@@ -91,7 +91,7 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
 
 @pytest.mark.slow
 def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
     directory = finished_run(tmp_path, count=40)
     MlflowTracker(uri, directory).mend()
     for _ in range(2):  # what is shown without them is not what is asked for; then it is
@@ -108,7 +108,9 @@ def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.M
 
 def test_marker__of_an_earlier_view_is_shown_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
-    monkeypatch.setattr("pipeline.tracking.mlflow.project", lambda uri, path, *_, **__: shown.append(path.name) or "id")
+    monkeypatch.setattr(
+        "gapwise.pipeline.tracking.mlflow.project", lambda uri, path, *_, **__: shown.append(path.name) or "id"
+    )
     directory = finished_run(tmp_path)
     write_json(directory.path / "tracking.json", {"uri": "sqlite:///there.db", "run_id": "id"})
     for _ in range(2):
@@ -128,8 +130,8 @@ def test_model__is_registered_once_but_not_that_of_a_sweep(
         (to / ("MLmodel" if form_name == "mlflow" else "model.json")).write_text("flavors: {}\n")
         return True
 
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.tracking.model._exported", exported)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("gapwise.pipeline.tracking.model._exported", exported)
     alone, swept = (finished_run(tmp_path, seed=seed) for seed in (0, 1))
     for _ in range(2):
         MlflowTracker(uri, alone).sync("FINISHED")
@@ -158,8 +160,8 @@ def test_broken_database__costs_one_warning(
     holder = sqlite3.connect(database if kind == "locked" else ":memory:")
     holder.execute("begin exclusive")
     directory = finished_run(tmp_path)
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.tracking.store.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("gapwise.pipeline.tracking.store.LOCK_SECONDS", 0.1)
     tracker = MlflowTracker(f"sqlite:///{database}", directory)
     with caplog.at_level(logging.WARNING, "gapwise"):
         tracker.observe(trace())
@@ -196,10 +198,10 @@ def test_observe__shows_a_run_that_goes_on_and_one_that_was_stopped(
         shown.append((status, len(columns["gap"])))
         return "id"
 
-    monkeypatch.setattr("pipeline.tracking.mlflow.project", fake)
-    monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
-    monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
-    monkeypatch.setattr("pipeline.tracking.mlflow._has_shown", lambda: True)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", fake)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 60.0)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._has_shown", lambda: True)
     tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
     tracker.finish("FAILED")
     assert shown == []
@@ -220,12 +222,12 @@ def test_finish__of_a_run_that_was_told_to_stop_waits_for_nobody(
         go_on.wait(5.0)
         return "id"
 
-    monkeypatch.setattr("pipeline.tracking.mlflow.project", stuck)
-    monkeypatch.setattr("pipeline.tracking.mlflow.STOP_SECONDS", 0.0)
-    monkeypatch.setattr("pipeline.tracking.mlflow._has_shown", lambda: loaded)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", stuck)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.STOP_SECONDS", 0.0)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._has_shown", lambda: loaded)
     tracker = MlflowTracker("sqlite:///none.db", finished_run(tmp_path))
     if loaded:
-        monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
+        monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
     tracker.observe(trace())
     assert not loaded or began.wait(60.0)
     started = time.monotonic()
@@ -266,8 +268,8 @@ def swept(root: Path, count: int) -> tuple[Path, list[Path], dict[str, Any]]:
 def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, children: bool
 ) -> None:
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.tracking.view.CHILDREN", 2)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("gapwise.pipeline.tracking.view.CHILDREN", 2)
     folder, places, found = swept(tmp_path, 3)
     options = TrackingOptions("mlflow", uri, children)
     MlflowTracker(uri, RunDir(places[0], "key0"), children).finish("FINISHED")  # a run that was there before
@@ -297,7 +299,7 @@ def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
     assert sweep.data.tags["mlflow.source.name"] == "python -m pipeline -m seed=0,1"
     once = metrics_stored(tmp_path / "mlflow.db")
 
-    monkeypatch.setattr("pipeline.tracking.mlflow.project", None)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", None)
     third = SweepTracker(options, folder)
     third.begin(found, places)
     third.finish(found, "FINISHED")
@@ -310,8 +312,8 @@ def test_sweep__with_a_locked_database_warns_once_and_is_mended(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = tmp_path / "mlflow.db"
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
-    monkeypatch.setattr("pipeline.tracking.store.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
+    monkeypatch.setattr("gapwise.pipeline.tracking.store.LOCK_SECONDS", 0.1)
     folder, places, found = swept(tmp_path, 2)
     holder = sqlite3.connect(database)
     holder.execute("begin exclusive")
@@ -334,8 +336,8 @@ def test_sweep__with_a_locked_database_warns_once_and_is_mended(
 WRITER = """
 import sys
 from pathlib import Path
-from pipeline.rundir import RunDir
-from pipeline.tracking.mlflow import MlflowTracker
+from gapwise.pipeline.rundir import RunDir
+from gapwise.pipeline.tracking.mlflow import MlflowTracker
 MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
 """
 

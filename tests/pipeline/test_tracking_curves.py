@@ -11,11 +11,11 @@ import pytest
 import zarr
 from shown import columns, finished_run, result_of, trace
 
-from pipeline.rundir import read_json
-from pipeline.tracking import curves
-from pipeline.tracking.model import description
-from pipeline.tracking.names import command_of, experiment_of, parameters, run_name, source_tags
-from storage.paths import open_path
+from gapwise.pipeline.rundir import read_json
+from gapwise.pipeline.tracking import curves
+from gapwise.pipeline.tracking.model import description
+from gapwise.pipeline.tracking.names import command_of, experiment_of, parameters, run_name, source_tags
+from gapwise.storage.paths import open_path
 
 
 def over_lambda(run: Path) -> dict[str, dict[int, float]]:

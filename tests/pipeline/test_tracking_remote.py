@@ -9,8 +9,8 @@ import pytest
 from mlflow_server import MlflowServer
 from shown import empty_database, finished_run, trace
 
-from pipeline.rundir import read_json
-from pipeline.tracking.mlflow import MlflowTracker
+from gapwise.pipeline.rundir import read_json
+from gapwise.pipeline.tracking.mlflow import MlflowTracker
 
 
 @pytest.mark.slow
@@ -18,8 +18,8 @@ from pipeline.tracking.mlflow import MlflowTracker
 def test_server__that_goes_away_half_way_costs_one_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("pipeline.tracking.mlflow._stored_trace", lambda run: trace(5))
-    monkeypatch.setattr("pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run: trace(5))
+    monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.LIVE_SECONDS", 0.0)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     empty_database(tmp_path / "mlflow.db")
     directory = finished_run(tmp_path)

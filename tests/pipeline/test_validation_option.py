@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from configs import composed
 
-from pipeline.config.run_options import ConfigError
-from pipeline.config.settings import Settings, read
+from gapwise.pipeline.config.run_options import ConfigError
+from gapwise.pipeline.config.settings import Settings, read
 
 OCR = ("dataset=ocr", "dataset.root=x")
 TEXT = ("dataset=sequences_csv", "dataset.file=x", "dataset.test_file=x")

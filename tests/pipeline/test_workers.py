@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
-from pipeline.compute.local import THREADS
-from pipeline.interrupt import Stop
-from pipeline.sweep.workers import Task, _cluster, last_error, run_tasks
+from gapwise.pipeline.compute.local import THREADS
+from gapwise.pipeline.interrupt import Stop
+from gapwise.pipeline.sweep.workers import Task, _cluster, last_error, run_tasks
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ from numba import njit
 from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 from tiny import TINY, all_labels, chain
 
-from stages.problems import build
-from stages.problems.chain import derived, metrics
-from stages.problems.chain.features import with_biases
-from stages.problems.chain.metrics import chunk_scores, decode_names, encode_names
-from stages.problems.protocol import JIT
+from gapwise.stages.problems import build
+from gapwise.stages.problems.chain import derived, metrics
+from gapwise.stages.problems.chain.features import with_biases
+from gapwise.stages.problems.chain.metrics import chunk_scores, decode_names, encode_names
+from gapwise.stages.problems.protocol import JIT
 
 
 @njit(**JIT)

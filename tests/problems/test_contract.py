@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tiny import ALL_TINY, LABELS, all_labels, feature_matrix, local, multiclass, potts_tree, ranking
 
-from stages.problems.contract import CHECKS, ContractError, checked_shapes, draw_w, sampled
-from stages.problems.multiclass import Multiclass
+from gapwise.stages.problems.contract import CHECKS, ContractError, checked_shapes, draw_w, sampled
+from gapwise.stages.problems.multiclass import Multiclass
 
 EXACT = {**ALL_TINY, "ranking": ranking, **({"potts_tree": potts_tree} if numba.config.DISABLE_JIT else {})}
 """Potts oracles are exact on trees; compiling them for these tests alone would take longer than all of the tests. Queries

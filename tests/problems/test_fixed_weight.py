@@ -12,17 +12,17 @@ from single import never
 from solved import options_of, path_of, solved
 from tiny import all_labels, feature_matrix, local, segmentation
 
-from stages.evaluate import predict
-from stages.problems import build
-from stages.problems.segmentation import FixedSegmentation
-from stages.problems.segmentation.fixed import with_fixed_weight
-from stages.problems.stored import check_supports
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.walk import begin, walk
-from stages.verify import verify
-from storage.paths import open_path
-from storage.results import read_path
+from gapwise.stages.evaluate import predict
+from gapwise.stages.problems import build
+from gapwise.stages.problems.segmentation import FixedSegmentation
+from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
+from gapwise.stages.problems.stored import check_supports
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin, walk
+from gapwise.stages.verify import verify
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import read_path
 
 WEIGHT = 0.4
 

@@ -9,8 +9,8 @@ from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
 
-from stages.problems.inner import inner
-from stages.problems.protocol import FAST, JIT, dot
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import FAST, JIT, dot
 
 
 def sum_of(a):

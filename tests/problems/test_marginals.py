@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from tiny import ALL_TINY, all_labels, instance, local
 
-from stages.problems.marginals import has_marginals, structures_with_marginals
-from stages.problems.protocol import Problem
+from gapwise.stages.problems.marginals import has_marginals, structures_with_marginals
+from gapwise.stages.problems.protocol import Problem
 
 pytestmark = pytest.mark.slow
 

@@ -10,11 +10,11 @@ from scipy.optimize import linear_sum_assignment, linprog
 from tiny import all_labels, matching, ragged
 from tiny.matching_instances import is_labelling, matching_blocks
 
-from stages.problems import build
-from stages.problems.matching.assignment import best_matching, workspace
-from stages.problems.matching.matching import POSSIBLE, TRUE, links
-from stages.problems.matching.metrics import metrics, scores
-from stages.problems.stored import check_supports
+from gapwise.stages.problems import build
+from gapwise.stages.problems.matching.assignment import best_matching, workspace
+from gapwise.stages.problems.matching.matching import POSSIBLE, TRUE, links
+from gapwise.stages.problems.matching.metrics import metrics, scores
+from gapwise.stages.problems.stored import check_supports
 
 
 def best(gain: np.ndarray, fertility: int, second: np.ndarray) -> np.ndarray:

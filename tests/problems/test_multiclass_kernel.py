@@ -11,18 +11,18 @@ import zarr
 from equality import assert_same_path
 from solved import SINGLE, options_of, path_of, solved, stopped_and_resumed
 
-from stages.certify.audit import CertificateError
-from stages.certify.kernels import completed, gram, of_audit
-from stages.datasets.arrays.kernels import NAMES as NAMES_OF_OPTIONS
-from stages.predict import predict
-from stages.problems import build
-from stages.problems.kernel_rows import NAMES, Kernel, evaluate
-from stages.problems.metric import norm2_of, product_of
-from stages.solver.averages import DualPoint, best_between, between
-from stages.solver.options import Status
-from stages.solver.path.walk import check_choices
-from stages.verify import verify
-from storage.results import read_path
+from gapwise.stages.certify.audit import CertificateError
+from gapwise.stages.certify.kernels import completed, gram, of_audit
+from gapwise.stages.datasets.arrays.kernels import NAMES as NAMES_OF_OPTIONS
+from gapwise.stages.predict import predict
+from gapwise.stages.problems import build
+from gapwise.stages.problems.kernel_rows import NAMES, Kernel, evaluate
+from gapwise.stages.problems.metric import norm2_of, product_of
+from gapwise.stages.solver.averages import DualPoint, best_between, between
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.path.walk import check_choices
+from gapwise.stages.verify import verify
+from gapwise.storage.results import read_path
 
 plainly = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,
@@ -291,7 +291,7 @@ def test_choices__that_need_weights_are_refused() -> None:
 
 
 def test_choices__of_rules_that_mix_points_in_no_metric_are_refused(monkeypatch) -> None:
-    from stages.solver.path.rules.two_sided import TwoSided
+    from gapwise.stages.solver.path.rules.two_sided import TwoSided
 
     monkeypatch.delattr(TwoSided, "product")
     check_choices(problem_of("linear"), options_of(), path_of(rule="one_sided"))
@@ -302,7 +302,7 @@ def test_choices__of_rules_that_mix_points_in_no_metric_are_refused(monkeypatch)
 
 
 def test_choices__of_methods_that_do_not_say_that_they_need_no_weights_are_refused(monkeypatch) -> None:
-    from stages.solver.block_method import BlockMethod
+    from gapwise.stages.solver.block_method import BlockMethod
 
     monkeypatch.delattr(BlockMethod, "any_metric")
     with pytest.raises(ValueError, match=r"solver\.method: bcfw computes with the weights themselves"):

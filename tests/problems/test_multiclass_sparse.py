@@ -8,12 +8,12 @@ import pytest
 from single import never
 from tiny import csr, multiclass_sparse
 
-from stages.problems import build
-from stages.problems.multiclass_sparse import class_weights
-from stages.reports.sweep_figures.linear_svc import linear_svc, objective
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.walk import begin, walk
+from gapwise.stages.problems import build
+from gapwise.stages.problems.multiclass_sparse import class_weights
+from gapwise.stages.reports.sweep_figures.linear_svc import linear_svc, objective
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin, walk
 
 plainly = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,

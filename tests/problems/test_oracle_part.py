@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from python_task import Greedy
 
-from stages.problems.oracle_part import part_of
-from stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle_part import part_of
+from gapwise.stages.problems.python_oracle import Oracle
 
 
 def test_part__declares_what_the_whole_declares(monkeypatch: pytest.MonkeyPatch) -> None:

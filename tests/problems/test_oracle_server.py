@@ -18,13 +18,13 @@ from memory_sink import read
 from real_runs import Place
 from solved import options_of, path_of, solved
 
-from pipeline.data import contents
-from stages.datasets import DataError, FeatureMap, OptionError, open_dataset
-from stages.problems import build, server
-from stages.problems.certainty import accuracy_of, certainty_of
-from stages.problems.oracle_server import ServerOracle
-from stages.problems.python_oracle import decoded
-from storage.results import read_path
+from gapwise.pipeline.data import contents
+from gapwise.stages.datasets import DataError, FeatureMap, OptionError, open_dataset
+from gapwise.stages.problems import build, server
+from gapwise.stages.problems.certainty import accuracy_of, certainty_of
+from gapwise.stages.problems.oracle_server import ServerOracle
+from gapwise.stages.problems.python_oracle import decoded
+from gapwise.storage.results import read_path
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, SUPPORT = ROOT / "tests" / "examples", ROOT / "tests" / "support"

@@ -12,7 +12,7 @@ from pathlib import Path
 import numba
 import pytest
 
-from stages.problems.compiled import sources_fingerprint
+from gapwise.stages.problems.compiled import sources_fingerprint
 
 pytestmark = pytest.mark.slow
 
@@ -22,7 +22,7 @@ STRUCTURE = '''
 """The sign of <w, x>: blocks are single vectors, labels 0 and 1."""
 from typing import NamedTuple
 import numpy as np
-from stages.problems.protocol import dot, frozen
+from gapwise.stages.problems.protocol import dot, frozen
 
 class Sign(NamedTuple):
     n: int
@@ -81,7 +81,7 @@ def metrics(problem, arrays, predictions):
 READER = '''
 """Two clouds of points around +shift and -shift."""
 import numpy as np
-from stages.datasets import NEW
+from gapwise.stages.datasets import NEW
 
 class Clouds:
     structure = "sign"
@@ -116,7 +116,7 @@ def encoder(meta, shared):
 
 INSTANCES = """
 import numpy as np
-from stages.problems import build
+from gapwise.stages.problems import build
 
 def sign():
     rng = np.random.default_rng(0)
@@ -129,11 +129,11 @@ LABELS = {"Sign": lambda problem: 2}
 USE = """
 import numpy as np
 from pathlib import Path
-from stages.datasets import FeatureMap, open_dataset
-from stages.featurize import featurize, open_problem
-from stages.problems import build, calls_python, structures
-from stages.problems.compiled import sources_fingerprint
-from storage.features import open_features
+from gapwise.stages.datasets import FeatureMap, open_dataset
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import build, calls_python, structures
+from gapwise.stages.problems.compiled import sources_fingerprint
+from gapwise.storage.features import open_features
 
 supplied = {"chain", "multiclass", "multiclass_sparse", "potts", "python_oracle", "segmentation"}
 assert {"sign", *supplied} <= set(structures()), structures()
@@ -202,7 +202,8 @@ def test_parts__run_through_the_pipeline(folder: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="without the JIT there is no cache of kernels")
 def test_kernels__of_a_structure_that_cannot_be_imported_do_not_keep_others_from_loading(folder: Path) -> None:
-    use = "import numpy as np; from stages.evaluate import _constant_loss; from stages.problems import build; "
+    use = "import numpy as np; from gapwise.stages.evaluate import _constant_loss; "
+    use += "from gapwise.stages.problems import build; "
     arrays = "{'x': np.eye(3), 'labels': np.array([0, 1, 0])}"
     print_loss = "print(_constant_loss(problem))"
     python(folder, "-c", f"{use} problem = build('sign', {arrays}, {{}}); {print_loss}")

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from memory_sink import problems, read
 
-from pipeline.cli.check import dataset_of, dataset_words
-from pipeline.config.settings import ConfigError, explain
-from stages import datasets
-from stages.datasets import DataError, FeatureMap, open_dataset
-from stages.problems import build, structure, structures
-from stages.problems.compiled import sources_fingerprint
-from stages.problems.contract import CHECKS, checked_shapes, sampled
-from stages.problems.python_structure import problem_class, read_problem
-from stages.problems.user_code import oracle_source
+from gapwise.pipeline.cli.check import dataset_of, dataset_words
+from gapwise.pipeline.config.settings import ConfigError, explain
+from gapwise.stages import datasets
+from gapwise.stages.datasets import DataError, FeatureMap, open_dataset
+from gapwise.stages.problems import build, structure, structures
+from gapwise.stages.problems.compiled import sources_fingerprint
+from gapwise.stages.problems.contract import CHECKS, checked_shapes, sampled
+from gapwise.stages.problems.python_structure import problem_class, read_problem
+from gapwise.stages.problems.user_code import oracle_source
 
 ROOT = Path(__file__).resolve().parents[2]
 SUPPORT = ROOT / "tests" / "support"
@@ -144,7 +144,7 @@ def test_edit__of_what_the_module_imports_changes_key_and_fingerprint(
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="without the JIT there is no cache of kernels")
 def test_edit__is_recompiled(own: Path) -> None:
     use = (
-        "from stages.check import _oracle_driver; from sign_structure import Sign; import numpy as np; "
+        "from gapwise.stages.check import _oracle_driver; from sign_structure import Sign; import numpy as np; "
         "print(_oracle_driver(P := Sign.read('train'))(P, np.array([9.0, 0.0, 0.0]), np.arange(20)))"
     )
     first = float(python(own, "-c", use).stdout)
@@ -158,7 +158,7 @@ RUN = """
 from pathlib import Path
 from in_process import here
 from real_runs import Place
-from pipeline.cli import carry_out
+from gapwise.pipeline.cli import carry_out
 words = ["dataset=python_structure", "dataset.module=sign_structure:Sign", "path.eps=0.3", "tracking=none"]
 place = here(Place(Path("runs").resolve(), [*words, "compute=serial"]))
 print(place.issue("solver.max_seconds=1e-6").err.splitlines()[-2])

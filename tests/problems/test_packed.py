@@ -7,10 +7,10 @@ import pytest
 from numba import config, njit
 from numba.core.errors import TypingError
 
-from stages.problems.chain.kernels import LARGE, chain_scores, viterbi
-from stages.problems.chain.moves import few_scores
-from stages.problems.protocol import PLAIN
-from stages.problems.simd import (
+from gapwise.stages.problems.chain.kernels import LARGE, chain_scores, viterbi
+from gapwise.stages.problems.chain.moves import few_scores
+from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.simd import (
     GROUP,
     WIDTH,
     add,

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from tiny import all_labels, potts, potts_blocks, ragged, segmentation
 
-from stages.problems import build
-from stages.problems.certainty import certainty_of
-from stages.problems.potts import metrics, trws
-from stages.problems.potts.kernels import label_scores
-from stages.problems.potts.potts import ORACLES
-from stages.problems.potts.trws import padded
-from stages.problems.void import VOID, silenced
+from gapwise.stages.problems import build
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.potts import metrics, trws
+from gapwise.stages.problems.potts.kernels import label_scores
+from gapwise.stages.problems.potts.potts import ORACLES
+from gapwise.stages.problems.potts.trws import padded
+from gapwise.stages.problems.void import VOID, silenced
 
 pytestmark = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from lying import lying
 
-from stages.evaluate import predict
-from stages.solver.oracles import corners_at
+from gapwise.stages.evaluate import predict
+from gapwise.stages.solver.oracles import corners_at
 
 DURING_A_RUN = {
     "float": r"Lying\.max_oracle: block 2: .*must be integers 0, ..., 2, got float64",

@@ -11,12 +11,12 @@ from equality import assert_same_path
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import ranking
 
-from stages.predict import predict
-from stages.problems import build
-from stages.problems.ranking import metrics, places_of
-from stages.solver.options import Status
-from stages.verify import verify
-from storage.results import read_path
+from gapwise.stages.predict import predict
+from gapwise.stages.problems import build
+from gapwise.stages.problems.ranking import metrics, places_of
+from gapwise.stages.solver.options import Status
+from gapwise.stages.verify import verify
+from gapwise.storage.results import read_path
 
 LEVELS = ((4, 4, 2, 2, 2, 1, 0, 0), (1, 1, 0, 0, 0), (3, 2, 1, 0), (1, 0), (2, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0))
 

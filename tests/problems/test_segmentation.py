@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tiny import all_labels, ragged, segmentation, segmentation_u8
 
-from stages.problems.segmentation import build, derived, metrics
-from stages.problems.segmentation import segmentation as module
-from stages.problems.segmentation.kernels import PIECE, rows_add, rows_dot
-from stages.problems.void import VOID
+from gapwise.stages.problems.segmentation import build, derived, metrics
+from gapwise.stages.problems.segmentation import segmentation as module
+from gapwise.stages.problems.segmentation.kernels import PIECE, rows_add, rows_dot
+from gapwise.stages.problems.void import VOID
 
 
 def block(**changes):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tiny import potts
 
-from stages.problems.potts import search, shrink
-from stages.problems.potts.trws import NEVER, padded
+from gapwise.stages.problems.potts import search, shrink
+from gapwise.stages.problems.potts.trws import NEVER, padded
 
 pytestmark = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,

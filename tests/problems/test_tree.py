@@ -10,13 +10,13 @@ from single import never
 from tiny import instance
 from tiny.tree_instances import tree_arrays
 
-from stages.problems import build
-from stages.problems.protocol import PLAIN
-from stages.problems.tree.metrics import metrics
-from stages.problems.tree.tree import Tree, squares, weights
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.path.walk import begin
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.tree.metrics import metrics
+from gapwise.stages.problems.tree.tree import Tree, squares, weights
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path.walk import begin
 
 COMPILED = not numba.config.DISABLE_JIT
 TREES = {

@@ -10,9 +10,9 @@ from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
 from tiny import TINY, by_all_methods, multiclass
 
-from stages.problems.protocol import frozen
-from stages.solver.options import Status
-from stages.solver.step import clip_into
+from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.step import clip_into
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +48,7 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
         nonlocal seen
         if solver.at.kappa > 0.0:
             dual, excess = solver.dual_and_excess()
-            from stages.solver.gaps import exact_gaps
+            from gapwise.stages.solver.gaps import exact_gaps
 
             S = solver.state
             gaps = exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool).gap

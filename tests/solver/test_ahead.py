@@ -7,11 +7,11 @@ import pytest
 from single import solver_of
 from tiny import instance
 
-from stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS
-from stages.solver.distances import with_room
-from stages.solver.loop import cached_steps_driver
-from stages.solver.plane_steps import planes_driver
-from stages.solver.steps import PAIRWISE
+from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, ORACLE_ALWAYS
+from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.loop import cached_steps_driver
+from gapwise.stages.solver.plane_steps import planes_driver
+from gapwise.stages.solver.steps import PAIRWISE
 
 NAMES = ["chain", "multiclass"]
 

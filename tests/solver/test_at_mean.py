@@ -16,16 +16,16 @@ from tiny import TINY
 from verified import copy_of, run_of
 from walks import dense_dual, walked, weights
 
-from stages.certify.audit import Audit
-from stages.certify.recompute import dual_point
-from stages.parallel import HERE
-from stages.solver.methods.accelerated_at_mean import AcceleratedAtMean
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.cells import Goal, Pair, solved_point
-from stages.verify import CertificateError, asked_for, verify
-from storage.commits import CommitStore
-from storage.paths import open_path
-from storage.results import read_path, weights_of, without_weights
+from gapwise.stages.certify.audit import Audit
+from gapwise.stages.certify.recompute import dual_point
+from gapwise.stages.parallel import HERE
+from gapwise.stages.solver.methods.accelerated_at_mean import AcceleratedAtMean
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.cells import Goal, Pair, solved_point
+from gapwise.stages.verify import CertificateError, asked_for, verify
+from gapwise.storage.commits import CommitStore
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import read_path, weights_of, without_weights
 
 pytestmark = pytest.mark.slow
 

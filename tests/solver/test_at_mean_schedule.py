@@ -14,14 +14,14 @@ from single import never, solver_of
 from solved import options_of, path_of
 from tiny import TINY, multiclass, potts
 
-from stages.init_path import init_path
-from stages.parallel import Spread
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import accelerated_at_mean
-from stages.solver.methods.accelerated_at_mean import AtMeanGroup
-from stages.solver.options import AccelerationOptions, Status
-from stages.solver.path.walk import begin, walk
-from stages.solver.supports import pack
+from gapwise.stages.init_path import init_path
+from gapwise.stages.parallel import Spread
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import accelerated_at_mean
+from gapwise.stages.solver.methods.accelerated_at_mean import AtMeanGroup
+from gapwise.stages.solver.options import AccelerationOptions, Status
+from gapwise.stages.solver.path.walk import begin, walk
+from gapwise.stages.solver.supports import pack
 
 pytestmark = pytest.mark.slow
 

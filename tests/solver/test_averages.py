@@ -8,14 +8,14 @@ from dense import best, primal_value
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
-from stages.solver.averages import APPROXIMATE, EXACT, RECENT, DualPoint, best_between, between
-from stages.solver.codes import ORACLE_ALWAYS
-from stages.solver.distances import with_room
-from stages.solver.methods import method_options
-from stages.solver.methods.mpbcfw import SPARE
-from stages.solver.objective import squared_norm
-from stages.solver.options import MultiplaneGroup, Status
-from stages.solver.plane_steps import planes_driver
+from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, DualPoint, best_between, between
+from gapwise.stages.solver.codes import ORACLE_ALWAYS
+from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.methods.mpbcfw import SPARE
+from gapwise.stages.solver.objective import squared_norm
+from gapwise.stages.solver.options import MultiplaneGroup, Status
+from gapwise.stages.solver.plane_steps import planes_driver
 
 COSTS = MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6)
 

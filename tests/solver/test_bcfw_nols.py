@@ -9,9 +9,9 @@ from dense import best, primal_value
 from single import LAM, never, solver_of
 from tiny import feature_matrix, instance, local
 
-from stages.solver.methods import method_options
-from stages.solver.options import Status
-from stages.solver.oracles import corners_at
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.oracles import corners_at
 
 NAMES = ["multiclass", "multiclass_cone", *(["chain", "segmentation"] if numba.config.DISABLE_JIT else [])]
 """Its steps are compiled for half a minute for each structure: here for one."""

@@ -13,15 +13,15 @@ from single import never
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, all_labels, potts
 
-from stages.init_path import init_path
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.oracles import Corners, check_corners, corners_at
-from stages.solver.path import start as path_start
-from stages.solver.path.walk import begin, walk
-from storage.paths import open_path
-from storage.results import read_path
+from gapwise.stages.init_path import init_path
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.oracles import Corners, check_corners, corners_at
+from gapwise.stages.solver.path import start as path_start
+from gapwise.stages.solver.path.walk import begin, walk
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,

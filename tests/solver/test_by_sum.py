@@ -14,10 +14,10 @@ from single import solver_of
 from tiny import instance
 from tiny.potts import potts
 
-from stages.problems.moves import by_sum
-from stages.problems.segmentation.fixed import with_fixed_weight
-from stages.solver.step import room_for_sum
-from stages.solver.steps import steps
+from gapwise.stages.problems.moves import by_sum
+from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
+from gapwise.stages.solver.step import room_for_sum
+from gapwise.stages.solver.steps import steps
 
 MADE = {"codes": lambda: instance("segmentation_u8")}
 if numba.config.DISABLE_JIT:  # the others compile the same code again

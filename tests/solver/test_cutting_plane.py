@@ -13,14 +13,14 @@ from single import LAM, never
 from solved import DieAfter, Killed, StopAfter, options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, by_all_methods, instance, multiclass
 
-from stages.problems import build
-from stages.solver import simplex_qp
-from stages.solver.cutting_planes import CuttingPlanes, PlaneGroup
-from stages.solver.methods import method, method_options
-from stages.solver.methods.cutting_plane_nslack import WorkingSetGroup
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.walk import begin
-from stages.solver.supports import blocks_of
+from gapwise.stages.problems import build
+from gapwise.stages.solver import simplex_qp
+from gapwise.stages.solver.cutting_planes import CuttingPlanes, PlaneGroup
+from gapwise.stages.solver.methods import method, method_options
+from gapwise.stages.solver.methods.cutting_plane_nslack import WorkingSetGroup
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.supports import blocks_of
 
 WAYS = {
     "one slack": {"method": "cutting_plane"},

@@ -15,16 +15,16 @@ from solved import path_of, solved, stopped_and_resumed
 from tiny import instance, potts
 from verified import copy_of
 
-from pipeline.config.settings import read
-from stages.certify import marginals
-from stages.problems.marginals import Scores
-from stages.solver.method import Method
-from stages.solver.methods import method_options
-from stages.solver.methods.eg import ExponentiatedGradient
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.walk import begin
-from stages.solver.state import corners_pool
-from stages.verify import CertificateError, verify
+from gapwise.pipeline.config.settings import read
+from gapwise.stages.certify import marginals
+from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.methods.eg import ExponentiatedGradient
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.state import corners_pool
+from gapwise.stages.verify import CertificateError, verify
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import TINY, by_all_methods, instance
 
-from stages.solver.methods import method_options
-from stages.solver.objective import squared_norm
-from stages.solver.options import SAMPLERS, Status
-from stages.solver.state import derive
-from stages.solver.steps import steps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import squared_norm
+from gapwise.stages.solver.options import SAMPLERS, Status
+from gapwise.stages.solver.state import derive
+from gapwise.stages.solver.steps import steps
 
 MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
 

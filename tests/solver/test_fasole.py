@@ -10,12 +10,12 @@ from dense import best, primal_value
 from single import LAM, never, solver_of
 from tiny import TINY, instance, multiclass
 
-from pipeline.config.settings import read
-from stages.solver.block_method import BlockMethod
-from stages.solver.methods import method_options
-from stages.solver.methods.fasole import best_partner
-from stages.solver.options import CacheOptions, Status
-from stages.solver.supports import pack
+from gapwise.pipeline.config.settings import read
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.methods.fasole import best_partner
+from gapwise.stages.solver.options import CacheOptions, Status
+from gapwise.stages.solver.supports import pack
 
 pytestmark = pytest.mark.slow
 

@@ -8,10 +8,10 @@ from dense import best, optimum, psi_and_loss
 from single import LAM, never
 from tiny import TINY, all_labels, feature_matrix, instance, local, multiclass
 
-from stages.solver.methods import method_options
-from stages.solver.options import PathOptions, Status
-from stages.solver.oracles import corners_at
-from stages.solver.path.walk import begin
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.path.walk import begin
 
 STEPS = pytest.mark.parametrize("line_search", [True, False], ids=["line_search", "fixed"])
 

@@ -21,11 +21,11 @@ from single import accelerated_of, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, feature_matrix, local
 
-from stages.solver import margins
-from stages.solver.margins import MOST_BYTES, Margins, no_rows, with_rows, worth_keeping
-from stages.solver.objective import dual_value
-from stages.solver.options import Status
-from stages.solver.supports import Pool, Supports, grown, unpack
+from gapwise.stages.solver import margins
+from gapwise.stages.solver.margins import MOST_BYTES, Margins, no_rows, with_rows, worth_keeping
+from gapwise.stages.solver.objective import dual_value
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.supports import Pool, Supports, grown, unpack
 
 pytestmark = pytest.mark.slow
 
@@ -116,7 +116,9 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatc
     """Its score by features and that by its margin vector differ by rounding, which is no slope."""
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
-    monkeypatch.setattr("stages.solver.margin_steps.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9))
+    monkeypatch.setattr(
+        "gapwise.stages.solver.margin_steps.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
+    )
     solver.rebase()
     solver.run(solver.flags(), np.empty(0, np.int64), 3 * problem.n)
     total = [solver.state.pool.alpha[slots_of(solver.state.pool, i)].sum() for i in range(problem.n)]

@@ -11,9 +11,9 @@ from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
 from tiny import TINY, by_all_methods, multiclass
 
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods.accelerated import MEAN_POWER, SURE
-from stages.solver.options import Status
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods.accelerated import MEAN_POWER, SURE
+from gapwise.stages.solver.options import Status
 
 
 def test_note__weighs_points_by_rising_powers():

@@ -14,17 +14,17 @@ from single import LAM, never, solver_of
 from spreads import backwards, elsewhere, on_threads
 from tiny import by_all_methods, instance, multiclass, python_oracle
 
-from stages.parallel import HERE, Spread
-from stages.problems import build
-from stages.solver.block_method import BlockMethod
-from stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
-from stages.solver.codes import STEPS as STEP_COUNT
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods.bcfw import Bcfw
-from stages.solver.options import SAMPLERS, Status
-from stages.solver.state import derive
-from stages.solver.steps import steps
-from stages.solver.supports import pack
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems import build
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
+from gapwise.stages.solver.codes import STEPS as STEP_COUNT
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods.bcfw import Bcfw
+from gapwise.stages.solver.options import SAMPLERS, Status
+from gapwise.stages.solver.state import derive
+from gapwise.stages.solver.steps import steps
+from gapwise.stages.solver.supports import pack
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ import pytest
 from single import solver_of
 from tiny import multiclass
 
-from stages.parallel import Spread
-from stages.solver.methods import method_options
-from stages.solver.options import SAMPLERS, CacheOptions
+from gapwise.stages.parallel import Spread
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import SAMPLERS, CacheOptions
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)

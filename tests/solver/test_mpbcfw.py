@@ -11,17 +11,17 @@ from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
-from stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
-from stages.solver.distances import with_room
-from stages.solver.methods import method_options, mpbcfw
-from stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_planes, worth_another
-from stages.solver.options import CacheOptions, MultiplaneGroup, Status
-from stages.solver.plane_steps import planes_driver
-from stages.solver.sampling import PERMUTATION
-from stages.solver.state import derive
-from stages.solver.steps import steps
-from stages.solver.supports import empty_pool, grown, insert
-from stages.solver.working_sets import RETIRED, retire, working_set_sizes
+from gapwise.stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
+from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.methods import method_options, mpbcfw
+from gapwise.stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_planes, worth_another
+from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, Status
+from gapwise.stages.solver.plane_steps import planes_driver
+from gapwise.stages.solver.sampling import PERMUTATION
+from gapwise.stages.solver.state import derive
+from gapwise.stages.solver.steps import steps
+from gapwise.stages.solver.supports import empty_pool, grown, insert
+from gapwise.stages.solver.working_sets import RETIRED, retire, working_set_sizes
 
 COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}
 MEMBERS = [*itertools.product(["permutation"], steps()), ("gap", "fw"), ("gap", "pairwise"), ("max_gap", "best")]

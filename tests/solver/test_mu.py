@@ -7,14 +7,14 @@ import pytest
 from single import never
 from tiny import TINY, chain, instance
 
-from stages.solver.block_method import BlockMethod
-from stages.solver.codes import FEW_ATOMS
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method as find_method
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.walk import begin
-from stages.solver.steps import steps
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.codes import FEW_ATOMS
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method as find_method
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.steps import steps
 
 pytestmark = pytest.mark.slow
 

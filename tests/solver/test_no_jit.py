@@ -19,12 +19,12 @@ import pytest
 from single import never
 from tiny import TINY
 
-from stages.init_path import init_path
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.path.walk import begin
-from stages.solver.steps import steps
+from gapwise.stages.init_path import init_path
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.steps import steps
 
 TESTS = Path(__file__).resolve().parents[1] / "support"
 STRUCTURES = ("chain", "multiclass", "python_oracle", "segmentation")
@@ -94,6 +94,6 @@ def test_no_jit__gives_the_same_numbers() -> None:
 def test_no_jit__switch_is_what_it_says() -> None:
     """The comparison above would be of nothing if the switch were not heeded."""
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(TESTS.parents[1])}
-    script = "from stages.solver.step import clip_into; print(hasattr(clip_into, 'py_func'))"
+    script = "from gapwise.stages.solver.step import clip_into; print(hasattr(clip_into, 'py_func'))"
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False"

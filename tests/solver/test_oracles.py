@@ -7,13 +7,13 @@ import pytest
 from spreads import elsewhere
 from tiny import TINY
 
-from stages.parallel import FEW, MANY, Spread, block_ranges, task_ranges
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.oracles import corners_at
-from stages.solver.path.walk import begin
-from stages.solver.state import derive, new_state
+from gapwise.stages.parallel import FEW, MANY, Spread, block_ranges, task_ranges
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.state import derive, new_state
 
 
 @pytest.mark.parametrize("name", sorted(TINY))

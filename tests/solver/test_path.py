@@ -11,13 +11,13 @@ from dense import optimum, primal_value
 from single import never
 from tiny import TINY, multiclass
 
-from stages.init_path import init_path
-from stages.problems import build
-from stages.solver.methods import method_options
-from stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
-from stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, worst_gap_above
-from stages.solver.path.rules.paper import Paper
-from stages.solver.path.walk import begin, check_choices, walk
+from gapwise.stages.init_path import init_path
+from gapwise.stages.problems import build
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, worst_gap_above
+from gapwise.stages.solver.path.rules.paper import Paper
+from gapwise.stages.solver.path.walk import begin, check_choices, walk
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 from single import accelerated_of, never
 from tiny import TINY, multiclass
 
-from stages.solver.block_method import BlockMethod
-from stages.solver.proximal import CHUNK, dual_norms, move_towards, recentre
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.proximal import CHUNK, dual_norms, move_towards, recentre
 
 SIZES = [0, 1, CHUNK, CHUNK + 3]
 

@@ -15,16 +15,16 @@ from single import LAM, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import feature_matrix, instance, local, multiclass
 
-from stages import attempt, parallel
-from stages.parallel import Spread
-from stages.solver.methods import method_options
-from stages.solver.options import PathOptions, Status
-from stages.solver.oracles import corners_at
-from stages.solver.path.walk import begin
-from stages.verify import CertificateError, asked_for, verify
-from storage.commits import CommitStore
-from storage.mixture import model_at
-from storage.results import read_path, read_trace
+from gapwise.stages import attempt, parallel
+from gapwise.stages.parallel import Spread
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.verify import CertificateError, asked_for, verify
+from gapwise.storage.commits import CommitStore
+from gapwise.storage.mixture import model_at
+from gapwise.storage.results import read_path, read_trace
 
 NAMES = ["multiclass", "multiclass_cone", *(["chain_sparse", "segmentation"] if numba.config.DISABLE_JIT else [])]
 """Its steps are compiled for half a minute for each structure: here for one. Attributes that are all 0 or 1 would make ties,

@@ -13,10 +13,10 @@ from equality import assert_same_path
 from solved import SINGLE, options_of, path_of, solved
 from tiny import multiclass
 
-from stages import attempt, parallel
-from stages.parallel import Pace, Spread
-from stages.solver.options import Status
-from storage.commits import CommitStore
+from gapwise.stages import attempt, parallel
+from gapwise.stages.parallel import Pace, Spread
+from gapwise.stages.solver.options import Status
+from gapwise.storage.commits import CommitStore
 
 
 class Stopped(Exception):

@@ -12,13 +12,13 @@ import numba
 import numpy as np
 import pytest
 
-from stages.problems import build
-from stages.solver.block_method import BlockMethod
-from stages.solver.codes import ORACLE_CALLS
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.walk import begin
+from gapwise.stages.problems import build
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.codes import ORACLE_CALLS
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.walk import begin
 
 pytestmark = pytest.mark.slow
 

@@ -13,14 +13,24 @@ from solved import options_of, path_methods
 from tiny import TINY, multiclass
 from walks import EPS, dense_dual, walked, weights
 
-from stages.init_path import init_path
-from stages.problems import build
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.path.cells import Goal, Pair, Point, best_share, cell_to_zero, lowest, quadratic, solved_point, zero
-from stages.solver.path.rules import two_sided
-from stages.solver.path.rules.two_sided import TwoSided
-from stages.solver.path.walk import begin, walk
+from gapwise.stages.init_path import init_path
+from gapwise.stages.problems import build
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path.cells import (
+    Goal,
+    Pair,
+    Point,
+    best_share,
+    cell_to_zero,
+    lowest,
+    quadratic,
+    solved_point,
+    zero,
+)
+from gapwise.stages.solver.path.rules import two_sided
+from gapwise.stages.solver.path.rules.two_sided import TwoSided
+from gapwise.stages.solver.path.walk import begin, walk
 
 pytestmark = pytest.mark.slow
 

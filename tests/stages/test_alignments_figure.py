@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from stages.datasets.alignment.links import encoded
-from stages.reports.alignments import Aligned
-from stages.reports.page.sections import alignments as section
-from stages.reports.paint import BLUE, GREEN, ORANGE
-from stages.reports.run_figures import alignments
+from gapwise.stages.datasets.alignment.links import encoded
+from gapwise.stages.reports.alignments import Aligned
+from gapwise.stages.reports.page.sections import alignments as section
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE
+from gapwise.stages.reports.run_figures import alignments
 
 COUNTS, COLUMN = np.array([3, 0, 2], np.int16), np.array([0, 1, 2, 1, 2], np.int16)
 

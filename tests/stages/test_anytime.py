@@ -18,22 +18,22 @@ from matplotlib.figure import Figure
 from solved import StopAfter, options_of, solved
 from tiny import multiclass, multiclass_cone
 
-from pipeline.config.settings import read
-from pipeline.progress import read_solver_line, solver_line
-from pipeline.stage_graph.solve import unfinished
-from pipeline.tracking.curves import convergence
-from stages.init_path import init_path
-from stages.parallel import HERE
-from stages.reports.certified import certified_rows
-from stages.reports.page.sections import certified as certified_section
-from stages.reports.page.stored import ReportedRun
-from stages.reports.run_figures import certified as certified_figure
-from stages.solver.counts import CERTIFIED
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.rule import rule_of
-from stages.verify import CertificateError, asked_for, verify
-from storage.paths import open_path
-from storage.results import read_path, read_trace
+from gapwise.pipeline.config.settings import read
+from gapwise.pipeline.progress import read_solver_line, solver_line
+from gapwise.pipeline.stage_graph.solve import unfinished
+from gapwise.pipeline.tracking.curves import convergence
+from gapwise.stages.init_path import init_path
+from gapwise.stages.parallel import HERE
+from gapwise.stages.reports.certified import certified_rows
+from gapwise.stages.reports.page.sections import certified as certified_section
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.run_figures import certified as certified_figure
+from gapwise.stages.solver.counts import CERTIFIED
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.rule import rule_of
+from gapwise.stages.verify import CertificateError, asked_for, verify
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import read_path, read_trace
 
 PROBLEMS = {"multiclass": multiclass, "separable": lambda: multiclass(width=9, classes=3), "cone": multiclass_cone}
 LOWEST = {"multiclass": 0.0, "separable": 0.0, "cone": 0.05}

@@ -11,8 +11,8 @@ import zarr
 from tiny import TINY, multiclass
 from verified import KINDS, copy_of, problem_of, run_of
 
-from stages.solver.options import PathOptions
-from stages.verify import Asked, CertificateError, asked_for, verify
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.verify import Asked, CertificateError, asked_for, verify
 
 
 def asked(kind: str, **other) -> Asked:

@@ -15,14 +15,14 @@ from equality import assert_same_path
 from solved import PATHS, SINGLE, DieAfter, Killed, StopAfter, options_of, path_of, solved
 from tiny import TINY, multiclass
 
-from stages import attempt, parallel
-from stages.parallel import Spread
-from stages.solver.methods import methods
-from stages.solver.options import Status
-from storage import behind
-from storage.commits import CommitStore
-from storage.files import read_json
-from storage.layout import open_group
+from gapwise.stages import attempt, parallel
+from gapwise.stages.parallel import Spread
+from gapwise.stages.solver.methods import methods
+from gapwise.stages.solver.options import Status
+from gapwise.storage import behind
+from gapwise.storage.commits import CommitStore
+from gapwise.storage.files import read_json
+from gapwise.storage.layout import open_group
 
 pytestmark = pytest.mark.slow
 

@@ -18,16 +18,16 @@ from tiny import TINY, potts
 from tiny.python_oracle_instances import python_oracle
 from verified import copy_of, run_of
 
-from pipeline.result import breakpoints, summary
-from stages.certify.oracle import OracleError, exact_pass
-from stages.datasets import DataError, open_dataset
-from stages.problems.certainty import accuracy_of, certainty_of
-from stages.reports.page.verdict import verdict
-from stages.reports.run_figures import path as path_figure
-from stages.solver.options import Status
-from stages.solver.oracles import corners_at
-from stages.verify import CertificateError, asked_for, verify
-from storage.results import read_path
+from gapwise.pipeline.result import breakpoints, summary
+from gapwise.stages.certify.oracle import OracleError, exact_pass
+from gapwise.stages.datasets import DataError, open_dataset
+from gapwise.stages.problems.certainty import accuracy_of, certainty_of
+from gapwise.stages.reports.page.verdict import verdict
+from gapwise.stages.reports.run_figures import path as path_figure
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.verify import CertificateError, asked_for, verify
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,
@@ -85,7 +85,7 @@ def test_progress__says_what_the_gap_is_and_counts_the_slack_of_the_bounds_in(tm
         return np.array([at["gap"] for at in found])
 
     shown = reports("bounds")
-    monkeypatch.setattr("stages.attempt.UPPER_BOUNDED", "nothing")
+    monkeypatch.setattr("gapwise.stages.attempt.UPPER_BOUNDED", "nothing")
     answers = reports("answers")
     known = np.isfinite(answers)
     assert (shown[known] >= answers[known]).all()
@@ -227,7 +227,7 @@ def test_verify__refuses_a_bound_that_is_none(less, rival, monkeypatch):
 
 def python_oracle_unchecked(monkeypatch):
     """The problem of an oracle that the reader's trial would have refused."""
-    monkeypatch.setattr("stages.problems.oracle_check.try_oracle", lambda *arguments: None)
+    monkeypatch.setattr("gapwise.stages.problems.oracle_check.try_oracle", lambda *arguments: None)
     return python_oracle("GreedyBounded")
 
 

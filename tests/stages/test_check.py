@@ -11,11 +11,11 @@ import pytest
 import python_task
 from tiny import multiclass
 
-from pipeline.cli import carry_out
-from stages import check as checks
-from stages.check import advice, check, check_problem
-from stages.problems import compiled_methods
-from stages.problems.multiclass import Multiclass
+from gapwise.pipeline.cli import carry_out
+from gapwise.stages import check as checks
+from gapwise.stages.check import advice, check, check_problem
+from gapwise.stages.problems import compiled_methods
+from gapwise.stages.problems.multiclass import Multiclass
 
 
 class Wrong(python_task.Pairs):

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from pipeline.result import summary
-from pipeline.stage_graph import stages
-from stages.choice import choose, standard_error
-from stages.evaluate import evaluate
-from stages.featurize import open_problem
-from stages.predict import predict
-from stages.reports.run_figures import losses as losses_figure
-from stages.reports.stored import StoredRun
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from storage.features import FeatureWriter, open_features
-from storage.files import tree_checksum
-from storage.format import MEASURES
-from storage.results import read_path
+from gapwise.pipeline.result import summary
+from gapwise.pipeline.stage_graph import stages
+from gapwise.stages.choice import choose, standard_error
+from gapwise.stages.evaluate import evaluate
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.predict import predict
+from gapwise.stages.reports.run_figures import losses as losses_figure
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.storage.features import FeatureWriter, open_features
+from gapwise.storage.files import tree_checksum
+from gapwise.storage.format import MEASURES
+from gapwise.storage.results import read_path
 
 LAMS = [10.0, 0.3, 0.03, 0.003]
 SEED = 16

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from stages import cross_validation as module
-from stages.choice import choose
-from stages.cross_validation import FinishedRun, common_grid, cross_validated, lines, table
-from stages.featurize import open_problem
-from stages.predict import predict
-from stages.problems.held_out import HeldOut
-from stages.reports.cross_validation import paint
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from storage.features import FeatureWriter
-from storage.paths import open_path
+from gapwise.stages import cross_validation as module
+from gapwise.stages.choice import choose
+from gapwise.stages.cross_validation import FinishedRun, common_grid, cross_validated, lines, table
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.predict import predict
+from gapwise.stages.problems.held_out import HeldOut
+from gapwise.stages.reports.cross_validation import paint
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.storage.features import FeatureWriter
+from gapwise.storage.paths import open_path
 
 FOLDS = 3
 PATH = PathOptions(eps=0.2, lambda_min=0.02)

@@ -11,12 +11,12 @@ import zarr
 from solved import StopAfter, options_of, path_of, solved
 from tiny import instance
 
-from stages.parallel import HERE
-from stages.solver.methods import method
-from stages.solver.options import Status
-from stages.solver.path.rule import rule_of
-from stages.solver.path.walk import begin
-from storage.commits import CommitStore, StateError
+from gapwise.stages.parallel import HERE
+from gapwise.stages.solver.methods import method
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.path.rule import rule_of
+from gapwise.stages.solver.path.walk import begin
+from gapwise.storage.commits import CommitStore, StateError
 
 
 @functools.cache

@@ -10,18 +10,18 @@ import pytest
 from spreads import backwards
 from tiny import all_labels
 
-from stages.evaluate import evaluate, predict
-from stages.featurize import open_problem
-from stages.parallel import Spread
-from stages.problems import structure
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from storage.features import FeatureWriter
-from storage.files import tree_checksum
-from storage.format import MEASURES
-from storage.paths import open_path
-from storage.results import read_path
+from gapwise.stages.evaluate import evaluate, predict
+from gapwise.stages.featurize import open_problem
+from gapwise.stages.parallel import Spread
+from gapwise.stages.problems import structure
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.storage.features import FeatureWriter
+from gapwise.storage.files import tree_checksum
+from gapwise.storage.format import MEASURES
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import read_path
 
 
 def multiclass_blocks(rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:

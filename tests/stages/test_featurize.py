@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stages import featurize as module
-from stages.datasets import DataError
-from stages.featurize import featurize, open_problem
-from storage.features import open_features
+from gapwise.stages import featurize as module
+from gapwise.stages.datasets import DataError
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.storage.features import open_features
 
 
 class Pictures:
@@ -53,7 +53,7 @@ def test_featurize__spares_opening_a_store_the_scan(monkeypatch, tmp_path):
     run(monkeypatch, tmp_path / "store", Pictures())
     assert open_features(tmp_path / "store").meta["checked"] is True
     monkeypatch.setattr(
-        "stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
+        "gapwise.stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
     )
     assert open_problem(tmp_path / "store", "train").n == 3
 

@@ -12,16 +12,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
-from stages.problems.void import VOID
-from stages.reports.bounds import between
-from stages.reports.formats import saved_as
-from stages.reports.paint import figure_in
-from stages.reports.run_figures import convergence, draw, losses, segmentations
-from stages.reports.run_figures import path as path_figure
-from stages.reports.stored import StoredRun
-from stages.solver.path.descend import stepwise_model
-from storage.features import FeatureWriter, open_features
-from storage.results import write_trace
+from gapwise.stages.problems.void import VOID
+from gapwise.stages.reports.bounds import between
+from gapwise.stages.reports.formats import saved_as
+from gapwise.stages.reports.paint import figure_in
+from gapwise.stages.reports.run_figures import convergence, draw, losses, segmentations
+from gapwise.stages.reports.run_figures import path as path_figure
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.solver.path.descend import stepwise_model
+from gapwise.storage.features import FeatureWriter, open_features
+from gapwise.storage.results import write_trace
 
 ZERO = {"lam_top": 1.0, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
 """Attributes of a path that are about w = 0."""

@@ -13,16 +13,16 @@ import zarr
 from PIL import Image
 from tiny import multiclass
 
-from stages.reports.bounds import whole_axis
-from stages.reports.prices import Price, cost_cell, price_table, solve_lines, winners
-from stages.reports.sweep_figures import compare
-from stages.reports.tables import markdown
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.descend import stepwise_model
-from stages.verify import verify
-from storage.results import without_weights
+from gapwise.stages.reports.bounds import whole_axis
+from gapwise.stages.reports.prices import Price, cost_cell, price_table, solve_lines, winners
+from gapwise.stages.reports.sweep_figures import compare
+from gapwise.stages.reports.tables import markdown
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.descend import stepwise_model
+from gapwise.stages.verify import verify
+from gapwise.storage.results import without_weights
 
 pytestmark = pytest.mark.slow
 

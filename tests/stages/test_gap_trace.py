@@ -11,16 +11,16 @@ import pytest
 from solved import solved
 from tiny import TINY
 
-from stages.predict import predict
-from stages.problems.protocol import Problem
-from stages.reports.gap_trace import gap_trace, read_gap_trace
-from stages.solver.methods import method_options
-from stages.solver.objective import dual_value
-from stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
-from stages.solver.state import derive, restored_state
-from stages.solver.supports import Supports
-from storage.layout import SNAPSHOTS, read_group
-from storage.results import read_trace
+from gapwise.stages.predict import predict
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.reports.gap_trace import gap_trace, read_gap_trace
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.objective import dual_value
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
+from gapwise.stages.solver.state import derive, restored_state
+from gapwise.stages.solver.supports import Supports
+from gapwise.storage.layout import SNAPSHOTS, read_group
+from gapwise.storage.results import read_trace
 
 pytestmark = pytest.mark.slow
 

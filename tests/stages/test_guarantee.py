@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from tiny import chain, multiclass, multiclass_cone, segmentation
 
-from stages.init_path import init_path
-from stages.solve import solve
-from stages.solver.gaps import exact_gaps
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.path.walk import begin, walk
-from storage.paths import open_path
+from gapwise.stages.init_path import init_path
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.path.walk import begin, walk
+from gapwise.storage.paths import open_path
 
 PROBLEMS = {
     "chain": lambda: chain(7, lengths=(3, 1, 5, 2, 4, 6, 3, 2, 5), width=7),

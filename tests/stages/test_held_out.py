@@ -10,11 +10,11 @@ import pytest
 from memory_sink import read
 from python_task import Pairs
 
-from stages import featurize as module
-from stages.datasets import DataError, OptionError, open_dataset
-from stages.featurize import featurize, open_problem
-from stages.problems.held_out import HeldOut
-from storage.features import open_features
+from gapwise.stages import featurize as module
+from gapwise.stages.datasets import DataError, OptionError, open_dataset
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems.held_out import HeldOut
+from gapwise.storage.features import open_features
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.3, 0.37, 0.5, 0.8, 0.95])
@@ -165,7 +165,7 @@ def test_featurize__divides_features_that_are_there(monkeypatch, tmp_path: Path,
 
 
 def test_featurize__divides_no_array_that_it_does_not_know(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.delattr("stages.problems.multiclass.WHOLE")
+    monkeypatch.delattr("gapwise.stages.problems.multiclass.WHOLE")
     with pytest.raises(DataError, match="blocks are written at once and cannot be divided"):
         stored(monkeypatch, tmp_path / "store", "multiclass", 9, {"share": 0.5})
 

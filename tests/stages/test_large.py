@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from large import large_chain, large_multiclass
 
-from stages.certify.recompute import rebuild_zero
-from stages.problems.protocol import Problem
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.solver.state import corners_pool, derive, new_state
-from stages.verify import verify
+from gapwise.stages.certify.recompute import rebuild_zero
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solver.state import corners_pool, derive, new_state
+from gapwise.stages.verify import verify
 
 N = 100_000
 LAM = 6e-11

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from configs import composed
 
-from pipeline.run import run
-from storage.results import read_path
+from gapwise.pipeline.run import run
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.slow
 README = Path(__file__).resolve().parents[1] / "benchmarks" / "README.md"

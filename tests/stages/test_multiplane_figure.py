@@ -10,13 +10,13 @@ from PIL import Image
 from solved import path_of, solved
 from tiny import TINY
 
-from stages.reports.curves import read_curves
-from stages.reports.gap_trace import gap_trace
-from stages.reports.suboptimality import with_suboptimality
-from stages.reports.sweep_figures import compare
-from stages.reports.sweep_figures.multiplane import read_outer_iterations
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, MultiplaneGroup
+from gapwise.stages.reports.curves import read_curves
+from gapwise.stages.reports.gap_trace import gap_trace
+from gapwise.stages.reports.suboptimality import with_suboptimality
+from gapwise.stages.reports.sweep_figures import compare
+from gapwise.stages.reports.sweep_figures.multiplane import read_outer_iterations
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup
 
 pytestmark = pytest.mark.slow
 

@@ -12,16 +12,16 @@ from memory_sink import read
 from solved import options_of
 from tiny import chain, multiclass, segmentation
 
-from stages.datasets import open_dataset
-from stages.evaluate import predict
-from stages.problems import build
-from stages.reports.run_figures import path as path_figure
-from stages.reports.stored import StoredRun
-from stages.solve import solve
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.rule import rule_of
-from stages.verify import verify
-from storage.results import read_path
+from gapwise.stages.datasets import open_dataset
+from gapwise.stages.evaluate import predict
+from gapwise.stages.problems import build
+from gapwise.stages.reports.run_figures import path as path_figure
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.rule import rule_of
+from gapwise.stages.verify import verify
+from gapwise.storage.results import read_path
 
 pytestmark = pytest.mark.slow
 

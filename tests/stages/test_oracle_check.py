@@ -7,8 +7,8 @@ import pytest
 from lying import lying
 from tiny import TINY, all_labels, instance, multiclass
 
-from stages.certify.oracle import OracleError, compare_stored, exact_pass
-from stages.problems.multiclass import Multiclass
+from gapwise.stages.certify.oracle import OracleError, compare_stored, exact_pass
+from gapwise.stages.problems.multiclass import Multiclass
 
 SCALES = (1e-8, 1.0, 1e8)
 

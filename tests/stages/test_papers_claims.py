@@ -11,14 +11,22 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages.reports import papers
-from stages.reports.papers import claims, findings
-from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured, better_at_equal_work, budget, less_work, verdict, work_to
-from stages.reports.papers.ours import contests, rows, said
-from stages.reports.papers.page import Shown, standings, write_index, write_json_claims, write_markdown
-from stages.reports.sweep_figures import paths
-from storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
+from gapwise.stages.reports import papers
+from gapwise.stages.reports.papers import claims, findings
+from gapwise.stages.reports.papers.claim import Claim
+from gapwise.stages.reports.papers.measured import (
+    Finding,
+    Measured,
+    better_at_equal_work,
+    budget,
+    less_work,
+    verdict,
+    work_to,
+)
+from gapwise.stages.reports.papers.ours import contests, rows, said
+from gapwise.stages.reports.papers.page import Shown, standings, write_index, write_json_claims, write_markdown
+from gapwise.stages.reports.sweep_figures import paths
+from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
 N = 9
 

@@ -11,10 +11,10 @@ import pytest
 from matplotlib.figure import Figure
 from tiny.tree_instances import tree_arrays
 
-from stages.problems import build
-from stages.reports import poses
-from stages.reports.page.sections import poses as section
-from stages.reports.run_figures import poses as figure
+from gapwise.stages.problems import build
+from gapwise.stages.reports import poses
+from gapwise.stages.reports.page.sections import poses as section
+from gapwise.stages.reports.run_figures import poses as figure
 
 LAMBDAS = np.array([9.0, 7.0, 5.0, 3.0, 2.0, 1.0])
 

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stages.problems import structure
-from stages.readable import by_label
+from gapwise.stages.problems import structure
+from gapwise.stages.readable import by_label
 
 
 def test_by_label__is_what_the_words_mean():

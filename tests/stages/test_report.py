@@ -22,12 +22,12 @@ from PIL import Image
 from reported import EVIL, Finished, finished
 from waiting import wait_for
 
-from stages.reports.page import library, write_report
-from stages.reports.page.sections import losses
-from stages.reports.page.sweep import write_sweep_report
-from storage.features import open_features
-from storage.layout import EVALUATED
-from storage.results import read_path
+from gapwise.stages.reports.page import library, write_report
+from gapwise.stages.reports.page.sections import losses
+from gapwise.stages.reports.page.sweep import write_sweep_report
+from gapwise.storage.features import open_features
+from gapwise.storage.layout import EVALUATED
+from gapwise.storage.results import read_path
 
 STRUCTURES = ("segmentation", "chain", "multiclass")
 
@@ -298,5 +298,5 @@ def test_assets__are_part_of_an_installed_package() -> None:
 
     root = Path(__file__).resolve().parents[2]
     packaged = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    assert packaged["stages.reports.page"] == ["assets/*"]
+    assert packaged["gapwise.stages.reports.page"] == ["assets/*"]
     assert {"page.css", "page.html", "page.js"} == {*os.listdir(root / "stages" / "reports" / "page" / "assets")}

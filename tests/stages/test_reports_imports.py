@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = "stages.reports"
+PACKAGE = "gapwise.stages.reports"
 
 
 def imported(path: Path, known: set[str]) -> tuple[set[str], bool]:
@@ -54,18 +54,18 @@ def test_imports__have_no_circle_and_hide_in_no_function() -> None:
 def test_graph__sees_a_circle(tmp_path: Path, hide: bool) -> None:
     folder = tmp_path / "stages" / "reports"
     folder.mkdir(parents=True)
-    (folder / "a.py").write_text("from stages.reports import b")
+    (folder / "a.py").write_text("from gapwise.stages.reports import b")
     line = "import stages.reports.a"
     (folder / "b.py").write_text(f"def f():\n    {line}" if hide else line)
     edges, hidden = graph(tmp_path)
     with pytest.raises(CycleError):
         list(TopologicalSorter(edges).static_order())
-    assert hidden == ["stages.reports.b"] * hide
+    assert hidden == ["gapwise.stages.reports.b"] * hide
 
 
 def test_configuration__is_checked_without_loading_libraries() -> None:
     """`python -m pipeline` imports the names of sweep figures at start-up."""
-    code = "from stages.reports import sweep_figures as f; f.names()"
+    code = "from gapwise.stages.reports import sweep_figures as f; f.names()"
     code += "; import sys; print({'numpy', 'pandas', 'matplotlib'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

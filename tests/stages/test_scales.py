@@ -12,12 +12,12 @@ import zarr
 from tiny import multiclass
 from verified import copy_of
 
-from stages.problems import build
-from stages.problems.protocol import Problem
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.verify import CertificateError, verify
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.verify import CertificateError, verify
 
 pytestmark = pytest.mark.slow
 

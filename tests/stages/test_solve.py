@@ -18,9 +18,9 @@ from solved import (
 )
 from tiny import TINY, multiclass
 
-from stages.solver.options import Status
-from storage.commits import StateError
-from storage.results import read_path, read_trace
+from gapwise.stages.solver.options import Status
+from gapwise.storage.commits import StateError
+from gapwise.storage.results import read_path, read_trace
 
 pytestmark = pytest.mark.slow
 
@@ -119,7 +119,7 @@ def test_complete__means_the_trace_is_there_too(tmp_path: Path, monkeypatch) -> 
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("stages.solve.write_trace", die)
+        patch.setattr("gapwise.stages.solve.write_trace", die)
         with pytest.raises(Killed):
             solved(problem, tmp_path, options_of(), path)
     assert solved(problem, tmp_path, options_of(), path) is Status.CONVERGED

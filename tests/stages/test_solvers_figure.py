@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from stages.reports.suboptimality import calls_lines, calls_table, winners, with_suboptimality
-from stages.reports.sweep_figures import compare_parts, figure_file
-from storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
+from gapwise.stages.reports.suboptimality import calls_lines, calls_table, winners, with_suboptimality
+from gapwise.stages.reports.sweep_figures import compare_parts, figure_file
+from gapwise.storage.layout import GAP_TRACE, TRACE_LOSSES, write_group
 
 BEST = 0.5
 

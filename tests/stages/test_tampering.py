@@ -14,10 +14,10 @@ from lying import lying
 from tiny import TINY, by_all_methods
 from verified import copy_of, problem_of, run_of
 
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
-from stages.verify import CertificateError, verify
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.verify import CertificateError, verify
 
 pytestmark = pytest.mark.slow
 
@@ -285,7 +285,7 @@ def test_verify__finds_a_gap_above_the_tolerance_it_claims(tmp_path: Path) -> No
 
 def test_verify__samples_find_what_the_arithmetic_would_miss(tmp_path: Path, monkeypatch) -> None:
     """Were the certificate's formula wrong, an exact pass between two breakpoints would say so."""
-    from stages.certify.one_sided import OneSided
+    from gapwise.stages.certify.one_sided import OneSided
 
     run = copy_of(run_of("multiclass", "one_sided"), tmp_path)
     group = zarr.open_group(run / "path.zarr", mode="a")

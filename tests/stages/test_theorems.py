@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stages.reports.papers.o16 import worst_between
+from gapwise.stages.reports.papers.o16 import worst_between
 
 ROOT = Path(__file__).resolve().parents[2]
 INF = np.inf

@@ -13,10 +13,10 @@ from spreads import backwards
 from tiny import TINY
 from verified import copy_of, problem_of, run_of
 
-from stages.certify.recompute import rebuild_zero
-from stages.parallel import Spread
-from stages.verify import verify
-from storage.results import read_path
+from gapwise.stages.certify.recompute import rebuild_zero
+from gapwise.stages.parallel import Spread
+from gapwise.stages.verify import verify
+from gapwise.storage.results import read_path
 
 
 # -- what is true passes --------------------------------------------------------------------------------------------------

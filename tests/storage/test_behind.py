@@ -12,11 +12,11 @@ from committed import STATE, assert_is, attributes, opened, state
 from records import breakpoint_record
 from waiting import wait_for
 
-from storage import behind
-from storage.backend import Location, UrlPath, remote
-from storage.behind import CommitsBehind
-from storage.commits import CommitStore, StateError
-from storage.results import stack
+from gapwise.storage import behind
+from gapwise.storage.backend import Location, UrlPath, remote
+from gapwise.storage.behind import CommitsBehind
+from gapwise.storage.commits import CommitStore, StateError
+from gapwise.storage.results import stack
 
 LARGE, SMALL = behind.BEHIND_BYTES, behind.BEHIND_BYTES - 1
 

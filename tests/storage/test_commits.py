@@ -13,10 +13,10 @@ import pytest
 import xarray
 from committed import IDENTITY, STATE, assert_is, commit, opened, state
 
-from storage import layout
-from storage.commits import CommitStore, StateError
-from storage.files import read_json, write_json
-from storage.integrity import sealed
+from gapwise.storage import layout
+from gapwise.storage.commits import CommitStore, StateError
+from gapwise.storage.files import read_json, write_json
+from gapwise.storage.integrity import sealed
 
 pytestmark = pytest.mark.slow
 
@@ -157,7 +157,7 @@ def test_commit__failing_in_an_array_file_keeps_the_committed_state(folder: Path
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("storage.commits.write_group", full)
+        patch.setattr("gapwise.storage.commits.write_group", full)
         with pytest.raises(OSError, match="No space left"):
             commit(store, 3)
     assert_is(opened(folder).load(), 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from committed import assert_is, commit, opened
 
-from storage.commits import StateError
+from gapwise.storage.commits import StateError
 
 
 def some_chunk(group: Path) -> Path:

@@ -9,11 +9,11 @@ import pytest
 from committed import assert_is, commit, opened
 from locations import files_of
 
-from storage.backend import UrlPath, backend, remote
-from storage.backend.objects import ObjectBackend
-from storage.commits import StateError
-from storage.files import read_json, write_json
-from storage.integrity import sealed, unsealed
+from gapwise.storage.backend import UrlPath, backend, remote
+from gapwise.storage.backend.objects import ObjectBackend
+from gapwise.storage.commits import StateError
+from gapwise.storage.files import read_json, write_json
+from gapwise.storage.integrity import sealed, unsealed
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from storage import contents as module
-from storage.contents import KNOWN, contents
+from gapwise.storage import contents as module
+from gapwise.storage.contents import KNOWN, contents
 
 LONG_AGO = 1_600_000_000_000_000_000
 

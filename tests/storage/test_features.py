@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from storage.features import Features, FeatureWriter, is_complete, open_features
-from storage.files import DamagedError, aside, read_json, write_json
-from storage.integrity import sealed
+from gapwise.storage.features import Features, FeatureWriter, is_complete, open_features
+from gapwise.storage.files import DamagedError, aside, read_json, write_json
+from gapwise.storage.integrity import sealed
 
 
 def write(target: Path) -> list[dict[str, np.ndarray]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
+from gapwise.storage.files import aside, publish, read_json, remove_leftovers, tree_checksum, write_json
 
 
 class Killed(BaseException):

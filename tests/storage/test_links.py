@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import rundir
-from storage import contents as contents_module
-from storage.backend import staging
-from storage.contents import KNOWN, contents
-from storage.features import FeatureWriter
-from storage.files import aside, locked, publish, remove, remove_leftovers, write_json
-from storage.layout import TRACE, write_group
+from gapwise.pipeline import rundir
+from gapwise.storage import contents as contents_module
+from gapwise.storage.backend import staging
+from gapwise.storage.contents import KNOWN, contents
+from gapwise.storage.features import FeatureWriter
+from gapwise.storage.files import aside, locked, publish, remove, remove_leftovers, write_json
+from gapwise.storage.layout import TRACE, write_group
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from harms import HARMS
 
-from storage import models
-from storage.backend import DamagedError, UrlPath
-from storage.files import read_json, write_json
-from storage.integrity import sealed
-from storage.models import read_model, write_model
+from gapwise.storage import models
+from gapwise.storage.backend import DamagedError, UrlPath
+from gapwise.storage.files import read_json, write_json
+from gapwise.storage.integrity import sealed
+from gapwise.storage.models import read_model, write_model
 
 FACTS = {"lambda": 0.5, "features": {"dataset": "usps"}}
 WEIGHTS = np.linspace(-1.0, 1.0, 7)

@@ -9,11 +9,11 @@ import pytest
 import xarray
 from records import FEATURES, breakpoint_record
 
-from storage.backend import Location, location
-from storage.layout import CELL_CERTIFICATES, CELLS, array_of, open_group
-from storage.mixture import model_at
-from storage.paths import open_path
-from storage.results import stack, write_path
+from gapwise.storage.backend import Location, location
+from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, array_of, open_group
+from gapwise.storage.mixture import model_at
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import stack, write_path
 
 LAMS = [0.8, 0.2, 0.4]  # as they were solved
 JUST_ABOVE = [float(np.nextafter(lam, np.inf)) for lam in (0.4, 0.2)]

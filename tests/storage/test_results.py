@@ -9,9 +9,9 @@ import pytest
 import xarray
 from records import BLOCKS, breakpoint_record
 
-from storage import layout
-from storage.layout import PATH, write_group
-from storage.results import add_losses, read_path, read_trace, stack, write_path, write_trace
+from gapwise.storage import layout
+from gapwise.storage.layout import PATH, write_group
+from gapwise.storage.results import add_losses, read_path, read_trace, stack, write_path, write_trace
 
 pytestmark = pytest.mark.slow
 

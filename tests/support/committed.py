@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from records import breakpoint_record
 
-from storage.backend import Location
-from storage.commits import Commit, CommitStore
-from storage.layout import SUPPORTS, ArraySpec, open_group
-from storage.results import stack
+from gapwise.storage.backend import Location
+from gapwise.storage.commits import Commit, CommitStore
+from gapwise.storage.layout import SUPPORTS, ArraySpec, open_group
+from gapwise.storage.results import stack
 
 STATE = (
     *SUPPORTS,

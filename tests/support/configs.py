@@ -5,7 +5,7 @@ from __future__ import annotations
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 
-from pipeline.config.settings import CONF
+from gapwise.pipeline.config.settings import CONF
 
 
 def composed(*words: str) -> DictConfig:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from tiny import all_labels, instance
 
-from stages.problems.protocol import Problem
+from gapwise.stages.problems.protocol import Problem
 
 
 def psi_and_loss(problem: Problem) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 
-from storage.backend import Location
-from storage.format import MEASURES
-from storage.results import read_iterations, read_path, read_trace
+from gapwise.storage.backend import Location
+from gapwise.storage.format import MEASURES
+from gapwise.storage.results import read_iterations, read_path, read_trace
 
 MEASURED = {"seconds", "timestamp_ms"}
 """Columns that hold measured times; all others are the same in every run."""

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pipeline.rundir import write_json
-from pipeline.stage_graph import flow
-from storage.format import FORMAT_VERSION
+from gapwise.pipeline.rundir import write_json
+from gapwise.pipeline.stage_graph import flow
+from gapwise.storage.format import FORMAT_VERSION
 
 LOG = """\
 2026-11-21 10:00:00,100 DEBUG stage featurize

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError
+from gapwise.stages.datasets import DataError
 
 
 class CertificateError(RuntimeError):
@@ -226,21 +226,21 @@ def write_sweep_report(folder: Path, target: Path | None = None) -> None:
 def modules() -> dict[str, types.ModuleType]:
     """Module name to fake module."""
     parts: dict[str, dict[str, Any]] = {
-        "stages.featurize": {"featurize": featurize, "open_problem": open_problem, "damaged": damaged},
-        "stages.init_path": {"init_path": init_path},
-        "stages.solve": {"solve": solve},
-        "stages.solver.counts": {"TRACE": tuple(trace()), "CERTIFIED": "certified"},
-        "stages.verify": {"verify": verify, "asked_for": asked_for, "CertificateError": CertificateError},
-        "stages.evaluate": {"evaluate": evaluate},
-        "stages.reports.run_figures": {"draw": draw},
-        "stages.reports.page": {"write_report": write_report},
-        "stages.reports.page.sweep": {"write_sweep_report": write_sweep_report},
-        "stages.datasets.horses_sample": {
+        "gapwise.stages.featurize": {"featurize": featurize, "open_problem": open_problem, "damaged": damaged},
+        "gapwise.stages.init_path": {"init_path": init_path},
+        "gapwise.stages.solve": {"solve": solve},
+        "gapwise.stages.solver.counts": {"TRACE": tuple(trace()), "CERTIFIED": "certified"},
+        "gapwise.stages.verify": {"verify": verify, "asked_for": asked_for, "CertificateError": CertificateError},
+        "gapwise.stages.evaluate": {"evaluate": evaluate},
+        "gapwise.stages.reports.run_figures": {"draw": draw},
+        "gapwise.stages.reports.page": {"write_report": write_report},
+        "gapwise.stages.reports.page.sweep": {"write_sweep_report": write_sweep_report},
+        "gapwise.stages.datasets.horses_sample": {
             "open": lambda options: FakeReader(),
             "VALIDATION": {"scenes": ("n_validation",)},
         },
-        "storage.features": {"open_features": Features, "Features": Features},
-        "storage.results": {"read_trace": lambda run: trace()},
+        "gapwise.storage.features": {"open_features": Features, "Features": Features},
+        "gapwise.storage.results": {"read_trace": lambda run: trace()},
     }
     made = {}
     for name, content in parts.items():
@@ -250,21 +250,21 @@ def modules() -> dict[str, types.ModuleType]:
 
 
 def install() -> None:
-    import pipeline.compiling
-    import pipeline.job
-    import stages.datasets
 
     sys.modules.update(modules())
-    pipeline.compiling.Compiling = NotCompiling
+    from gapwise.pipeline import compiling, job
+    from gapwise.stages import datasets
+
+    compiling.Compiling = NotCompiling
     if not misbehaves("solve:spread"):
-        pipeline.job.Job.spread = None  # making one loads numba too
-    stages.datasets.open_dataset = lambda name, options: FakeReader()
+        job.Job.spread = None  # making one loads numba too
+    datasets.open_dataset = lambda name, options: FakeReader()
 
 
 if __name__ == "__mp_main__":  # in a sweep's worker
     install()
 if __name__ == "__main__":
     install()
-    from pipeline.__main__ import main
+    from gapwise.pipeline.entry import main
 
     sys.exit(main())

@@ -21,10 +21,10 @@ from matplotlib.figure import Figure
 from omegaconf import DictConfig
 from real_runs import Done, Place
 
-from pipeline.run import run
-from stages.reports import run_figures
-from storage.backend import Location
-from storage.files import aside, publish
+from gapwise.pipeline.run import run
+from gapwise.stages.reports import run_figures
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
 
 
 @functools.cache

@@ -38,9 +38,9 @@ def compile_of(names: list[str]) -> None:
     from solved import options_of, path_of
     from tiny import BY_DEFAULT_METHOD, TINY
 
-    from stages.evaluate import predict
-    from stages.solve import solve
-    from stages.verify import verify
+    from gapwise.stages.evaluate import predict
+    from gapwise.stages.solve import solve
+    from gapwise.stages.verify import verify
 
     single = path_of(kind="single", lam=0.3, tolerance=0.05)
     usual = tuple((options_of(), path_of(rule=rule, lambda_min=0.5)) for rule in ("one_sided", "paper"))

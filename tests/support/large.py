@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from tiny import chain
 
-from stages.problems import build
-from stages.problems.protocol import Problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
 
 
 def large_multiclass(n: int, width: int = 4, classes: int = 3, seed: int = 0) -> Problem:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datasets import Encoded, FeatureMap
-from stages.featurize import featurize
-from stages.problems import build
-from storage.features import open_features
+from gapwise.stages.datasets import Encoded, FeatureMap
+from gapwise.stages.featurize import featurize
+from gapwise.stages.problems import build
+from gapwise.storage.features import open_features
 
 TRUTH = {"labels", "foreground", "mask", "rgb", "decode_only", "text"}
 """Arrays of a test split that new input cannot have, or need not repeat."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.estimators.structured import StructuredModel
+from gapwise.pipeline.estimators.structured import StructuredModel
 
 TAGS = {"the": "D", "dog": "N", "runs": "V", "a": "D", "cat": "N", "sleeps": "V"}
 

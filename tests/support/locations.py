@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.backend import Location, backend, location
+from gapwise.storage.backend import Location, backend, location
 
 KINDS = ("disk", "memory", "s3")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from memory_sink import read
 
-from stages.datasets import open_dataset
-from stages.problems import build
-from stages.problems.protocol import Problem
-from stages.problems.user_code import oracle_source
+from gapwise.stages.datasets import open_dataset
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.user_code import oracle_source
 
 
 def lying(how: str, **arguments: Any) -> Problem:

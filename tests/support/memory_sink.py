@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stages.datasets import Blocks as MemorySink
-from stages.problems import build
-from stages.problems.protocol import Problem
+from gapwise.stages.datasets import Blocks as MemorySink
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
 
 
 def read(reader) -> tuple[MemorySink, dict]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stages.solver.supports import Pool
+from gapwise.stages.solver.supports import Pool
 
 
 def slots_of(pool: Pool, i: int) -> list[int]:

@@ -59,7 +59,7 @@ def _make(folder: Path) -> None:
     from in_process import Here
     from PIL import Image
 
-    from stages.datasets.vision.horse_scenes import compose
+    from gapwise.stages.datasets.vision.horse_scenes import compose
 
     (folder / "train.txt").write_text(text(0, 15), encoding="utf-8")
     (folder / "test.txt").write_text(text(1, 6).replace("dog", "élan", 1), encoding="utf-8")
@@ -110,14 +110,14 @@ def _make(folder: Path) -> None:
 
 def predict(*words: str, out: Path) -> None:
     """Give the command, which must succeed."""
-    from pipeline.cli import carry_out
+    from gapwise.pipeline.cli import carry_out
 
     assert carry_out(["predict", *words, "-o", str(out)]) == 0
 
 
 def _predict_elsewhere(folder: Path) -> None:
     """Predict the test split of the chain in other ways: without labels, in two files, and by an exported model alone."""
-    from pipeline.cli import carry_out
+    from gapwise.pipeline.cli import carry_out
 
     (run,) = (folder / "runs" / "chain").glob("sequences_csv-*")
     blocks = (folder / "test.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")

@@ -16,8 +16,8 @@ import equality
 import pytest
 from waiting import PATIENCE
 
-from storage.files import read_json
-from storage.results import read_path
+from gapwise.storage.files import read_json
+from gapwise.storage.results import read_path
 
 ROOT = Path(__file__).resolve().parents[2]
 SABOTAGE = ROOT / "tests" / "faults" / "sabotage"

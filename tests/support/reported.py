@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from solved import options_of, path_of, solved
 
-from stages.evaluate import evaluate
-from stages.featurize import featurize, open_problem
-from stages.problems import structure
-from stages.verify import verify
-from storage.features import FeatureWriter
+from gapwise.stages.evaluate import evaluate
+from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems import structure
+from gapwise.stages.verify import verify
+from gapwise.storage.features import FeatureWriter
 
 EVIL = "<script>alert(1)</script>"
 """A label, and a word, that a careless page would run."""

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.rundir import RunDir, write_json
-from storage.files import read_json, tree_checksum
-from storage.files import write_json as write_plain
-from storage.integrity import checksums, sealed
+from gapwise.pipeline.rundir import RunDir, write_json
+from gapwise.storage.files import read_json, tree_checksum
+from gapwise.storage.files import write_json as write_plain
+from gapwise.storage.integrity import checksums, sealed
 
 
 def reseal(root: Path) -> None:

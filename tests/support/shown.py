@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import zarr
 
-from pipeline.rundir import RunDir, write_json
-from storage.format import FORMAT_VERSION
+from gapwise.pipeline.rundir import RunDir, write_json
+from gapwise.storage.format import FORMAT_VERSION
 
 STAMP = 1_790_000_000_000
 """Milliseconds at which the first exact pass was made."""

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from sign_helper import twice
 
-from stages.problems.protocol import dot
+from gapwise.stages.problems.protocol import dot
 
 
 class Sign(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.parallel import HERE, Spread
-from stages.problems.protocol import Problem
-from stages.solver.block_method import BlockMethod
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.walk import begin
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.walk import begin
 
 LAM = 0.3
 ACCELERATED_LAM = 0.05

@@ -6,9 +6,9 @@ import dataclasses
 import math
 from pathlib import Path
 
-from stages.solve import solve
-from stages.solver.methods import method, method_options, methods, options_type
-from stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method, method_options, methods, options_type
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
 
 LOWEST = 0.1
 SINGLE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}

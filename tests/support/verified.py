@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tiny import TINY, multiclass
 
-from stages.solve import solve
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions, Status
+from gapwise.stages.solve import solve
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 
 KINDS = {
     "one_sided": {"rule": "one_sided", "lambda_min": 0.05},

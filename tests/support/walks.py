@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.init_path import init_path
-from stages.solver.methods import method_options
-from stages.solver.options import CacheOptions, PathOptions
-from stages.solver.path.rule import rule_of
-from stages.solver.path.walk import begin, walk
+from gapwise.stages.init_path import init_path
+from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions, PathOptions
+from gapwise.stages.solver.path.rule import rule_of
+from gapwise.stages.solver.path.walk import begin, walk
 
 EPS = 0.1
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.datasets.alignment.links import decoded, encoded
-from stages.problems.protocol import JIT
+from gapwise.stages.datasets.alignment.links import decoded, encoded
+from gapwise.stages.problems.protocol import JIT
 
 MODEL_1, MODEL_2 = 4, 3
 NULL, TENSION = 0.08, 6.0

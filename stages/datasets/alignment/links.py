@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, unpacked
+from gapwise.stages.datasets import DataError, unpacked
 
 Links = dict[tuple[int, int], str]
 """S or P of each link (j, k), from 0."""

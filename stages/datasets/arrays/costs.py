@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError
-from stages.datasets.arrays.csv_rows import _cells, _number
-from stages.datasets.arrays.rows import Label
+from gapwise.stages.datasets import UNREADABLE, DataError
+from gapwise.stages.datasets.arrays.csv_rows import _cells, _number
+from gapwise.stages.datasets.arrays.rows import Label
 
 
 def read_costs(file: Path, names: Sequence[Label]) -> np.ndarray:

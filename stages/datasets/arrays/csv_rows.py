@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.arrays.rows import Rows, label_of, refuse_endless
-from stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.arrays.rows import Rows, label_of, refuse_endless
+from gapwise.stages.datasets.text.tables import read_lines
 
 
 def read_csv(file: Path, label_column: int | str | None) -> Rows:

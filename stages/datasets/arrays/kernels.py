@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import MapBlocks, OptionError, Reader, Report, Sink
+from gapwise.stages.datasets import MapBlocks, OptionError, Reader, Report, Sink
 
 OPTIONS = ("kernel", "gamma", "coef0", "degree")
 OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}

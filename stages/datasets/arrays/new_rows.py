@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.arrays.csv_rows import read_csv
-from stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, names_in, read_csr
-from stages.datasets.arrays.rows import Csr, Label
-from stages.datasets.arrays.svmlight import read_svmlight
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.arrays.csv_rows import read_csv
+from gapwise.stages.datasets.arrays.npz_rows import FEATURES, LABELS, is_sparse, names_in, read_csr
+from gapwise.stages.datasets.arrays.rows import Csr, Label
+from gapwise.stages.datasets.arrays.svmlight import read_svmlight
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
 
 
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
@@ -85,7 +85,7 @@ def _of_npz(file: Path, width: int) -> tuple[Any, Sequence[Label] | None]:
 
 def _columns(file: Path) -> int:
     """Columns of the first line of a text file; 0 if it cannot be read, which its reader then says."""
-    from stages.datasets.text.tables import read_lines
+    from gapwise.stages.datasets.text.tables import read_lines
 
     if not file.is_file():
         raise DataError(f"{file}: no such file; expected examples (.npy, .npz, .csv or .svmlight)")

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError
-from stages.datasets.arrays.rows import Csr, Label, Rows, label_of, refuse_endless
+from gapwise.stages.datasets import UNREADABLE, DataError
+from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, label_of, refuse_endless
 
 FEATURES = {"train": ("x", "X", "x_train", "X_train"), "test": ("x_test", "X_test")}
 LABELS = {"train": ("y", "labels", "y_train", "labels_train"), "test": ("y_test", "labels_test")}

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.datasets import DataError
+from gapwise.stages.datasets import DataError
 
 Label = int | str
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, module_of
+from gapwise.stages.datasets import DataError, module_of
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError, unpacked
+from gapwise.stages.datasets import UNREADABLE, DataError, unpacked
 
 
 def arrays_of(file: Path, wanted: Sequence[str]) -> dict[str, np.ndarray]:

@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Sink
-from stages.datasets.poses.map_files import arrays_of, words
-from stages.datasets.poses.part_maps import CODES, MOST, RELATION_SCALE, log_softmax
-from stages.datasets.poses.skeleton import NODES, PARENT
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Sink
+from gapwise.stages.datasets.poses.map_files import arrays_of, words
+from gapwise.stages.datasets.poses.part_maps import CODES, MOST, RELATION_SCALE, log_softmax
+from gapwise.stages.datasets.poses.skeleton import NODES, PARENT
 
 NEEDED = ("unary", "nodes", "names", "size")
 FIRST = "given 1"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError
+from gapwise.stages.datasets import UNREADABLE, DataError
 
 HDF5 = (".h5", ".hdf5")
 

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets.poses.skeleton import MIRRORED_JOINTS
+from gapwise.stages.datasets.poses.skeleton import MIRRORED_JOINTS
 
 VERSION = 2
 """Of the maps; a change of them is a change of the key."""

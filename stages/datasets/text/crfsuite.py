@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.text.tables import Table
-from stages.datasets.text.vocabulary import Attributes, number_rows
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.text.tables import Table
+from gapwise.stages.datasets.text.vocabulary import Attributes, number_rows
 
 LAST_COLON = re.compile(r"(?<!\\)(?:\\\\)*:(?=[^:]*$)")
 

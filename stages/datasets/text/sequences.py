@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
-from stages.datasets.text.crfsuite import listed
-from stages.datasets.text.tables import Table, new_table
-from stages.datasets.text.templates import Template, columns_of, rows_by_name
-from stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vocabulary, read_vocabulary
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.text.crfsuite import listed
+from gapwise.stages.datasets.text.tables import Table, new_table
+from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
+from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vocabulary, read_vocabulary
 
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
@@ -25,8 +25,8 @@ def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: 
     numbered by name; those that do not occur in training come after the others, are never predicted and always count as
     errors. With ``unseen="error"`` such a label raises DataError with its line instead.
     """
-    from stages.problems.chain.features import BIASES
-    from stages.problems.chain.metrics import encode_names
+    from gapwise.stages.problems.chain.features import BIASES
+    from gapwise.stages.problems.chain.metrics import encode_names
 
     known = sorted(set(labels[0]))
     late = sorted(set(labels[1]) - set(known))
@@ -88,7 +88,7 @@ def write_blocks(sink: Sink, report: Report, split: str, start: np.ndarray, labe
 def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, labels: np.ndarray,
                 rows_of: Callable[[int, int], Rows], attributes: int) -> None:  # fmt: skip
     """`write_blocks` where `rows_of(first, last)` makes the rows of sequences first:last, so that few are in memory."""
-    from stages.problems.chain.features import with_biases
+    from gapwise.stages.problems.chain.features import with_biases
 
     total = start.size - 1
     for first in range(0, max(total, 1), PIECE):
@@ -106,7 +106,7 @@ def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, label
 
 def write_specimen(sink: Sink, labels: int, attributes: int) -> dict[str, Any]:
     """Write two short training sequences; `labels` and `attributes`, biases not counted, decide the types of the arrays."""
-    from stages.problems.chain.features import BIASES
+    from gapwise.stages.problems.chain.features import BIASES
 
     total = attributes + len(BIASES)
     truth = np.array([0, 1, 1, 0, 1], label_type(labels))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError, unpacked
+from gapwise.stages.datasets import DataError, unpacked
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.text.tables import Table, joined, parse_table, read_table
-from stages.datasets.text.templates import columns_of
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.text.tables import Table, joined, parse_table, read_table
+from gapwise.stages.datasets.text.templates import columns_of
 
 
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:

@@ -14,9 +14,9 @@ from itertools import pairwise, repeat
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.text.tables import Table
-from stages.datasets.text.vocabulary import Attributes, Rows, known_rows, number_rows
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.text.tables import Table
+from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, known_rows, number_rows
 
 
 @dataclass(frozen=True)

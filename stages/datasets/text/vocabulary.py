@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.datasets import Sink
+from gapwise.stages.datasets import Sink
 
 
 class Rows(NamedTuple):

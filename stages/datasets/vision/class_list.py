@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import UNREADABLE, DataError
-from stages.problems.void import VOID
+from gapwise.stages.datasets import UNREADABLE, DataError
+from gapwise.stages.problems.void import VOID
 
 Colour = tuple[int, int, int]
 MOST_CLASSES = 254

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import OptionError
-from stages.problems.void import VOID
+from gapwise.stages.datasets import OptionError
+from gapwise.stages.problems.void import VOID
 
 ORACLES = ("trws", "expansion", "trws_expansion")
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.vision.superpixels import to_lab
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.vision.superpixels import to_lab
 
 GRID = 4
 """Positions are counted on a GRID x GRID raster of the picture."""

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.text.tables import read_lines
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.text.tables import read_lines
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".ppm", ".pgm")
 MASKS = (".png", ".bmp", ".tif", ".tiff", ".gif", ".pgm", ".ppm", ".jpg", ".jpeg")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import cv2
 import numpy as np
 
-from stages.datasets.vision.pictures import Picture
-from stages.datasets.vision.shipped_pictures import FUR, PHOTOGRAPHS, TEXTURES, shipped, silhouette
+from gapwise.stages.datasets.vision.pictures import Picture
+from gapwise.stages.datasets.vision.shipped_pictures import FUR, PHOTOGRAPHS, TEXTURES, shipped, silhouette
 
 HEIGHT, WIDTH = 120, 160
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.vision.class_list import ClassList, shown
-from stages.datasets.vision.pictures import Picture
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.vision.class_list import ClassList, shown
+from gapwise.stages.datasets.vision.pictures import Picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import DataError
-from stages.datasets.inputs import NewInput, Predicted, Shown
-from stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets import DataError
+from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.datasets.inputs.arrays import csv_text
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 OPACITY = 0.5

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.datasets import OptionError
-from stages.datasets.vision.features import GRID, RINGS
+from gapwise.stages.datasets import OptionError
+from gapwise.stages.datasets.vision.features import GRID, RINGS
 
 KINDS = ("s15",)
 WEIGHT = 1.0

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.datasets import NEW, DataError, MapBlocks, Report, Sink
-from stages.datasets.vision.classes import PottsOptions
-from stages.datasets.vision.features import (
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets.vision.classes import PottsOptions
+from gapwise.stages.datasets.vision.features import (
     Words,
     dense_sift,
     keypoints,
@@ -24,9 +24,9 @@ from stages.datasets.vision.features import (
     pairwise_features,
     unary_features,
 )
-from stages.datasets.vision.masks import decoded
-from stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
-from stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
+from gapwise.stages.datasets.vision.masks import decoded
+from gapwise.stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
+from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
 
 SHOWN = 6
 """Number of test pictures kept for the figures."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.datasets import DataError
+from gapwise.stages.datasets import DataError
 
 PHOTOGRAPHS = ("astronaut.png", "chelsea.png", "coffee.png", "motorcycle_left.png", "rocket.jpg", "camera.png")
 TEXTURES = ("grass.png", "gravel.png", "brick.png", "moon.png", "ihc.png")

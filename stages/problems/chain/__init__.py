@@ -1,8 +1,8 @@
 """Chains: linear sequences with pairwise transitions and a Viterbi oracle."""
 
-from stages.problems.chain.chain import Chain, build
-from stages.problems.chain.features import derived, stand_ins
-from stages.problems.chain.metrics import confusion, metrics
+from gapwise.stages.problems.chain.chain import Chain, build
+from gapwise.stages.problems.chain.features import derived, stand_ins
+from gapwise.stages.problems.chain.metrics import confusion, metrics
 
 MARGINALS = True
 

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.chain.features import derived
-from stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
-from stages.problems.chain.marginals import forward_backward
-from stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
-from stages.problems.prefetch import prefetch, prefetch_range
-from stages.problems.protocol import frozen
+from gapwise.stages.problems.chain.features import derived
+from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
+from gapwise.stages.problems.chain.marginals import forward_backward
+from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
+from gapwise.stages.problems.prefetch import prefetch, prefetch_range
+from gapwise.stages.problems.protocol import frozen
 
 
 class Chain(NamedTuple):

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems.inner import inner
-from stages.problems.prefetch import prefetch
-from stages.problems.protocol import FAST, PLAIN, U
-from stages.problems.simd import (
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.prefetch import prefetch
+from gapwise.stages.problems.protocol import FAST, PLAIN, U
+from gapwise.stages.problems.simd import (
     GROUP,
     WIDTH,
     add,

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems.inner import inner
-from stages.problems.marginals import FAINT
-from stages.problems.protocol import PLAIN, U
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.marginals import FAINT
+from gapwise.stages.problems.protocol import PLAIN, U
 
 LEAST = 1e-25
 """Labels of less weight are not carried back: all of them together are less than rounding."""

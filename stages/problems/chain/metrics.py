@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.confusion import counted
-from stages.problems.protocol import Problem
+from gapwise.stages.problems.confusion import counted
+from gapwise.stages.problems.protocol import Problem
 
 
 def encode_names(names: list[str]) -> np.ndarray:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems.chain.kernels import LARGE, fetch_weights, token_scores
-from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN, U
-from stages.problems.simd import GROUP
+from gapwise.stages.problems.chain.kernels import LARGE, fetch_weights, token_scores
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN, U
+from gapwise.stages.problems.simd import GROUP
 
 
 @inner(**PLAIN)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.protocol import JIT, PLAIN
 
 MOST = 2
 """Links of a word at most."""

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.matching.assignment import MOST, best_matching, workspace
-from stages.problems.protocol import FAST, JIT, PLAIN, dot, frozen
-from stages.problems.segmentation.kernels import rows_add, rows_dot, rows_norm2
+from gapwise.stages.problems.matching.assignment import MOST, best_matching, workspace
+from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, frozen
+from gapwise.stages.problems.segmentation.kernels import rows_add, rows_dot, rows_norm2
 
 WRONG, TRUE, POSSIBLE = 0, 1, 2
 """What a candidate is (`role`): not a link, a true one, one that is neither demanded nor quite wrong."""

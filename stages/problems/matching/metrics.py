@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from stages.problems.matching.matching import Matching
+from gapwise.stages.problems.matching.matching import Matching
 
 
 def metrics(problem: Matching, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numba import njit
 
-from stages.problems.protocol import FAST, PLAIN, dot
+from gapwise.stages.problems.protocol import FAST, PLAIN, dot
 
 GROUP = 4
 """Rows, and labels, whose products are summed at the same time: 16 sums for eight numbers read."""

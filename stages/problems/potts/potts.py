@@ -29,18 +29,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
-from stages.problems.potts import search
-from stages.problems.potts.expansion import expand
-from stages.problems.potts.kernels import label_scores
-from stages.problems.potts.trws import NEVER, padded, value_of
-from stages.problems.protocol import PLAIN, U, frozen
-from stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot, rows_norm2
-from stages.problems.segmentation.maxflow import adjacency
-from stages.problems.segmentation.maxflow import workspace as cut_workspace
-from stages.problems.segmentation.segmentation import check_features
-from stages.problems.segmentation.segmentation import derived as segmentation_derived
-from stages.problems.void import VOID
+from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
+from gapwise.stages.problems.potts import search
+from gapwise.stages.problems.potts.expansion import expand
+from gapwise.stages.problems.potts.kernels import label_scores
+from gapwise.stages.problems.potts.trws import NEVER, padded, value_of
+from gapwise.stages.problems.protocol import PLAIN, U, frozen
+from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot, rows_norm2
+from gapwise.stages.problems.segmentation.maxflow import adjacency
+from gapwise.stages.problems.segmentation.maxflow import workspace as cut_workspace
+from gapwise.stages.problems.segmentation.segmentation import check_features
+from gapwise.stages.problems.segmentation.segmentation import derived as segmentation_derived
+from gapwise.stages.problems.void import VOID
 
 MOST_LABELS = 254
 

@@ -13,11 +13,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.potts.expansion import expand
-from stages.problems.potts.shrink import empty_graph, exclude, give_back, reduce, set_unit, take_over
-from stages.problems.potts.shrink import workspace as shrink_workspace
-from stages.problems.potts.trws import bound, improve, padded, sweep, value_of
-from stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.potts.expansion import expand
+from gapwise.stages.problems.potts.shrink import empty_graph, exclude, give_back, reduce, set_unit, take_over
+from gapwise.stages.problems.potts.shrink import workspace as shrink_workspace
+from gapwise.stages.problems.potts.trws import bound, improve, padded, sweep, value_of
+from gapwise.stages.problems.protocol import JIT, PLAIN
 
 TURNS = (20, 60)
 """Sweeps after which a smaller graph takes over."""

@@ -27,9 +27,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from stages.problems.potts.trws import NEVER, padded
-from stages.problems.protocol import JIT, PLAIN
-from stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store, subtract
+from gapwise.stages.problems.potts.trws import NEVER, padded
+from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store, subtract
 
 ROUNDING = 1e-13
 """Share of the sum of all magnitudes by which a bound must stay below the score at hand before it counts."""

@@ -28,9 +28,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN
-from stages.problems.simd import (
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.simd import (
     WIDTH,
     add,
     broadcast,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from stages.problems.segmentation import segmentation
-from stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
-from stages.problems.segmentation.segmentation import Segmentation, confusion, derived, metrics
-from stages.problems.void import silenced as for_training
+from gapwise.stages.problems.segmentation import segmentation
+from gapwise.stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
+from gapwise.stages.problems.segmentation.segmentation import Segmentation, confusion, derived, metrics
+from gapwise.stages.problems.void import silenced as for_training
 
 if TYPE_CHECKING:
     import numpy as np

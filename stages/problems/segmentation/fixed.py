@@ -22,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN, U, frozen
-from stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
-from stages.problems.segmentation.maxflow import minimum_cut, workspace
-from stages.problems.segmentation.segmentation import Segmentation, _loss, _terminals
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN, U, frozen
+from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
+from gapwise.stages.problems.segmentation.maxflow import minimum_cut, workspace
+from gapwise.stages.problems.segmentation.segmentation import Segmentation, _loss, _terminals
 
 
 class FixedSegmentation(NamedTuple):

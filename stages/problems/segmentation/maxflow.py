@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, U
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, U
 
 EDGES = 1 << 18
 """About how many edges `adjacency` sorts at a time."""

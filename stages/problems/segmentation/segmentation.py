@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.inner import inner
-from stages.problems.protocol import PLAIN, frozen
-from stages.problems.segmentation.kernels import (
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.segmentation.kernels import (
     add_labelling,
     gram_form,
     labelling_value,
@@ -31,8 +31,8 @@ from stages.problems.segmentation.kernels import (
     rows_dot,
     rows_norm2,
 )
-from stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
-from stages.problems.void import VOID
+from gapwise.stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
+from gapwise.stages.problems.void import VOID
 
 NEGATIVE = 1e-9
 """An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""

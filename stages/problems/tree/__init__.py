@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems.tree.metrics import metrics
-from stages.problems.tree.tree import Tree, build, check_block, checked_tree, scale_of
+from gapwise.stages.problems.tree.metrics import metrics
+from gapwise.stages.problems.tree.tree import Tree, build, check_block, checked_tree, scale_of
 
 __all__ = ["Tree", "build", "derived", "metrics"]
 

@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from stages.problems.protocol import JIT, PLAIN, U
-from stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
+from gapwise.stages.problems.protocol import JIT, PLAIN, U
+from gapwise.stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
 
 LOWEST = -1e200
 """Below every score, and finite, so that differences are numbers."""

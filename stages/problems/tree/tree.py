@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from stages.problems.protocol import U, frozen
-from stages.problems.tree.maxsum import maximise, misplaced, workspace
+from gapwise.stages.problems.protocol import U, frozen
+from gapwise.stages.problems.tree.maxsum import maximise, misplaced, workspace
 
 
 class Tree(NamedTuple):

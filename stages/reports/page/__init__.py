@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 from markupsafe import Markup
 
-from stages.reports.page import sections as package
-from stages.reports.page.library import vega
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import glossary
-from storage.backend import Location
-from storage.features import Features
-from storage.files import aside, publish
+from gapwise.stages.reports.page import sections as package
+from gapwise.stages.reports.page.library import vega
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import glossary
+from gapwise.storage.backend import Location
+from gapwise.storage.features import Features
+from gapwise.storage.files import aside, publish
 
 FILE = "report.html"
 ASSETS = Path(__file__).parent / "assets"

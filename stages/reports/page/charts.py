@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, SPARE
+from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE, SPARE
 
 __all__ = [
     "BLUE", "FALLING", "GREEN", "GREY", "ORANGE", "SPARE", "axis", "frame", "lambda_axis", "level", "log_or_linear",

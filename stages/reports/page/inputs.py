@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.stored import ReportedRun
 
 WORD = re.compile(r"(?:w|word|w0|w\[0\]|token|form)[=:](.*)", re.DOTALL)
 """Attributes of CRFsuite's lines that hold the word itself."""
@@ -19,7 +19,7 @@ def picture_shape(run: ReportedRun) -> tuple[int, int] | None:
     if not run.has_features:
         return None
     try:
-        reader = import_module(f"stages.datasets.{run.features.meta['dataset']}")
+        reader = import_module(f"gapwise.stages.datasets.{run.features.meta['dataset']}")
     except (ImportError, KeyError):
         return None
     shape: tuple[int, int] | None = getattr(reader, "PICTURE", None)

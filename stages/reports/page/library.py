@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from storage.files import aside, publish
+from gapwise.storage.files import aside, publish
 
 
 @cache

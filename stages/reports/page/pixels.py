@@ -8,7 +8,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from storage.backend import Location
+from gapwise.storage.backend import Location
 
 LARGEST = 320
 """Longest side in pixels."""

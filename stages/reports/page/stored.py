@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.chain.metrics import decode_names
-from stages.reports.stored import StoredRun
-from storage.backend import Location
-from storage.features import Features
-from storage.files import read_json
-from storage.results import read_trace
+from gapwise.stages.problems.chain.metrics import decode_names
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.storage.backend import Location
+from gapwise.storage.features import Features
+from gapwise.storage.files import read_json
+from gapwise.storage.results import read_trace
 
 
 class ReportedRun(StoredRun):

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from stages.problems.certainty import EXACT
-from stages.reports.page import FILE, write_page
-from stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
-from stages.reports.page.html import chart, joined, number, paragraph, picture, records, table
-from stages.reports.page.pixels import saved
-from stages.reports.page.terms import term
-from stages.reports.stored import read_numbers
-from stages.reports.sweep_figures import figure_file
-from storage.backend import Location, location
-from storage.files import read_json
-from storage.results import read_trace
+from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.reports.page import FILE, write_page
+from gapwise.stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
+from gapwise.stages.reports.page.html import chart, joined, number, paragraph, picture, records, table
+from gapwise.stages.reports.page.pixels import saved
+from gapwise.stages.reports.page.terms import term
+from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.sweep_figures import figure_file
+from gapwise.storage.backend import Location, location
+from gapwise.storage.files import read_json
+from gapwise.storage.results import read_trace
 
 ROWS = 150
 """Most certificates that are shown of a run."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
-from stages.reports.page.html import number
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
-from stages.solver.options import ENDED
+from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
+from gapwise.stages.reports.page.html import number
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
+from gapwise.stages.solver.options import ENDED
 
 
 def verdict(run: ReportedRun) -> Markup:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from pkgutil import extend_path
 
-from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured
+from gapwise.stages.reports.papers.claim import Claim
+from gapwise.stages.reports.papers.measured import Finding, Measured
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stages.reports.papers.measured import Finding, Measured
+from gapwise.stages.reports.papers.measured import Finding, Measured
 
 
 @dataclass(frozen=True)

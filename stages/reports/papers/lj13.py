@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import better_at_equal_work, less_work
+from gapwise.stages.reports.papers.claim import Claim
+from gapwise.stages.reports.papers.measured import better_at_equal_work, less_work
 
 ALL = ("lj13_fig1", "lj13_fig1_conll", "lj13_fig1_alignment", "lj13_large")
 OCR = ("lj13_fig1", "lj13_large")

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.reports.curves import SMALLEST, Curves, Trace, first_at, read_curves, value_at
-from stages.reports.stored import read_numbers
-from stages.reports.suboptimality import LEVELS, best_dual, with_suboptimality
-from storage.backend import Location, location
-from storage.files import read_json
-from storage.results import read_iterations
+from gapwise.stages.reports.curves import SMALLEST, Curves, Trace, first_at, read_curves, value_at
+from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.suboptimality import LEVELS, best_dual, with_suboptimality
+from gapwise.storage.backend import Location, location
+from gapwise.storage.files import read_json
+from gapwise.storage.results import read_iterations
 
 UNITS = {"oracle_calls": "calls", "passes": "passes", "seconds": "s"}
 FORMS = {"oracle_calls": ",.0f", "passes": ".3g", "seconds": ".2g"}

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from stages.reports.curves import first_at, value_at
-from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured, amount, better_at_equal_work, verdict
+from gapwise.stages.reports.curves import first_at, value_at
+from gapwise.stages.reports.papers.claim import Claim
+from gapwise.stages.reports.papers.measured import Finding, Measured, amount, better_at_equal_work, verdict
 
 FAMILY = ("o16_fig3", "o16_fig5_conll", "o16_fig5_horses", "o16_fig5_lsp")
 PATHS = ("o16_fig4", "o16_fig4_usps")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.reports.curves import Curves
-from stages.reports.papers.measured import Measured, amount, work_to
-from stages.reports.suboptimality import with_suboptimality
+from gapwise.stages.reports.curves import Curves
+from gapwise.stages.reports.papers.measured import Measured, amount, work_to
+from gapwise.stages.reports.suboptimality import with_suboptimality
 
 OURS = ("accelerated", "anytime", "expensive_oracle", "one_sided", "two_sided")
 """Methods and path rules that are in none of the papers."""

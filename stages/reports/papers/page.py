@@ -12,17 +12,17 @@ from typing import Any
 
 from markupsafe import Markup
 
-from stages.reports.page import write_page
-from stages.reports.page.html import joined, paragraph, picture, table
-from stages.reports.page.pixels import saved
-from stages.reports.papers import findings
-from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured
-from stages.reports.papers.ours import HEADS, Contest, contests, rows, said
-from stages.reports.sweep_figures import figure_file
-from stages.reports.tables import markdown
-from storage.backend import Location
-from storage.files import aside, publish, write_json
+from gapwise.stages.reports.page import write_page
+from gapwise.stages.reports.page.html import joined, paragraph, picture, table
+from gapwise.stages.reports.page.pixels import saved
+from gapwise.stages.reports.papers import findings
+from gapwise.stages.reports.papers.claim import Claim
+from gapwise.stages.reports.papers.measured import Finding, Measured
+from gapwise.stages.reports.papers.ours import HEADS, Contest, contests, rows, said
+from gapwise.stages.reports.sweep_figures import figure_file
+from gapwise.stages.reports.tables import markdown
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish, write_json
 
 HOLDS = {True: "holds", False: "does not hold", None: "not decided"}
 BUDGETS = {"minutes": "small budget: few seeds, short runs", "full": "full budget"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.reports.papers.claim import Claim
-from stages.reports.papers.measured import Finding, Measured, better_at_equal_work, verdict
+from gapwise.stages.reports.papers.claim import Claim
+from gapwise.stages.reports.papers.measured import Finding, Measured, better_at_equal_work, verdict
 
 ALL = ("s15_ocr", "s15_usps", "s15_horses")
 

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 from matplotlib.figure import Figure
 
-from stages.reports.formats import saved_as
-from stages.reports.paint import figure_in
-from stages.reports.stored import StoredRun
-from storage.backend import Location
-from storage.features import Features
+from gapwise.stages.reports.formats import saved_as
+from gapwise.stages.reports.paint import figure_in
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.storage.backend import Location
+from gapwise.storage.features import Features
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 

@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
-from stages.reports.alignments import Aligned, all_pairs, has_alignments
-from stages.reports.paint import BLUE, GREEN, GREY, ORANGE
-from stages.reports.stored import StoredRun
+from gapwise.stages.reports.alignments import Aligned, all_pairs, has_alignments
+from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE
+from gapwise.stages.reports.stored import StoredRun
 
 SIZE = (11.0, 8.0)
 SHOWN = 6

@@ -6,10 +6,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from stages.reports.certified import certified_rows
-from stages.reports.paint import BLUE, GREY
-from stages.reports.stored import StoredRun
-from storage.results import read_trace
+from gapwise.stages.reports.certified import certified_rows
+from gapwise.stages.reports.paint import BLUE, GREY
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.storage.results import read_trace
 
 SIZE = (7.0, 3.2)
 

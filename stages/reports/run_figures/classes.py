@@ -7,9 +7,9 @@ from matplotlib import colormaps
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from stages.problems.void import VOID
-from stages.reports.run_figures.segmentations import _block
-from stages.reports.stored import StoredRun
+from gapwise.stages.problems.void import VOID
+from gapwise.stages.reports.run_figures.segmentations import _block
+from gapwise.stages.reports.stored import StoredRun
 
 SIZE = (11.0, 5.4)
 SHOWN = 6

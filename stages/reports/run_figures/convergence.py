@@ -13,10 +13,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from stages.reports.bounds import gap_label
-from stages.reports.paint import BLUE, GREY
-from stages.reports.stored import StoredRun
-from storage.results import read_trace
+from gapwise.stages.reports.bounds import gap_label
+from gapwise.stages.reports.paint import BLUE, GREY
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.storage.results import read_trace
 
 SIZE = (7.0, 3.4)
 COLOURS = colormaps["plasma"].resampled(256)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from stages.choice import choose
-from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
-from stages.reports.stored import StoredRun
-from storage.layout import EVALUATED
+from gapwise.stages.choice import choose
+from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
+from gapwise.stages.reports.stored import StoredRun
+from gapwise.storage.layout import EVALUATED
 
 SIZE = (7.0, 3.6)
 

@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from stages.reports.bounds import between, gap_label
-from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
-from stages.reports.stored import StoredRun
+from gapwise.stages.reports.bounds import between, gap_label
+from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
+from gapwise.stages.reports.stored import StoredRun
 
 SIZE = (7.0, 4.6)
 

@@ -6,9 +6,9 @@ import matplotlib.patheffects as effects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from stages.reports.paint import BLUE, GREEN, ORANGE
-from stages.reports.poses import Pose, has_poses, posed
-from stages.reports.stored import StoredRun
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE
+from gapwise.stages.reports.poses import Pose, has_poses, posed
+from gapwise.stages.reports.stored import StoredRun
 
 SIZE = (11.0, 9.5)
 SHOWN = 4

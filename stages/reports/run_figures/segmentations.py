@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.figure import Figure
 
-from stages.problems.void import VOID
-from stages.reports.stored import StoredRun
+from gapwise.stages.problems.void import VOID
+from gapwise.stages.reports.stored import StoredRun
 
 SIZE = (11.0, 4.8)
 SHOWN = 6

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from stages.reports.paint import BLUE, ORANGE, lambda_axis, plain_ticks
-from stages.reports.stored import StoredRun
+from gapwise.stages.reports.paint import BLUE, ORANGE, lambda_axis, plain_ticks
+from gapwise.stages.reports.stored import StoredRun
 
 SIZE = (7.0, 3.6)
 

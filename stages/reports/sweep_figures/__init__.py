@@ -11,11 +11,11 @@ from importlib import import_module
 from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stages.reports.formats import saved_as
-from storage.backend import Location
+from gapwise.stages.reports.formats import saved_as
+from gapwise.storage.backend import Location
 
 if TYPE_CHECKING:
-    from stages.reports.curves import Runs
+    from gapwise.stages.reports.curves import Runs
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 

@@ -12,13 +12,22 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from stages.reports.bounds import gap_label, whole_axis
-from stages.reports.curves import AXES, Runs
-from stages.reports.paint import BLUE, GREY, ORANGE, figure_in, method_style, plain_ticks
-from stages.reports.prices import PathRun, Row, lambda_name, path_lines, path_row, price_table, read_prices, solve_lines
-from stages.reports.tables import write_csv
-from storage.backend import Location
-from storage.files import aside, publish
+from gapwise.stages.reports.bounds import gap_label, whole_axis
+from gapwise.stages.reports.curves import AXES, Runs
+from gapwise.stages.reports.paint import BLUE, GREY, ORANGE, figure_in, method_style, plain_ticks
+from gapwise.stages.reports.prices import (
+    PathRun,
+    Row,
+    lambda_name,
+    path_lines,
+    path_row,
+    price_table,
+    read_prices,
+    solve_lines,
+)
+from gapwise.stages.reports.tables import write_csv
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
 
 
 def make(runs: Runs, folder: Location) -> dict[str, Any]:

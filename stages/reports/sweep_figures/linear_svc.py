@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from stages.reports.curves import Runs
-from stages.reports.stored import read_numbers
-from stages.reports.tables import markdown, write_csv
-from storage.backend import Location
-from storage.features import features_of
-from storage.files import aside, publish, read_json
+from gapwise.stages.reports.curves import Runs
+from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.tables import markdown, write_csv
+from gapwise.storage.backend import Location
+from gapwise.storage.features import features_of
+from gapwise.storage.files import aside, publish, read_json
 
 TOL = 1e-6
 Row = dict[str, Any]

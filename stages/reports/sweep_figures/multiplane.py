@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from stages.reports.bounds import gap_label
-from stages.reports.comparison import summary
-from stages.reports.curves import (
+from gapwise.stages.reports.bounds import gap_label
+from gapwise.stages.reports.comparison import summary
+from gapwise.stages.reports.curves import (
     Curves,
     Runs,
     Trace,
@@ -25,10 +25,10 @@ from stages.reports.curves import (
     read_curves,
     trace_attributes,
 )
-from stages.reports.paint import SPARE, figure_in
-from stages.reports.suboptimality import with_suboptimality
-from storage.backend import Location
-from storage.results import read_iterations
+from gapwise.stages.reports.paint import SPARE, figure_in
+from gapwise.stages.reports.suboptimality import with_suboptimality
+from gapwise.storage.backend import Location
+from gapwise.storage.results import read_iterations
 
 ROWS = {"primal_excess": "primal suboptimality", "dual_lack": "dual suboptimality"}
 PLANES = {"planes": "labellings in a working set", "approximate_passes": "approximate passes\nan outer iteration"}

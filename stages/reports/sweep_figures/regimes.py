@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from stages.reports.comparison import summary
-from stages.reports.curves import AXES, Runs, Trace, by_lambda, lambda_title, read_curves, value_at
-from stages.reports.paint import figure_in
-from storage.backend import Location
+from gapwise.stages.reports.comparison import summary
+from gapwise.stages.reports.curves import AXES, Runs, Trace, by_lambda, lambda_title, read_curves, value_at
+from gapwise.stages.reports.paint import figure_in
+from gapwise.storage.backend import Location
 
 
 def make(runs: Runs, folder: Location) -> dict[str, Any]:

@@ -12,13 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from stages.reports.bounds import gap_label
-from stages.reports.curves import Curves, Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
-from stages.reports.paint import BLUE, GREEN, GREY, ORANGE, SPARE, figure_in
-from stages.reports.suboptimality import calls_lines, calls_table, with_suboptimality
-from stages.reports.tables import write_csv
-from storage.backend import Location
-from storage.files import aside, publish
+from gapwise.stages.reports.bounds import gap_label
+from gapwise.stages.reports.curves import (
+    Curves,
+    Runs,
+    by_lambda,
+    draw_bands,
+    lambda_title,
+    read_curves,
+    trace_attributes,
+)
+from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE, SPARE, figure_in
+from gapwise.stages.reports.suboptimality import calls_lines, calls_table, with_suboptimality
+from gapwise.stages.reports.tables import write_csv
+from gapwise.storage.backend import Location
+from gapwise.storage.files import aside, publish
 
 ROWS = {
     "primal_excess": "primal suboptimality",

@@ -6,11 +6,11 @@ from typing import Any
 
 from matplotlib import colormaps
 
-from stages.reports.bounds import gap_label
-from stages.reports.comparison import summary
-from stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
-from stages.reports.paint import figure_in
-from storage.backend import Location
+from gapwise.stages.reports.bounds import gap_label
+from gapwise.stages.reports.comparison import summary
+from gapwise.stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
+from gapwise.stages.reports.paint import figure_in
+from gapwise.storage.backend import Location
 
 
 def make(runs: Runs, folder: Location) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from stages.reports.curves import Runs
-from stages.reports.paint import SPARE, figure_in
-from stages.reports.stored import read_numbers
-from storage.backend import Location
+from gapwise.stages.reports.curves import Runs
+from gapwise.stages.reports.paint import SPARE, figure_in
+from gapwise.stages.reports.stored import read_numbers
+from gapwise.storage.backend import Location
 
 
 def make(runs: Runs, folder: Location) -> dict[str, Any]:

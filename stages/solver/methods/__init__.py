@@ -10,10 +10,10 @@ from importlib import import_module
 from pkgutil import extend_path, iter_modules
 from typing import TYPE_CHECKING, Any
 
-from stages.solver.options import OPTIONS, MethodOptions, check_one_of
+from gapwise.stages.solver.options import OPTIONS, MethodOptions, check_one_of
 
 if TYPE_CHECKING:
-    from stages.solver.method import Method
+    from gapwise.stages.solver.method import Method
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 

@@ -31,14 +31,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stages.problems.metric import own_metric
-from stages.problems.stored import check_array
-from stages.solver.block_method import SPECS
-from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
-from stages.solver.gaps import ExactGaps
-from stages.solver.objective import Certificate
-from stages.solver.proximal import dual_norms, move_towards, recentre
-from stages.solver.step import clip
+from gapwise.stages.problems.metric import own_metric
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.block_method import SPECS
+from gapwise.stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
+from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
+from gapwise.stages.solver.step import clip
 
 PER_RATE = 4.0
 """Cached passes may leave at most this multiple of sqrt(lambda / (lambda + kappa)), the rate of the outer iterations, as a

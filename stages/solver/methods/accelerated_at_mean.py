@@ -36,14 +36,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stages.problems.stored import check_array
-from stages.solver.codes import ORACLE_CALLS
-from stages.solver.gaps import ExactGaps, gaps_given
-from stages.solver.methods.accelerated import Accelerated, ProximalCounts
-from stages.solver.objective import Certificate
-from stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
-from stages.solver.oracles import Corners, bases, corners_at
-from stages.solver.supports import drop_unused
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.codes import ORACLE_CALLS
+from gapwise.stages.solver.gaps import ExactGaps, gaps_given
+from gapwise.stages.solver.methods.accelerated import Accelerated, ProximalCounts
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, Status, check
+from gapwise.stages.solver.oracles import Corners, bases, corners_at
+from gapwise.stages.solver.supports import drop_unused
 
 MOST_PARTIAL = 20
 """After this many partial passes in a row an exact pass is made whole, whatever is predicted."""

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.problems.stored import check_array
-from stages.solver.batch_step import batch_step
-from stages.solver.block_method import SPECS, BlockMethod
-from stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
-from stages.solver.counts import NEVER, BlockCounts
-from stages.solver.loop import Flags
-from stages.solver.minibatch import Answers, answers_driver, collect_driver
-from stages.solver.objective import Certificate
-from stages.solver.options import SAMPLERS, BcfwOptions, Status
-from stages.solver.oracles import corners_at
-from stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
-from stages.solver.steps import PAIRWISE, step_rule
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.batch_step import batch_step
+from gapwise.stages.solver.block_method import SPECS, BlockMethod
+from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CALLS
+from gapwise.stages.solver.counts import NEVER, BlockCounts
+from gapwise.stages.solver.loop import Flags
+from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import SAMPLERS, BcfwOptions, Status
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
+from gapwise.stages.solver.steps import PAIRWISE, step_rule
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""

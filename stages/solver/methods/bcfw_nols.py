@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, widest_block
-from stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
-from stages.solver.directions import write_direction
-from stages.solver.loop import draw, reason_to_return
-from stages.solver.methods.bcfw import Bcfw
-from stages.solver.options import BcfwOptions, CacheOptions, check
-from stages.solver.step import end_step, move, note_answer, score_atoms_of
-from stages.solver.steps import FW
-from stages.solver.supports import insert
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
+from gapwise.stages.solver.directions import write_direction
+from gapwise.stages.solver.loop import draw, reason_to_return
+from gapwise.stages.solver.methods.bcfw import Bcfw
+from gapwise.stages.solver.options import BcfwOptions, CacheOptions, check
+from gapwise.stages.solver.step import end_step, move, note_answer, score_atoms_of
+from gapwise.stages.solver.steps import FW
+from gapwise.stages.solver.supports import insert
 
 
 @dataclass

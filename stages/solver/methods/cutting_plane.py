@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.solver.cutting_planes import CuttingPlanes, PlaneOptions
+from gapwise.stages.solver.cutting_planes import CuttingPlanes, PlaneOptions
 
 Options = PlaneOptions
 

@@ -22,18 +22,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stages.parallel import Pace
-from stages.solver.codes import CACHE_ONLY
-from stages.solver.counts import NEVER
-from stages.solver.cutting_planes import CuttingPlanes, PlaneCounts, PlaneGroup, PlaneOptions
-from stages.solver.distances import no_distances, with_room
-from stages.solver.gaps import ExactGaps
-from stages.solver.loop import Flags, cached_steps_driver
-from stages.solver.options import check
-from stages.solver.planes import Planes
-from stages.solver.sampling import PERMUTATION
-from stages.solver.steps import PAIRWISE
-from stages.solver.supports import blocks_of, drop_unused
+from gapwise.stages.parallel import Pace
+from gapwise.stages.solver.codes import CACHE_ONLY
+from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.cutting_planes import CuttingPlanes, PlaneCounts, PlaneGroup, PlaneOptions
+from gapwise.stages.solver.distances import no_distances, with_room
+from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.loop import Flags, cached_steps_driver
+from gapwise.stages.solver.options import check
+from gapwise.stages.solver.planes import Planes
+from gapwise.stages.solver.sampling import PERMUTATION
+from gapwise.stages.solver.steps import PAIRWISE
+from gapwise.stages.solver.supports import blocks_of, drop_unused
 
 ROUNDS = 10
 """The most moves of a block each time it is visited."""

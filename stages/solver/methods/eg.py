@@ -39,22 +39,22 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numba import njit
 
-from stages.parallel import HERE, Pace, Spread
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
-from stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
-from stages.problems.stored import check_array
-from stages.solver.accounts import Accounts, restored_trace
-from stages.solver.counts import BlockCounts
-from stages.solver.gaps import exact_gaps
-from stages.solver.method import ArraySpec, Boundary
-from stages.solver.objective import Certificate, dual_value, squared_norm
-from stages.solver.options import MethodOptions, PathOptions, Status, check
-from stages.solver.oracles import load_exact
-from stages.solver.state import chunk_length, fold
-from stages.solver.step import clip, clip_into
-from stages.solver.supports import Pool
+from gapwise.stages.parallel import HERE, Pace, Spread
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
+from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.accounts import Accounts, restored_trace
+from gapwise.stages.solver.counts import BlockCounts
+from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.method import ArraySpec, Boundary
+from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
+from gapwise.stages.solver.options import MethodOptions, PathOptions, Status, check
+from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.state import chunk_length, fold
+from gapwise.stages.solver.step import clip, clip_into
+from gapwise.stages.solver.supports import Pool
 
 STEPS, MARGINALS, HALVED = range(3)
 """Entries of the counters: visits of blocks, computations of marginals, halvings of a step size."""

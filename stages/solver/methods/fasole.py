@@ -34,21 +34,21 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.parallel import Pace
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.protocol import JIT, PLAIN, widest_block
-from stages.solver.block_method import BlockMethod
-from stages.solver.cached_passes import CachedPassCounts
-from stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_CALLS, STEPS
-from stages.solver.directions import gain, line_search
-from stages.solver.distances import measure, no_distances, with_room
-from stages.solver.objective import Certificate
-from stages.solver.options import BlockOptions, CacheOptions, Status, check
-from stages.solver.plane_steps import keep, push_moves
-from stages.solver.sampling import PERMUTATION
-from stages.solver.step import atoms_of, score_atoms
-from stages.solver.supports import drop_unused, find, insert
+from gapwise.stages.parallel import Pace
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.cached_passes import CachedPassCounts
+from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_CALLS, STEPS
+from gapwise.stages.solver.directions import gain, line_search
+from gapwise.stages.solver.distances import measure, no_distances, with_room
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import BlockOptions, CacheOptions, Status, check
+from gapwise.stages.solver.plane_steps import keep, push_moves
+from gapwise.stages.solver.sampling import PERMUTATION
+from gapwise.stages.solver.step import atoms_of, score_atoms
+from gapwise.stages.solver.supports import drop_unused, find, insert
 
 
 @dataclass

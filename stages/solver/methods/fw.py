@@ -19,14 +19,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.solver.batch_step import LINE_SEARCH, batch_driver, batch_step
-from stages.solver.block_method import BlockMethod
-from stages.solver.codes import STEPS
-from stages.solver.counts import NEVER, BlockCounts
-from stages.solver.objective import Certificate
-from stages.solver.options import MethodOptions, Status
-from stages.solver.oracles import load_exact
-from stages.solver.supports import drop_unused
+from gapwise.stages.solver.batch_step import LINE_SEARCH, batch_driver, batch_step
+from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.codes import STEPS
+from gapwise.stages.solver.counts import NEVER, BlockCounts
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.supports import drop_unused
 
 
 @dataclass

@@ -28,21 +28,21 @@ from typing import Any
 
 import numpy as np
 
-from stages.parallel import Pace
-from stages.problems.stored import check_array
-from stages.solver.averages import APPROXIMATE, EXACT, RECENT, TRACKS, Averages, RecentMean
-from stages.solver.block_method import SPECS, BlockMethod
-from stages.solver.codes import DONE, ORACLE_ALWAYS, ORACLE_CALLS
-from stages.solver.counts import NEVER, BlockCounts
-from stages.solver.distances import no_distances, with_room
-from stages.solver.gaps import cached_driver
-from stages.solver.loop import Flags
-from stages.solver.objective import Certificate
-from stages.solver.options import SAMPLERS, MultiplaneOptions, Status
-from stages.solver.plane_steps import planes_driver
-from stages.solver.sampling import PERMUTATION
-from stages.solver.steps import PAIRWISE, step_rule
-from stages.solver.working_sets import retire, working_set_sizes
+from gapwise.stages.parallel import Pace
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, TRACKS, Averages, RecentMean
+from gapwise.stages.solver.block_method import SPECS, BlockMethod
+from gapwise.stages.solver.codes import DONE, ORACLE_ALWAYS, ORACLE_CALLS
+from gapwise.stages.solver.counts import NEVER, BlockCounts
+from gapwise.stages.solver.distances import no_distances, with_room
+from gapwise.stages.solver.gaps import cached_driver
+from gapwise.stages.solver.loop import Flags
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import SAMPLERS, MultiplaneOptions, Status
+from gapwise.stages.solver.plane_steps import planes_driver
+from gapwise.stages.solver.sampling import PERMUTATION
+from gapwise.stages.solver.steps import PAIRWISE, step_rule
+from gapwise.stages.solver.working_sets import retire, working_set_sizes
 
 MEASURED, UNSETTLED = 5, 2
 """Outer iterations that measure the unit costs; those of the first ones are not kept. In the first one all oracles are

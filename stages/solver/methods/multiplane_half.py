@@ -7,7 +7,7 @@ steps are pairwise, and all labellings that have weight are candidates. S15's ow
 
 from __future__ import annotations
 
-from stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPasses, CachedPassOptions
+from gapwise.stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPasses, CachedPassOptions
 
 Options = CachedPassOptions
 

@@ -33,21 +33,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numba import njit
 
-from stages.parallel import HERE, Pace, Spread
-from stages.problems.certainty import ESTIMATE, certainty_of
-from stages.problems.compiled import driver
-from stages.problems.inner import inner
-from stages.problems.moves import pair_move, pair_norm2, pair_push
-from stages.problems.protocol import JIT, PLAIN, Problem, widest_block
-from stages.problems.stored import check_array
-from stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
-from stages.solver.counts import Counts
-from stages.solver.method import ArraySpec, Boundary
-from stages.solver.objective import squared_norm
-from stages.solver.options import AVERAGES, MethodOptions, Status, check, check_one_of
-from stages.solver.oracles import corners_at, load_exact
-from stages.solver.step import clip_into
-from stages.solver.supports import Pool
+from gapwise.stages.parallel import HERE, Pace, Spread
+from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_push
+from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
+from gapwise.stages.solver.counts import Counts
+from gapwise.stages.solver.method import ArraySpec, Boundary
+from gapwise.stages.solver.objective import squared_norm
+from gapwise.stages.solver.options import AVERAGES, MethodOptions, Status, check, check_one_of
+from gapwise.stages.solver.oracles import corners_at, load_exact
+from gapwise.stages.solver.step import clip_into
+from gapwise.stages.solver.supports import Pool
 
 HERE_STEPS, ALL_STEPS = range(2)
 """Entries of `Iterate.counters`: steps at this lambda, steps since the beginning."""

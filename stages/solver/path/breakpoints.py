@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
-from stages.problems.marginals import Scores
-from stages.problems.metric import norm2_of
-from stages.problems.protocol import Problem
-from stages.solver.method import Method
-from stages.solver.objective import Certificate
-from stages.solver.options import Status
-from stages.solver.supports import Supports
+from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
+from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.supports import Supports
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from stages.solver.objective import Certificate
+from gapwise.stages.solver.objective import Certificate
 
 MOST_HALVINGS = 30
 """How often a cell may be halved when its middle holds and an end does not."""

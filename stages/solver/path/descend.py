@@ -10,9 +10,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from stages.solver.objective import Certificate
-from stages.solver.options import PathOptions, Status, check
-from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, where_it_ends
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, where_it_ends
 
 
 @dataclass

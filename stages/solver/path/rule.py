@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
-from stages.problems.certainty import ESTIMATE, certainty_of
-from stages.solver.options import PathOptions, Status
-from stages.solver.path.rules import GIVEN, path_rule
+from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.rules import GIVEN, path_rule
 
 if TYPE_CHECKING:
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
-    from stages.solver.method import ArraySpec
-    from stages.solver.objective import Certificate
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.method import ArraySpec
+    from gapwise.stages.solver.objective import Certificate
 
 
 MARGIN = 1e-6

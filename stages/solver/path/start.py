@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from stages.parallel import HERE, Spread
-from stages.problems.compiled import driver
-from stages.problems.metric import norm2_of
-from stages.problems.protocol import JIT, Problem, frozen, widest_block
-from stages.problems.weightless import is_weightless
-from stages.solver.objective import require_cone
-from stages.solver.options import PathOptions
-from stages.solver.oracles import corners_at
-from stages.solver.path.rule import PathStart, closing
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.problems.protocol import JIT, Problem, frozen, widest_block
+from gapwise.stages.problems.weightless import is_weightless
+from gapwise.stages.solver.objective import require_cone
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.path.rule import PathStart, closing
 
 log = logging.getLogger("gapwise.init_path")
 

@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from stages.parallel import HERE, Spread
-from stages.problems.metric import own_metric, product_of
-from stages.problems.protocol import Problem
-from stages.solver.method import Boundary, Method
-from stages.solver.methods import method
-from stages.solver.objective import require_cone
-from stages.solver.options import MethodOptions, PathOptions, Status
-from stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from stages.solver.path.rule import PathRule, PathStart, Solved, as_open_ended, rule_of
-from stages.solver.state import corners_pool, pool_of, truth_pool
-from stages.solver.supports import Supports
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.metric import own_metric, product_of
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.method import Boundary, Method
+from gapwise.stages.solver.methods import method
+from gapwise.stages.solver.objective import require_cone
+from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
+from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
+from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, as_open_ended, rule_of
+from gapwise.stages.solver.state import corners_pool, pool_of, truth_pool
+from gapwise.stages.solver.supports import Supports
 
 MOST_WARM_UP_PASSES = 20.0
 """Effective passes at a lambda, after which `warm_up` gives the path up."""

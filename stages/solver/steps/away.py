@@ -1,5 +1,5 @@
 """Away: towards the corner or away from the worst active atom, whichever has the larger slope (O16 Alg. 4)."""
 
-from stages.solver.steps import AWAY, FW, StepRule
+from gapwise.stages.solver.steps import AWAY, FW, StepRule
 
 STEP = StepRule(FW + AWAY, by_slope=True)

@@ -1,5 +1,5 @@
 """Best: whichever of the Frank-Wolfe, pairwise and away moves improves the dual most."""
 
-from stages.solver.steps import AWAY, FW, PAIRWISE, StepRule
+from gapwise.stages.solver.steps import AWAY, FW, PAIRWISE, StepRule
 
 STEP = StepRule(FW + PAIRWISE + AWAY)

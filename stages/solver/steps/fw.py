@@ -1,5 +1,5 @@
 """Frank-Wolfe: towards the corner, at most all the way (LJ13 Alg. 4; O16 Alg. 2)."""
 
-from stages.solver.steps import FW, StepRule
+from gapwise.stages.solver.steps import FW, StepRule
 
 STEP = StepRule(FW)

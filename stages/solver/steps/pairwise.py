@@ -1,5 +1,5 @@
 """Pairwise: moves weight from the worst active atom to the corner, at most all of that atom's weight (O16 Alg. 3)."""
 
-from stages.solver.steps import PAIRWISE, StepRule
+from gapwise.stages.solver.steps import PAIRWISE, StepRule
 
 STEP = StepRule(PAIRWISE)

@@ -20,7 +20,7 @@ import threading
 import time
 
 CALLS = ("fsync", "rename", "replace")
-OURS = ("pipeline", "stages", "storage")
+OURS = ("gapwise",)
 calls = dict.fromkeys(CALLS, 0)
 
 
@@ -85,10 +85,10 @@ elif what == "count":
             json.dump(calls, file)
 
 elif what == "behind":
-    import storage.behind
+    from gapwise.storage import behind
 
-    storage.behind.BEHIND_BYTES = 0
-    storage.behind.CommitsBehind.free = slowed(storage.behind.CommitsBehind.free, float(words[0]))
+    behind.BEHIND_BYTES = 0
+    behind.CommitsBehind.free = slowed(behind.CommitsBehind.free, float(words[0]))
     for each in ("rename", "replace"):
         delay(each, float(words[0]))
     if words[1:]:

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from locations import files_of
 
-from storage.backend import UrlPath, backend
-from storage.backend.objects import ObjectBackend
-from storage.features import FeatureWriter, is_complete, open_features
-from storage.files import DamagedError, read_json, remove, write_json
-from storage.integrity import sealed, unsealed
+from gapwise.storage.backend import UrlPath, backend
+from gapwise.storage.backend.objects import ObjectBackend
+from gapwise.storage.features import FeatureWriter, is_complete, open_features
+from gapwise.storage.files import DamagedError, read_json, remove, write_json
+from gapwise.storage.integrity import sealed, unsealed
 
 
 def write(target: UrlPath, seed: int = 0) -> np.ndarray:

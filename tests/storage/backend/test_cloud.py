@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from storage.backend import ChangedError, UrlPath, backend, location
-from storage.backend import cloud as cloud_module
-from storage.backend.cloud import AZURE, GCS, S3, CloudBackend
+from gapwise.storage.backend import ChangedError, UrlPath, backend, location
+from gapwise.storage.backend import cloud as cloud_module
+from gapwise.storage.backend.cloud import AZURE, GCS, S3, CloudBackend
 
 
 def test_swap__on_s3_the_server_decides(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:

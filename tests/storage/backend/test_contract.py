@@ -17,8 +17,8 @@ import zarr
 from hangs import within
 from locations import KINDS, files_of, fresh
 
-from storage.backend import ChangedError, Location, LockedError, backend, location
-from storage.files import (
+from gapwise.storage.backend import ChangedError, Location, LockedError, backend, location
+from gapwise.storage.files import (
     DamagedError,
     aside,
     deliver,
@@ -37,9 +37,9 @@ from storage.files import (
     working,
     write_json,
 )
-from storage.layout import open_group
-from storage.pointer import Pointer
-from storage.weights import mapped, published
+from gapwise.storage.layout import open_group
+from gapwise.storage.pointer import Pointer
+from gapwise.storage.weights import mapped, published
 
 
 @pytest.fixture(params=KINDS)
@@ -116,7 +116,7 @@ class TestNames:
         assert backend(shared).is_shared(shared)
         put(shared / "a", "1")
         assert [found.name for found in shared.iterdir()] == ["a"]
-        code = f"from storage.backend import location as at; at({str(shared / 'b')!r}).write_bytes(b'2')"
+        code = f"from gapwise.storage.backend import location as at; at({str(shared / 'b')!r}).write_bytes(b'2')"
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
         assert sorted(found.name for found in shared.iterdir()) == ["a", "b"]
         assert (shared / "b").read_bytes() == b"2"
@@ -326,7 +326,7 @@ class TestLock:
 def holding(lock: Location) -> Iterator[subprocess.Popen[bytes]]:
     """A process that holds `lock`."""
     code = (
-        "import sys; from storage.backend import location; from storage.files import locked\n"
+        "import sys; from gapwise.storage.backend import location; from gapwise.storage.files import locked\n"
         f"with locked(location({str(lock)!r})): print('held', flush=True); sys.stdin.read()"
     )
     pipe = subprocess.PIPE
@@ -340,8 +340,8 @@ def holding(lock: Location) -> Iterator[subprocess.Popen[bytes]]:
 
 
 ONE_MORE = """
-from storage.backend import location
-from storage.backend.objects import ObjectBackend
+from gapwise.storage.backend import location
+from gapwise.storage.backend.objects import ObjectBackend
 
 class ToyBackend(ObjectBackend):
     schemes = ("toy",)
@@ -354,7 +354,7 @@ def test_backend__is_added_by_a_file_in_a_folder_on_the_path(tmp_path: Path) -> 
     folder = tmp_path / "storage" / "backend"
     folder.mkdir(parents=True)
     (folder / "toy.py").write_text(ONE_MORE)
-    code = "from storage.backend import location; print(location('toy://a'))"
+    code = "from gapwise.storage.backend import location; print(location('toy://a'))"
     path = os.pathsep.join([str(tmp_path), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.backend import locks
-from storage.files import holder, locked
+from gapwise.storage.backend import locks
+from gapwise.storage.files import holder, locked
 
-HOLD = "import sys, time; from pathlib import Path; from storage.files import locked\nwith locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"  # noqa: E501
+HOLD = "import sys, time; from pathlib import Path; from gapwise.storage.files import locked\nwith locked(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"  # noqa: E501
 
 
 def test_holder__is_the_process_that_holds_the_lock_and_nobody_before_and_after(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_holder__does_not_follow_a_link(tmp_path: Path) -> None:
 
 
 def test_holder__of_a_lease_is_whoever_keeps_it_alive(cache: Path) -> None:
-    from storage.backend import UrlPath
+    from gapwise.storage.backend import UrlPath
 
     lease = UrlPath(f"memory://holder-{os.getpid()}/run/lock")
     assert holder(lease) is None

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import pytest
 from hangs import within
 
-from storage.backend import UrlPath, backend, locks
-from storage.files import LockedError, locked
+from gapwise.storage.backend import UrlPath, backend, locks
+from gapwise.storage.files import LockedError, locked
 
 ELSEWHERE = {"process": 7, "host": "far", "since": 1_790_000_000.0, "system": "other", "began": "1"}
 
@@ -78,7 +78,7 @@ def test_lease__of_a_killed_process_of_this_machine_is_taken_at_once(s3: str, ca
     monkeypatch.setattr(locks, "PATIENCE", 1e9)
     lease = UrlPath(f"{s3}/killed/lock")
     code = (
-        "import time; from storage.backend import UrlPath; from storage.files import locked\n"
+        "import time; from gapwise.storage.backend import UrlPath; from gapwise.storage.files import locked\n"
         f"with locked(UrlPath({str(lease)!r})): print('held', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:

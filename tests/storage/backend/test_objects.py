@@ -13,12 +13,12 @@ import pytest
 import zarr
 from locations import files_of
 
-from storage.backend import UrlPath, backend, location
-from storage.backend import objects as objects_module
-from storage.backend.objects import ObjectBackend
-from storage.backend.staging import staged
-from storage.files import aside, once, publish
-from storage.layout import open_group
+from gapwise.storage.backend import UrlPath, backend, location
+from gapwise.storage.backend import objects as objects_module
+from gapwise.storage.backend.objects import ObjectBackend
+from gapwise.storage.backend.staging import staged
+from gapwise.storage.files import aside, once, publish
+from gapwise.storage.layout import open_group
 
 
 class Killed(BaseException):
@@ -98,7 +98,7 @@ def test_group__is_not_there_before_it_is_whole(cache: Path, monkeypatch, replac
 
 def test_staging__of_a_killed_process_is_removed_and_of_a_living_one_kept(cache: Path) -> None:
     code = (
-        "import sys; from storage.backend import UrlPath; from storage.backend.staging import staged\n"
+        "import sys; from gapwise.storage.backend import UrlPath; from gapwise.storage.backend.staging import staged\n"
         "staged(UrlPath('memory://x')).write_bytes(b'1'); print('ready', flush=True); sys.stdin.read()"
     )
     start = lambda: subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: E731

@@ -22,8 +22,8 @@ import numba
 import numpy as np
 import pytest
 
-from stages.problems.contract import local
-from stages.problems.protocol import Problem
+from gapwise.stages.problems.contract import local
+from gapwise.stages.problems.protocol import Problem
 
 __path__ = extend_path(__path__, __name__)
 

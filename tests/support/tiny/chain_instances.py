@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems import build
-from stages.problems.chain.features import with_biases
-from stages.problems.protocol import Problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.chain.features import with_biases
+from gapwise.stages.problems.protocol import Problem
 
 
 def chain(seed: int = 2, lengths=(3, 1, 4, 2), width: int = 4, classes: int = 3, valued: bool = False) -> Problem:

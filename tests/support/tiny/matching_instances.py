@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 
-from stages.problems import build
-from stages.problems.matching.matching import links
-from stages.problems.protocol import Problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.matching.matching import links
+from gapwise.stages.problems.protocol import Problem
 from tiny.blocks import ragged
 
 

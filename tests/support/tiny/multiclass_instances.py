@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems import build
-from stages.problems.protocol import Problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
 
 
 def multiclass(seed: int = 0, n: int = 7, width: int = 4, classes: int = 3, **meta) -> Problem:

@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 
-from stages.problems import build, structure
-from stages.problems.protocol import Problem
-from stages.problems.void import VOID
+from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.void import VOID
 from tiny.blocks import ragged
 
 

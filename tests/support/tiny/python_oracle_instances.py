@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from memory_sink import read
 
-from stages.datasets import open_dataset
-from stages.problems import build
-from stages.problems.protocol import Problem
+from gapwise.stages.datasets import open_dataset
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
 
 
 def python_oracle(name: str = "Pairs", **arguments) -> Problem:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.problems import build
-from stages.problems.protocol import Problem
+from gapwise.stages.problems import build
+from gapwise.stages.problems.protocol import Problem
 
 LEVELS = ((1, 0), (2, 1, 0), (1, 0, 0), (1, 1, 0))
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stages.problems import build, structure
-from stages.problems.protocol import Problem
+from gapwise.stages.problems import build, structure
+from gapwise.stages.problems.protocol import Problem
 from tiny.blocks import ragged
 
 

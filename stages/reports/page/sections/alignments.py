@@ -6,10 +6,10 @@ import math
 
 from markupsafe import Markup
 
-from stages.reports.alignments import Aligned, all_pairs, all_scores, has_alignments
-from stages.reports.page.html import joined, paragraph, scrolling
-from stages.reports.page.stored import ReportedRun
-from stages.reports.paint import BLUE, GREEN, ORANGE
+from gapwise.stages.reports.alignments import Aligned, all_pairs, all_scores, has_alignments
+from gapwise.stages.reports.page.html import joined, paragraph, scrolling
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE
 
 ORDER = 60
 TITLE = "The worst alignments"

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from stages.problems.certainty import ESTIMATE, EXACT
-from stages.reports.page.html import number, paragraph, table
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
-from stages.reports.page.verdict import verdict
+from gapwise.stages.problems.certainty import ESTIMATE, EXACT
+from gapwise.stages.reports.page.html import number, paragraph, table
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
+from gapwise.stages.reports.page.verdict import verdict
 
 ORDER = 80
 TITLE = "Certificates"

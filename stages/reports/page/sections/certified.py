@@ -6,11 +6,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from stages.reports.certified import certified_rows
-from stages.reports.page.charts import FALLING, axis, frame, tooltip
-from stages.reports.page.html import chart, joined, number, paragraph, records
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
+from gapwise.stages.reports.certified import certified_rows
+from gapwise.stages.reports.page.charts import FALLING, axis, frame, tooltip
+from gapwise.stages.reports.page.html import chart, joined, number, paragraph, records
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
 
 ORDER = 35
 TITLE = "How sure, and when: every λ within ε"

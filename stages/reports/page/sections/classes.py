@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from stages.problems.confusion import counted
-from stages.reports.page.html import joined, paragraph, scrolling, table
-from stages.reports.page.inputs import picture_shape
-from stages.reports.page.pixels import ink
-from stages.reports.page.stored import ReportedRun
+from gapwise.stages.problems.confusion import counted
+from gapwise.stages.reports.page.html import joined, paragraph, scrolling, table
+from gapwise.stages.reports.page.inputs import picture_shape
+from gapwise.stages.reports.page.pixels import ink
+from gapwise.stages.reports.page.stored import ReportedRun
 
 ORDER = 70
 TITLE = "What is taken for what"

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from stages.reports.bounds import gap_label
-from stages.reports.page.charts import FALLING, GREY, axis, frame, level, tooltip
-from stages.reports.page.html import chart, joined, number, paragraph, records
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
+from gapwise.stages.reports.bounds import gap_label
+from gapwise.stages.reports.page.charts import FALLING, GREY, axis, frame, level, tooltip
+from gapwise.stages.reports.page.html import chart, joined, number, paragraph, records
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
 
 ORDER = 40
 TITLE = "How fast: convergence"

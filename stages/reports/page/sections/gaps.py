@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from stages.reports.bounds import gap_label, whole_axis
-from stages.reports.page.charts import BLUE, ORANGE, frame, lambda_axis, level, log_or_linear, tooltip
-from stages.reports.page.html import chart, paragraph, records
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
+from gapwise.stages.reports.bounds import gap_label, whole_axis
+from gapwise.stages.reports.page.charts import BLUE, ORANGE, frame, lambda_axis, level, log_or_linear, tooltip
+from gapwise.stages.reports.page.html import chart, paragraph, records
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
 
 ORDER = 20
 TITLE = "How sure: the gap over λ"

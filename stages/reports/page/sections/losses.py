@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from stages.reports.page.charts import BLUE, GREEN, GREY, ORANGE, axis, frame, lambda_axis
-from stages.reports.page.html import chart, paragraph
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
-from storage.layout import EVALUATED
+from gapwise.stages.reports.page.charts import BLUE, GREEN, GREY, ORANGE, axis, frame, lambda_axis
+from gapwise.stages.reports.page.html import chart, paragraph
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
+from gapwise.storage.layout import EVALUATED
 
 ORDER = 30
 TITLE = "How good: the loss over λ"

@@ -8,14 +8,14 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib import colormaps
 
-from stages.predict import predictions
-from stages.problems import build
-from stages.problems.void import VOID
-from stages.reports.page.html import data, joined, number, paragraph
-from stages.reports.page.pixels import label_map, photograph
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
-from storage.mixture import weights_at
+from gapwise.stages.predict import predictions
+from gapwise.stages.problems import build
+from gapwise.stages.problems.void import VOID
+from gapwise.stages.reports.page.html import data, joined, number, paragraph
+from gapwise.stages.reports.page.pixels import label_map, photograph
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
+from gapwise.storage.mixture import weights_at
 
 ORDER = 50
 TITLE = "Pictures along the path"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from stages.reports.page.html import joined, number, paragraph, scrolling
-from stages.reports.page.pixels import photograph
-from stages.reports.page.stored import ReportedRun
-from stages.reports.paint import BLUE, GREEN, ORANGE
-from stages.reports.poses import Pose, Posed, has_poses, posed
+from gapwise.stages.reports.page.html import joined, number, paragraph, scrolling
+from gapwise.stages.reports.page.pixels import photograph
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE
+from gapwise.stages.reports.poses import Pose, Posed, has_poses, posed
 
 ORDER = 55
 TITLE = "Poses along the path"

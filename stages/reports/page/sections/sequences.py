@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from stages.reports.page.html import joined, paragraph
-from stages.reports.page.inputs import picture_shape, token_attributes, words_by_attribute
-from stages.reports.page.pixels import ink
-from stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.html import joined, paragraph
+from gapwise.stages.reports.page.inputs import picture_shape, token_attributes, words_by_attribute
+from gapwise.stages.reports.page.pixels import ink
+from gapwise.stages.reports.page.stored import ReportedRun
 
 ORDER = 60
 TITLE = "The worst test sequences"

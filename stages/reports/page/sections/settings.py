@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from stages.reports.page.html import definitions
-from stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.html import definitions
+from gapwise.stages.reports.page.stored import ReportedRun
 
 ORDER = 90
 TITLE = "How it was made"

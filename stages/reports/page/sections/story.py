@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from markupsafe import Markup
 
-from stages.reports.page.html import joined, number, paragraph
-from stages.reports.page.stored import ReportedRun
-from stages.reports.page.terms import term
-from stages.reports.page.verdict import verdict
+from gapwise.stages.reports.page.html import joined, number, paragraph
+from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.page.terms import term
+from gapwise.stages.reports.page.verdict import verdict
 
 ORDER = 10
 TITLE = "In short"

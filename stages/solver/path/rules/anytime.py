@@ -28,17 +28,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from stages.problems.stored import check_array
-from stages.solver.objective import Certificate, Product, plain_product
-from stages.solver.options import PathOptions, Status, check
-from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, lowest, solved_point, zero
-from stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, negligible, rounding_floor
-from stages.solver.path.rules.two_sided import LAST_HINGE, TwoSided, model_of
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.objective import Certificate, Product, plain_product
+from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.path.cells import (
+    Cell,
+    Goal,
+    Pair,
+    Point,
+    cell_down_to,
+    cell_to_zero,
+    lowest,
+    solved_point,
+    zero,
+)
+from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, negligible, rounding_floor
+from gapwise.stages.solver.path.rules.two_sided import LAST_HINGE, TwoSided, model_of
 
 if TYPE_CHECKING:
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
-    from stages.solver.method import ArraySpec
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.method import ArraySpec
 
 RUNG = 10.0
 """Ratio of two levels. With sqrt(10), OCR-small to 0.01 took 1.4 times the passes with the default method, and the eps in
@@ -117,7 +127,7 @@ class Anytime:
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
         """The first lambda is an eighth of that above which w = 0 has a gap below R_0 / 2: path.eps must not matter."""
-        from stages.solver.path.start import start_below_zero
+        from gapwise.stages.solver.path.start import start_below_zero
 
         return start_below_zero(problem, dataclasses.replace(path, eps=0.5, relative=True), spread)
 

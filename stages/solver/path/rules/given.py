@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from stages.solver.options import PathOptions
-from stages.solver.path.rule import Following, PathStart, Solved, Tolerance
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
 if TYPE_CHECKING:
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
 
 
 @dataclass

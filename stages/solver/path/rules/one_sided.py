@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.solver.objective import Certificate
-from stages.solver.options import PathOptions
-from stages.solver.path.descend import (
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.descend import (
     Descending,
     below_first,
     check_gap,
@@ -31,11 +31,11 @@ from stages.solver.path.descend import (
     stepwise_model,
     to_zero,
 )
-from stages.solver.path.rule import Following, PathStart, Solved, closing
+from gapwise.stages.solver.path.rule import Following, PathStart, Solved, closing
 
 if TYPE_CHECKING:
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
 
 
 class OneSided(Descending):
@@ -44,7 +44,7 @@ class OneSided(Descending):
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
         """w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that."""
-        from stages.solver.path.start import start_below_zero
+        from gapwise.stages.solver.path.start import start_below_zero
 
         return start_below_zero(problem, path, spread)
 

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stages.solver.objective import Certificate
-from stages.solver.options import PathOptions
-from stages.solver.path.descend import Descending, below_first, check_gap, just_above, stepwise_model, to_zero
-from stages.solver.path.rule import PathStart
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.descend import Descending, below_first, check_gap, just_above, stepwise_model, to_zero
+from gapwise.stages.solver.path.rule import PathStart
 
 if TYPE_CHECKING:
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
 
 
 class Paper(Descending):
@@ -32,7 +32,7 @@ class Paper(Descending):
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
         """lambda_inf = (||psi~||^2 + mean_i max_y <-psi~, psi_i(y)>) / (kappa eps): O16 Alg. 6, l. 1-6."""
-        from stages.solver.path.start import paper_start
+        from gapwise.stages.solver.path.start import paper_start
 
         return paper_start(problem, path, spread)
 

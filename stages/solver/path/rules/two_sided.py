@@ -14,11 +14,21 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from stages.problems.stored import check_array
-from stages.solver.objective import Certificate, Product, plain_product
-from stages.solver.options import PathOptions, Status, check
-from stages.solver.path.cells import Cell, Goal, Pair, Point, cell_down_to, cell_to_zero, lowest, solved_point, zero
-from stages.solver.path.rule import (
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.objective import Certificate, Product, plain_product
+from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.path.cells import (
+    Cell,
+    Goal,
+    Pair,
+    Point,
+    cell_down_to,
+    cell_to_zero,
+    lowest,
+    solved_point,
+    zero,
+)
+from gapwise.stages.solver.path.rule import (
     NEGLIGIBLE,
     PAST_TOP,
     Following,
@@ -31,9 +41,9 @@ from stages.solver.path.rule import (
 )
 
 if TYPE_CHECKING:
-    from stages.parallel import Spread
-    from stages.problems.protocol import Problem
-    from stages.solver.method import ArraySpec
+    from gapwise.stages.parallel import Spread
+    from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.method import ArraySpec
 
 THETA = (0.5, 1.5)
 """Range of the step's factor theta."""
@@ -101,7 +111,7 @@ class TwoSided:
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
         """w = 0 covers all lambda >= ||psi~||^2 / (2 eps); the first lambda solved is an eighth of that."""
-        from stages.solver.path.start import start_below_zero
+        from gapwise.stages.solver.path.start import start_below_zero
 
         return start_below_zero(problem, path, spread)
 

@@ -1,0 +1,73 @@
+"""Entry point: `python -m pipeline +experiment=regpath_horseseg`, or `gapwise`; `--help` explains the command line.
+
+A first word that names a command of `pipeline.cli` is carried out there; anything else configures a run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import sys
+import threading
+
+from gapwise.pipeline.cli import carry_out, is_command, is_stray, known
+from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED
+from gapwise.pipeline.help import asks_for_help, text
+
+
+def main() -> int:
+    """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
+    if asks_for_help(sys.argv[1:]) and not is_command(sys.argv[1:]):
+        print(text(), end="")
+        return 0
+    if sys.argv[1:] == ["--version"]:
+        from importlib.metadata import version
+
+        print(f"gapwise {version('gapwise')}")
+        return 0
+    if is_stray(sys.argv[1:]):
+        print(
+            f"error: {sys.argv[1]}: no such command; there are {', '.join(known())}. A run is configured by KEY=VALUE; "
+            "--help lists keys and commands",
+            file=sys.stderr,
+        )
+        return BAD_CONFIGURATION
+    gc.set_threshold(20_000, 10, 10)  # of 700: imports and figures make many objects, and few of them in cycles
+    from gapwise.pipeline.compute.local import pin_threads
+
+    pin_threads()  # before numpy is loaded
+    if "DVC_STAGE" in os.environ or os.environ.get("GAPWISE_KERNELS"):
+        os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "gapwise.pipeline.compute.kernel_cache.ByContent")
+    if is_command(sys.argv[1:]):
+        return carry_out(sys.argv[1:])
+    from gapwise.pipeline.command import compose_and_run
+
+    return compose_and_run()
+
+
+def leave(code: int) -> None:
+    """End the process at once, because Python would first take compiled code apart, for a second.
+
+    Threads that Python waits for are waited for, except after an interrupt. Output that cannot be written, unless nobody
+    reads it any more, makes 0 a 1.
+    """
+    if code <= INTERRUPTED:
+        threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            pass
+        except OSError as error:
+            code = code or FAILED
+            os.write(2, f"error: the output cannot be written: {error}\n".encode())
+    os._exit(code)
+
+
+def script() -> None:
+    """The console script `gapwise`; without a word it says what it can do, and starts no run."""
+    if len(sys.argv) == 1:
+        sys.argv.append("--help")
+    leave(main())
