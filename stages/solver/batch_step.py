@@ -16,19 +16,19 @@ from gapwise.stages.solver.steps import FW
 from gapwise.stages.solver.supports import find, insert
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.block_method import BlockMethod
     from gapwise.stages.solver.gaps import ExactGaps
+    from gapwise.stages.solver.iterate import Iterate
 
 LINE_SEARCH = -1.0
 """In place of a gamma: the one that raises the dual objective most."""
 
 
-def batch_step(method: BlockMethod, found: ExactGaps, gamma: float = LINE_SEARCH) -> None:
-    """Move all blocks of `method` by `gamma` towards the corners of an exact pass at its current w (LJ13 Alg. 2)."""
-    P = method.problem
-    method.make_room(P.n)
+def batch_step(it: Iterate, found: ExactGaps, gamma: float = LINE_SEARCH) -> None:
+    """Move all blocks of an iterate by `gamma` towards the corners of an exact pass at its current w (LJ13 Alg. 2)."""
+    P = it.problem
+    it.make_room(P.n)
     corners = found.corner, found.loss, found.gap
-    batch_driver(P)(P, method.state, method.scale, *corners, np.zeros(P.d), method.capacity, gamma)
+    batch_driver(P)(P, it.state, it.scale, *corners, np.zeros(P.d), it.setup.capacity, gamma)
 
 
 @driver

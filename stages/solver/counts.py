@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 NEVER = 1 << 60
 """A count that is never reached."""
@@ -23,6 +23,8 @@ class Counts:
     seconds_before: float = 0.0
     initial_calls: int = 0
     """Oracle calls made before the first lambda (path start)."""
+    gap_passes: int = 0
+    """Exact passes, of n oracle calls each."""
     slack: float = 0.0
     """What the bounds of an approximate oracle added to the gap at the last exact pass; 0 if the oracle is exact."""
     proven: float = 1.0
@@ -37,9 +39,14 @@ class BlockCounts(Counts):
     """Sum of block gaps at the last exact pass at this lambda; 1 before the first (O16)."""
     dual: float = math.nan
     """Dual objective at the last exact pass."""
-    gap_passes: int = 0
     last_refresh: int = 0
     """Steps at the last exact pass."""
+    kappa: float = 0.0
+    """Weight of the proximal term; 0 without one."""
+    permutations: int = 0
+    """Passes in permuted order so far: the seed of the next permutation."""
+    marks: list[int] = field(default_factory=list)
+    """Step counts at the last few passes after which labellings without use are dropped."""
 
 
 TRACE = ("breakpoint", "lambda", "passes", "oracle_calls", "steps", "seconds", "timestamp_ms", "gap", "dual", "primal")

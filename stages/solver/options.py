@@ -212,7 +212,7 @@ class AccelerationOptions:
 
 @dataclass
 class CachedPassOptions(BlockOptions):
-    """The options of `accelerated` and `multiplane_half`."""
+    """The options of `accelerated`."""
 
     cache: CacheOptions = field(default_factory=lambda: CacheOptions(kind="gap"))
     acceleration: AccelerationOptions = field(default_factory=AccelerationOptions)
@@ -276,7 +276,6 @@ OPTIONS: dict[str, type[MethodOptions]] = {
     "bcfw": BcfwOptions,
     "accelerated": CachedPassOptions,
     "mpbcfw": MultiplaneOptions,
-    "multiplane_half": CachedPassOptions,
 }
 """Options by method, so that a configuration can be read without numba, which the methods' own files import. A method that
 is not listed here declares its `Options` in its file."""

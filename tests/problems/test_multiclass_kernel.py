@@ -231,7 +231,7 @@ def explicit(kernel: str, x: np.ndarray) -> np.ndarray:
 
 @plainly
 @pytest.mark.parametrize(
-    "method", ["accelerated", "mpbcfw", "multiplane_half", "fasole", "cutting_plane", "cutting_plane_nslack"]
+    "method", ["accelerated", "mpbcfw", "fasole", "cutting_plane", "cutting_plane_nslack"]
 )
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: str, method: str) -> None:

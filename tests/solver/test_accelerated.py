@@ -16,7 +16,7 @@ from gapwise.stages.solver.step import clip_into
 
 pytestmark = pytest.mark.slow
 
-SCHEDULES = ("accelerated", "multiplane_half")
+SCHEDULES = ("accelerated")
 
 
 @pytest.mark.share(0.6)

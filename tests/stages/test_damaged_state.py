@@ -61,7 +61,7 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("name", ["bcfw", "accelerated", "multiplane_half", "mpbcfw"])
+@pytest.mark.parametrize("name", ["bcfw", "accelerated", "mpbcfw"])
 def test_restored__takes_what_was_packed(name: str) -> None:
     arrays, _ = restored(name).packed()
     for key, array in packed(name)[0].items():
@@ -69,7 +69,7 @@ def test_restored__takes_what_was_packed(name: str) -> None:
 
 
 @pytest.mark.parametrize("what", DAMAGE)
-@pytest.mark.parametrize("name", ["bcfw", "accelerated", "multiplane_half", "mpbcfw"])
+@pytest.mark.parametrize("name", ["bcfw", "accelerated", "mpbcfw"])
 def test_restored__refuses_arrays_that_do_not_fit(name: str, what: str) -> None:
     key, change, message = DAMAGE[what]
     with pytest.raises(ValueError, match=message):

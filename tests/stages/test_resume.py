@@ -93,7 +93,7 @@ def test_resume__is_bit_equal_between_two_solved_lambdas(tmp_path: Path, name: s
     assert np.all(np.diff(lams) < 0.0)
 
 
-ON_CHAINS = {"accelerated", "mpbcfw", "multiplane_half"}
+ON_CHAINS = {"accelerated", "mpbcfw"}
 """Methods that also go on along chains: what others compile for a structure would take the tests as long again."""
 
 

@@ -1,6 +1,6 @@
 """The optimisers, one file each; `solver.method` names the file.
 
-A file defines `METHOD`, a class that implements `stages.solver.method.Method`, and `Options`, a dataclass of the keys of
+A file defines `METHOD`, a `stages.solver.solver.Recipe`, and `Options`, a dataclass of the keys of
 the group `solver` that it understands (derived from `stages.solver.options.MethodOptions`).
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from gapwise.stages.solver.options import OPTIONS, MethodOptions, check_one_of
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.method import Method
+    from gapwise.stages.solver.solver import Recipe
 
 __path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
 
@@ -23,10 +23,10 @@ def methods() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
-def method(name: str) -> type[Method]:
-    """The class of a method; ValueError lists the known methods."""
+def method(name: str) -> Recipe:
+    """The recipe of a method; ValueError lists the known methods."""
     check_one_of("solver.method", name, methods())
-    found: type[Method] = import_module(f"{__name__}.{name}").METHOD
+    found: Recipe = import_module(f"{__name__}.{name}").METHOD
     return found
 
 

@@ -26,19 +26,30 @@ to w = v, where the bracket is 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.problems.metric import own_metric
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.block_method import SPECS
-from gapwise.stages.solver.cached_passes import MOST_CACHED_PASSES, CachedPassCounts, CachedPasses, CachedPassOptions
-from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.block_method import block_method
+from gapwise.stages.solver.codes import CACHE_ONLY
+from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
+from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
+from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.step import clip
+from gapwise.stages.solver.steps import PAIRWISE, step_rule
+from gapwise.stages.solver.visits import Visits
+
+MOST_CACHED_PASSES = 300
+"""Bound on the rounds of cached passes in one outer iteration; only a broken oracle would reach it."""
+
+FINISH_PASSES = 10
+"""Cached passes between two exact passes of the final phase."""
 
 PER_RATE = 4.0
 """Cached passes may leave at most this multiple of sqrt(lambda / (lambda + kappa)), the rate of the outer iterations, as a
@@ -57,103 +68,54 @@ SURE = 0.95
 """An exact pass for the mean is made once this oracle-free gap is below this share of the tolerance. Below 1e-2 the exact
 gap was 1.00 to 1.16 times as large. A pass that comes too early is not wasted: its labellings stay in the cache."""
 
+SPECS: tuple[ArraySpec, ...] = (
+    ("mean", ("mean_feature",), "f8", "mean of the points at this lambda, which is certified; empty before the first"),
+)
+
 Options = CachedPassOptions
 
 
 @dataclass
-class ProximalCounts(CachedPassCounts):
+class ProximalCounts:
     """Scalars of the proximal problems."""
 
-    kappa: float = 0.0
-    """Weight of the proximal term; 0 in the first exact pass and in the final phase."""
     curvature: float = 0.0
-    """Lambda: mean ||B_i delta||^2 over mean slope of the first exact pass's moves, the natural scale of lambda."""
+    """Lambda: mean ||B_i delta||^2 over mean slope of the first BCFW pass's moves, the natural scale of lambda."""
     points: int = 0
     """Number of points in the mean."""
 
 
+def setup_of(options: Options) -> Setup:
+    """Blocks are visited in the order of a permutation."""
+    return Setup.of(options, margins=step_rule(options.step).kinds == PAIRWISE)
+
+
 @dataclass
-class Accelerated(CachedPasses):
-    """Accelerated proximal points over cached pairwise passes."""
+class Proximal:
+    """Proximal problems over an iterate: their centre, the passes over the cache, and the mean of their points."""
 
-    specs = (
-        *SPECS,
-        ("centre", ("centre_feature",), "f8", "proximal centre y; empty where kappa is 0"),
-        (
-            "mean",
-            ("mean_feature",),
-            "f8",
-            "mean of the points at this lambda, which is certified; empty before the first",
-        ),
-    )
-    counts = ProximalCounts
-
-    centre: np.ndarray = field(default_factory=lambda: np.empty(0))
-    """float64, (d,): the proximal centre y while kappa > 0."""
+    it: Iterate
+    visits: Visits
+    options: AccelerationOptions
+    own_point: bool
+    """Whether w may differ from w(alpha) to the end; certificates are then those of (mean, alpha)."""
+    counts: ProximalCounts
     mean: np.ndarray = field(default_factory=lambda: np.empty(0))
     """float64, (d,): mean of the points, the w that is certified; empty before the first."""
 
-    @property
-    def keeps_margins(self) -> bool:
-        """With pairwise steps."""
-        return self.options.step == "pairwise"
-
-    @property
-    def rewrites_w(self) -> bool:
-        """Whether the mean is certified."""
-        return self.own_primal
-
-    @property
-    def own_point(self) -> bool:
-        """Whether w may differ from w(alpha) to the end; certificates are then those of (w, alpha)."""
-        return self.own_primal
-
-    @property
-    def scale(self) -> float:
-        """1 / ((lambda + kappa) n)."""
-        return float(1.0 / ((self.at.lam + self.at.kappa) * self.problem.n))
-
+    # -- the mean -----------------------------------------------------------------------------------------------------
     @property
     def point(self) -> np.ndarray:
         """(d,): the mean of the points so far; the current w before the first."""
-        return self.mean if self.at.points else self.state.w
+        return self.mean if self.counts.points else self.it.state.w
 
-    def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
-        """(v, clip(v)) of the current alpha."""
-        at, S, P = self.at, self.state, self.problem
-        if at.kappa == 0.0:
-            return super().dual_point()
-        v = ((at.lam + at.kappa) * S.u - at.kappa * self.centre) / at.lam
-        return v, (np.clip(v, P.lower, P.upper) if P.lower.size else v)
-
-    @property
-    def centre_share(self) -> np.ndarray | None:
-        """(d,): kappa y / (lambda + kappa) while kappa > 0."""
-        at = self.at
-        return self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
-
-    def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
-        """As of any block method; v is not laid out where w = u."""
-        at, S, P = self.at, self.state, self.problem
-        if at.kappa == 0.0 or P.lower.size or own_metric(P):
-            return super().dual_and_excess(w)
-        norm2, distance2 = dual_norms(S.u, self.centre, at.kappa / at.lam, S.w if w is None else w)
-        return float(S.z_ell[1] - 0.5 * at.lam * norm2), float(0.5 * at.lam * distance2)
-
-    def exact_pass(self) -> tuple[Certificate, ExactGaps]:
-        """As of any block method; `weights` stay when the mean moves on."""
-        found = super().exact_pass()
-        self.weights = np.array(self.weights)
-        return found
-
-    # -- the mean -----------------------------------------------------------------------------------------------------
     def note(self) -> None:
         """Add the current w to the mean."""
-        self.at.points += 1
-        if self.at.points == 1:
-            self.mean = self.state.w.copy()
+        self.counts.points += 1
+        if self.counts.points == 1:
+            self.mean = self.it.state.w.copy()
         else:
-            move_towards(self.mean, self.state.w, (MEAN_POWER + 1.0) / (MEAN_POWER + self.at.points))
+            move_towards(self.mean, self.it.state.w, (MEAN_POWER + 1.0) / (MEAN_POWER + self.counts.points))
 
     def mean_gap(self) -> float:
         """The mean's gap over cached labellings; the mean restarts at w if w has the smaller gap."""
@@ -161,91 +123,80 @@ class Accelerated(CachedPasses):
 
     def both_gaps(self) -> tuple[float, float]:
         """The gaps over cached labellings of the mean and of w; the mean restarts at w if w has the smaller one."""
-        known, last = self.cached_gap(self.mean), self.cached_gap(self.state.w)
+        known, last = self.it.cached_gap(self.mean), self.it.cached_gap(self.it.state.w)
         if last < known:
-            self.at.points = 0
+            self.counts.points = 0
             self.note()
         return known, last
 
-    # -- proximal problems --------------------------------------------------------------------------------------------
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda, with a proximal problem at the w it starts from."""
-        super().start_lambda(lam, breakpoint, exact_due=exact_due)
-        self.at.kappa, self.centre = 0.0, np.empty(0)
-        self.at.points, self.mean = 0, np.empty(0)
-        self.derive()
-        self.begin_proximal()
+    # -- the centre ---------------------------------------------------------------------------------------------------
+    def start(self) -> None:
+        """Another lambda has begun: with a proximal problem at the w it starts from."""
+        it = self.it
+        it.at.kappa, it.centre = 0.0, np.empty(0)
+        self.counts.points, self.mean = 0, np.empty(0)
+        it.derive()
+        self.begin()
 
-    def begin_proximal(self) -> None:
+    def begin(self) -> None:
         """Begin a proximal problem at the current w, once the curvature is known; u and w stay.
 
         kappa = c sqrt(lambda Lambda), Lambda the mean curvature ||B_i delta||^2 of a move over its mean slope. Lambda has
         the unit of lambda (features squared over loss), so kappa / lambda does not change when features or losses are
-        scaled. It is measured on the moves of the first exact pass, which is made with kappa = 0, and then kept.
+        scaled. It is measured on the moves of the first BCFW pass, which is made with kappa = 0, and then kept.
         """
-        at = self.at
-        if at.curvature > 0.0:
-            v = self.state.u.copy()
-            at.kappa = float(self.options.acceleration.c * math.sqrt(at.lam * at.curvature))
-            self.centre = self.state.w.copy()
-            self.state.u[:] = (at.kappa * self.centre + at.lam * v) / (at.lam + at.kappa)
+        it, at = self.it, self.it.at
+        if self.counts.curvature > 0.0:
+            v = it.state.u.copy()
+            at.kappa = float(self.options.c * math.sqrt(at.lam * self.counts.curvature))
+            it.centre = it.state.w.copy()
+            it.state.u[:] = (at.kappa * it.centre + at.lam * v) / (at.lam + at.kappa)
+
+    def measure(self) -> bool:
+        """Take the curvature of the moves just made, if it is not known; returns whether it was not."""
+        first, moved = self.counts.curvature == 0.0, self.it.state.curvature
+        if first and moved[1] > 0.0:
+            self.counts.curvature = float(moved[0] / moved[1])
+        return first
 
     def settle(self) -> None:
         """Prepare an exact pass at a fixed point: at w = v if the certificate needs w(alpha), otherwise at the mean."""
-        self.at.exact_due = True
+        self.it.at.exact_due = True
         if not self.own_point:
-            self.at.kappa, self.centre = 0.0, np.empty(0)
+            self.it.at.kappa, self.it.centre = 0.0, np.empty(0)
 
     def leave(self) -> None:
-        """Leave the proximal problem at the end of a lambda; the certified point stays in `weights`."""
-        if self.at.kappa > 0.0:
-            self.at.kappa, self.centre = 0.0, np.empty(0)
-            self.derive()
+        """Leave the proximal problem at the end of a lambda; the certified point stays in `Iterate.weights`."""
+        if self.it.at.kappa > 0.0:
+            self.it.at.kappa, self.it.centre = 0.0, np.empty(0)
+            self.it.derive()
 
-    def outer(self, tolerance: float, relative: bool) -> None:
-        """One moving exact pass and the cached passes after it."""
-        at = self.at
-        first = at.curvature == 0.0
-        self.moving_pass()
-        dual, excess = self.dual_and_excess()
-        estimate = self.known_gap + excess
-        if first and self.state.curvature[1] > 0.0:
-            at.curvature = float(self.state.curvature[0] / self.state.curvature[1])
-        bound = self.left_for_oracle(tolerance * (max(dual, 0.0) if relative else 1.0))
-        if estimate <= bound and not self.own_point:
-            self.settle()
-            return
-        if first:
-            self.begin_proximal()
-        if not first or estimate <= bound:
-            self.cached_passes(estimate)
-            limit = bool(self.limit())
-            if self.own_point and (limit or estimate <= NEAR * bound):
-                limit |= self.mean_gap() <= SURE * bound
-            if limit:
-                self.settle()
+    # -- passes over the cache ----------------------------------------------------------------------------------------
+    def bcfw_pass(self) -> None:
+        """A pass with the oracle that moves w."""
+        self.visits.bcfw_pass(self.options.rounds, self.options.unused_passes)
 
-    def outer_rate(self) -> float:
+    def rate(self) -> float:
         """sqrt(lambda / (lambda + kappa)): the share of the gap that an accelerated outer iteration removes."""
-        return math.sqrt(self.at.lam / (self.at.lam + self.at.kappa))
+        return math.sqrt(self.it.at.lam / (self.it.at.lam + self.it.at.kappa))
 
     def inner_share(self) -> float:
         """Cached passes end below this share of the exact pass's estimate."""
-        return min(self.options.acceleration.inner_target, PER_RATE * self.outer_rate())
+        return min(self.options.inner_target, PER_RATE * self.rate())
 
     def cached_passes(self, estimate: float) -> None:
         """Cached passes with momentum until their gap is below the `inner_share` of the exact pass's estimate."""
-        at, P = self.at, self.problem
-        rate, share = self.outer_rate(), self.inner_share()
+        it, at, P, options = self.it, self.it.at, self.it.problem, self.options
+        rate, share = self.rate(), self.inner_share()
         most_momentum = (1.0 - rate) / (1.0 + rate)
-        t, last_dual, w_before = 1.0, -math.inf, self.state.w.copy()
-        skip_below = self.options.acceleration.skip_share * estimate / P.n
-        self.state.skip[:] = 0
+        t, last_dual, w_before = 1.0, -math.inf, it.state.w.copy()
+        skip_below = options.skip_share * estimate / P.n
+        it.state.skip[:] = 0
         for _ in range(MOST_CACHED_PASSES):
-            self.cached_round(skip_below)
-            S = self.state
-            dual, excess = self.dual_and_excess()
-            remaining = self.known_gap + excess
+            self.visits.visit(options.cached_passes, corner=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below)
+            S = it.state
+            dual, excess = it.dual_and_excess()
+            remaining = it.known_gap + excess
             if self.own_point:
                 self.note()
             if at.kappa > 0.0:
@@ -256,30 +207,113 @@ class Accelerated(CachedPasses):
                     momentum, t = min((t - 1.0) / following, most_momentum), following
                 last_dual = dual
                 apart, pull = S.w if P.lower.size else S.w[:0], at.kappa / (at.lam + at.kappa)
-                recentre(S.u, apart, w_before, self.centre, momentum, pull)
+                recentre(S.u, apart, w_before, it.centre, momentum, pull)
                 if P.lower.size:
                     clip(S.u, P.lower, P.upper, S.w)
             if remaining <= share * estimate:
                 return
 
     def warm_up(self) -> None:
-        """Also compile or load the arithmetic of proximal problems."""
-        super().warm_up()
+        """Compile or load every function that a solve calls."""
+        self.visits.warm_up()
+        self.visits.warm_up_cached()
         a, b, c, d = np.empty((4, 0))
         dual_norms(a, b, 1.0, c)
         move_towards(a, b, 1.0)
         recentre(a, b, c, d, 0.0, 0.0)
 
     # -- committed state ----------------------------------------------------------------------------------------------
-    def own_arrays(self) -> dict[str, np.ndarray]:
-        """The proximal centre and the mean."""
-        return {"centre": self.centre, "mean": self.mean}
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The mean."""
+        return {"mean": self.mean}
 
-    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """The proximal centre and the mean; ValueError if one does not fit the problem."""
-        d = self.problem.d
-        self.centre = check_array("centre", arrays["centre"], (d if self.at.kappa > 0.0 else 0,), float, finite=True)
-        self.mean = check_array("mean", arrays["mean"], (d if self.at.points else 0,), float, finite=True)
+    def restore(self, arrays: Arrays) -> None:
+        """The mean; ValueError if it does not fit the problem."""
+        d = self.it.problem.d if self.counts.points else 0
+        self.mean = check_array("mean", arrays["mean"], (d,), float, finite=True)
 
 
-METHOD = Accelerated
+@dataclass
+class Accelerated:
+    """BCFW passes, which move w while they call the oracle, and cached passes after each of them."""
+
+    it: Iterate
+    options: Options
+    proximal: Proximal
+
+    def advance(self, goal: Goal) -> Ended | None:
+        """An outer iteration; or, if one is due, an exact pass at a fixed point, which may end the solve."""
+        if not self.it.at.exact_due:
+            self.outer(goal)
+            return None
+        point, _ = exact_pass(self.it, self.proximal.point)
+        self.it.weights = np.array(self.it.weights)  # they stay when the mean moves on
+        ended = ended_with(self.it, self.proximal, point, goal)
+        if ended is None and not self.proximal.own_point:
+            self.finish(point.gap)
+        return ended
+
+    def start(self) -> None:
+        """A path that goes up and down counts the passes without use anew, and so keeps labellings."""
+        if self.it.ledger.revisits:
+            self.it.at.marks = []
+        self.proximal.start()
+
+    def outer(self, goal: Goal) -> None:
+        """One BCFW pass and the cached passes after it."""
+        it, proximal = self.it, self.proximal
+        proximal.bcfw_pass()
+        dual, excess = it.dual_and_excess()
+        estimate = it.known_gap + excess
+        first = proximal.measure()
+        bound = left_for_oracle(it, goal.bound(dual))
+        if estimate <= bound and not proximal.own_point:
+            proximal.settle()
+            return
+        if first:
+            proximal.begin()
+        if not first or estimate <= bound:
+            proximal.cached_passes(estimate)
+            limit = bool(it.ledger.limit())
+            if proximal.own_point and (limit or estimate <= NEAR * bound):
+                limit |= proximal.mean_gap() <= SURE * bound
+            if limit:
+                proximal.settle()
+
+    def finish(self, gap: float) -> None:
+        """Cached passes between two exact passes at w(alpha)."""
+        options, it = self.options.acceleration, self.it
+        it.state.skip[:] = 0
+        for _ in range(FINISH_PASSES):
+            self.proximal.visits.visit(corner=CACHE_ONLY, rounds=options.rounds)
+            if it.known_gap < 0.5 * options.inner_target * gap:
+                break
+        it.at.exact_due = True
+
+
+def ended_with(it: Iterate, proximal: Proximal, point: Certificate, goal: Goal) -> Ended | None:
+    """Record an exact pass; how the lambda ends with it, the proximal problem then left, or None."""
+    it.ledger.record(point)
+    status = judged(it, point, goal)
+    if status is None:
+        return None
+    proximal.leave()
+    return status, point
+
+
+def proximal_of(it: Iterate, options: Options, own_primal: bool, counts: ProximalCounts) -> Proximal:
+    """The proximal problems of a method with these options."""
+    return Proximal(it, Visits(it), options.acceleration, own_primal, counts)
+
+
+def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `Accelerated`; the mean is certified unless certificates need w(alpha)."""
+    proximal = proximal_of(it, options, own_primal, ProximalCounts())
+    method = Accelerated(it, options, proximal)
+    return Schedule(
+        method.advance, method.start, lambda: proximal.point, rewrites_w=own_primal, warm_up=proximal.warm_up,
+        counts=proximal.counts, arrays=proximal.arrays, restore=proximal.restore,
+    )  # fmt: skip
+
+
+METHOD = block_method(schedule_of, setup_of, SPECS)

@@ -20,11 +20,14 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
 from gapwise.stages.solver.directions import write_direction
+from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import draw, reason_to_return
-from gapwise.stages.solver.methods.bcfw import Bcfw
+from gapwise.stages.solver.methods.bcfw import SPECS, Bcfw, setup_of
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, check
+from gapwise.stages.solver.schedule import Schedule
 from gapwise.stages.solver.step import end_step, move, note_answer, score_atoms_of
 from gapwise.stages.solver.steps import FW
 from gapwise.stages.solver.supports import insert
@@ -94,15 +97,9 @@ def fixed_steps_driver(fingerprint: str) -> Any:
     return run_fixed
 
 
-class BcfwNoLineSearch(Bcfw):
-    """`Bcfw` with steps of a length that is fixed beforehand."""
-
-    options: Options
-
-    @property
-    def loop(self) -> Any:
-        """The compiled steps."""
-        return fixed_steps_driver(self.problem)
+def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `bcfw`, with steps of a length that is fixed beforehand."""
+    return Bcfw(it, options, fixed_steps_driver).schedule()
 
 
-METHOD = BcfwNoLineSearch
+METHOD = block_method(schedule_of, setup_of, SPECS)

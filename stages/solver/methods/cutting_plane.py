@@ -14,25 +14,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.solver.cutting_planes import CuttingPlanes, PlaneOptions
+from gapwise.stages.solver.block_method import block_method
+from gapwise.stages.solver.cutting_planes import (
+    CuttingPlanes,
+    Mixture,
+    PlaneCounts,
+    PlaneOptions,
+    Slacks,
+    schedule_of,
+    setup_of,
+)
+from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.planes import SPECS, Planes
+from gapwise.stages.solver.schedule import Schedule
 
 Options = PlaneOptions
 
 
-class OneSlack(CuttingPlanes):
+def pieces(planes: Planes, atom: np.ndarray, slots: int) -> list[np.ndarray]:
+    """All of them together."""
+    return [] if not atom.size or planes.knows(atom) else [atom]
+
+
+def mixtures(atom: np.ndarray, alpha: np.ndarray) -> list[Mixture]:
+    """One plane that is a mixture of joint labellings."""
+    return [(atom, alpha, 1.0)] if atom.size else []
+
+
+def group(planes: Planes, block: np.ndarray) -> np.ndarray:
+    """All in one."""
+    return np.zeros(planes.count, np.int64)
+
+
+def wanted(found: ExactGaps) -> np.ndarray:
+    """All blocks."""
+    return np.ones(found.gap.size, bool)
+
+
+def one_slack(it: Iterate, options: Options, own_primal: bool) -> Schedule:
     """One plane an iteration, one simplex."""
-
-    def pieces(self, atom: np.ndarray) -> list[np.ndarray]:
-        """All of them together."""
-        return [] if not atom.size or self.planes.knows(atom) else [atom]
-
-    def mixtures(self, atom: np.ndarray, alpha: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """One plane that is a mixture of joint labellings."""
-        return [(atom, alpha, 1.0)] if atom.size else []
-
-    def group(self) -> np.ndarray:
-        """All in one."""
-        return np.zeros(self.planes.count, np.int64)
+    method = CuttingPlanes(it, options, own_primal, Slacks(pieces, mixtures, group, wanted), PlaneCounts())
+    return schedule_of(method, method.improve)
 
 
-METHOD = OneSlack
+METHOD = block_method(one_slack, setup_of, SPECS)

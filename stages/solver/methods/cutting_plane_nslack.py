@@ -22,18 +22,26 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import Pace
+from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import CACHE_ONLY
-from gapwise.stages.solver.counts import NEVER
-from gapwise.stages.solver.cutting_planes import CuttingPlanes, PlaneCounts, PlaneGroup, PlaneOptions
+from gapwise.stages.solver.cutting_planes import (
+    CuttingPlanes,
+    Mixture,
+    PlaneCounts,
+    PlaneGroup,
+    PlaneOptions,
+    Slacks,
+    schedule_of,
+    setup_of,
+)
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import Flags, cached_steps_driver
 from gapwise.stages.solver.options import check
-from gapwise.stages.solver.planes import Planes
-from gapwise.stages.solver.sampling import PERMUTATION
-from gapwise.stages.solver.steps import PAIRWISE
-from gapwise.stages.solver.supports import blocks_of, drop_unused
+from gapwise.stages.solver.planes import SPECS, Planes
+from gapwise.stages.solver.schedule import Schedule
+from gapwise.stages.solver.visits import Visits
 
 ROUNDS = 10
 """The most moves of a block each time it is visited."""
@@ -72,107 +80,93 @@ class WorkingSetCounts(PlaneCounts):
 
     by_blocks: bool = False
     """Whether there have been too many labellings for one quadratic program; then there are no planes."""
-    permutations: int = 0
-    """Passes over the working sets so far: the seed of the next permutation."""
-    marks: list[int] = field(default_factory=list)
-    """Step counts at the last few iterations by blocks."""
+
+
+def pieces(planes: Planes, atom: np.ndarray, slots: int) -> list[np.ndarray]:
+    """Each of them alone."""
+    atom = atom[~planes.used(slots)[atom]]
+    return [atom[k : k + 1] for k in range(atom.size)]
+
+
+def mixtures(atom: np.ndarray, alpha: np.ndarray) -> list[Mixture]:
+    """Each labelling alone, with its own weight."""
+    return [(atom[k : k + 1], np.ones(1), float(alpha[k])) for k in range(atom.size)]
+
+
+def group(planes: Planes, block: np.ndarray) -> np.ndarray:
+    """Blocks, numbered as far as they have planes."""
+    return np.unique(block[[int(atom[0]) for atom in planes.atom]], return_inverse=True)[1]
+
+
+def wanted(found: ExactGaps) -> np.ndarray:
+    """Blocks whose labelling violates the slack over the working set."""
+    return found.gap > 0.0
 
 
 @dataclass
-class NSlack(CuttingPlanes):
-    """A plane per block and iteration, a simplex per block."""
+class NSlack:
+    """A plane per block and iteration, a simplex per block; or, if they are too many, passes over the working sets."""
 
-    counts = WorkingSetCounts
+    it: Iterate
     options: Options
-    pace: Pace = field(default_factory=Pace)
-    """Of visits of blocks."""
+    planes: CuttingPlanes
+    counts: WorkingSetCounts
 
-    def pieces(self, atom: np.ndarray) -> list[np.ndarray]:
-        """Each of them alone."""
-        atom = atom[~self.planes.used(self.state.pool.alpha.size)[atom]]
-        return [atom[k : k + 1] for k in range(atom.size)]
-
-    def mixtures(self, atom: np.ndarray, alpha: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, float]]:
-        """Each labelling alone, with its own weight."""
-        return [(atom[k : k + 1], np.ones(1), float(alpha[k])) for k in range(atom.size)]
-
-    def group(self) -> np.ndarray:
-        """Blocks, numbered as far as they have planes."""
-        block = blocks_of(self.state.pool)[[int(atom[0]) for atom in self.planes.atom]]
-        return np.unique(block, return_inverse=True)[1]
-
-    def wanted(self, found: ExactGaps) -> np.ndarray:
-        """Blocks whose labelling violates the slack over the working set."""
-        return found.gap > 0.0
+    def __post_init__(self) -> None:
+        self.visits = Visits(self.it)
 
     def improve(self, found: ExactGaps) -> bool:
         """Add labellings and solve the restricted problem; False if nothing changed."""
-        at = self.at
+        it, counts, planes = self.it, self.counts, self.planes
         most = self.options.cutting_plane.quadratic_variables
-        if not at.by_blocks:
-            weighted = int(np.sum(self.state.pool.alpha > 0.0)) if not at.begun else self.planes.count
-            if weighted + self.corners(found).size <= most:
-                return super().improve(found)
-            at.by_blocks, at.begun = True, True
-            self.state.pool.place[:] = -1
-            self.state = self.state._replace(distances=no_distances(self.problem.n))
-            self.planes = Planes.empty()
+        if not counts.by_blocks:
+            weighted = planes.planes.count if counts.begun else int(np.sum(it.state.pool.alpha > 0.0))
+            if weighted + planes.vertices(found).size <= most:
+                return planes.improve(found)
+            counts.by_blocks, counts.begun = True, True
+            it.state.pool.place[:] = -1
+            it.state = it.state._replace(distances=no_distances(it.problem.n))
+            planes.planes = Planes.empty()
         self.forget()
         self.pass_over_blocks()
         return True
 
     def forget(self) -> None:
         """Drop labellings that have had no weight, and that no oracle has returned, for `unused_iterations` iterations."""
-        at, pool, most = self.at, self.state.pool, self.options.cutting_plane.unused_iterations
-        pool.used[pool.alpha > 0.0] = self.steps
-        pool.used[self.truth] = self.steps
-        at.marks = [*at.marks, self.steps][-most:]
-        if len(at.marks) == most:
-            drop_unused(pool, at.marks[0])
+        it = self.it
+        it.state.pool.used[it.state.pool.alpha > 0.0] = it.ledger.steps
+        it.state.pool.used[self.planes.truth] = it.ledger.steps
+        it.mark(self.options.cutting_plane.unused_iterations)
 
     def pass_over_blocks(self) -> None:
         """Pairwise moves inside the working sets until their gap is below `accuracy` of the last exact gap."""
-        P, at = self.problem, self.at
-        self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts))
-        self.state.skip[:] = 0
-        driver, flags = cached_steps_driver(P), self.pairwise_flags()
+        it, flags = self.it, self.pairwise_flags()
+        it.state.skip[:] = 0
         for _ in range(MOST_PASSES):
-            order = np.random.default_rng([self.seed, at.permutations]).permutation(P.n)
-            at.permutations += 1
-
-            def part(first: int, last: int, order: np.ndarray = order) -> None:
-                driver(P, self.state, flags, order[first:last])
-
-            self.pace.run(part, 0, order.size, self.check_stop)
-            if self.known_gap <= self.options.cutting_plane.accuracy * at.exact_total:
+            order = np.random.default_rng([it.seed, it.at.permutations]).permutation(it.problem.n)
+            it.at.permutations += 1
+            self.visits.cached_visits(flags, order)
+            if it.known_gap <= self.options.cutting_plane.accuracy * it.at.exact_total:
                 return
 
     def pairwise_flags(self) -> Flags:
         """What the compiled passes read."""
-        return Flags(
-            sampler=PERMUTATION,
-            kinds=PAIRWISE,
-            by_slope=False,
-            cache=True,
-            corner=CACHE_ONLY,
-            rounds=ROUNDS,
-            skip_below=0.0,
-            F=0.0,
-            nu=0.0,
-            capacity=NEVER,
-            degree=1.0,
-            average=False,
-            scale=self.scale,
-            exact_total=self.at.exact_total,
-            stop_sum=-1.0,
-            stop_calls=NEVER,
-        )
+        return self.visits.flags(corner=CACHE_ONLY, rounds=ROUNDS)
 
     def warm_up(self) -> None:
-        """Also compile or load what only this method calls."""
-        super().warm_up()
+        """Compile or load every function that a solve calls."""
+        self.planes.warm_up()
         with_room(no_distances(1), np.ones(1, np.int64))
-        cached_steps_driver(self.problem)(self.problem, self.state, self.pairwise_flags(), np.empty(0, np.int64))
+        P, none = self.it.problem, np.empty(0, np.int64)
+        cached_steps_driver(P)(P, self.it.state, self.pairwise_flags(), none)
 
 
-METHOD = NSlack
+def n_slack(it: Iterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `NSlack`."""
+    counts = WorkingSetCounts()
+    planes = CuttingPlanes(it, options, own_primal, Slacks(pieces, mixtures, group, wanted), counts)
+    method = NSlack(it, options, planes, counts)
+    return schedule_of(planes, method.improve, method.warm_up)
+
+
+METHOD = block_method(n_slack, setup_of, SPECS)

@@ -31,27 +31,28 @@ exponentially, but the closer their gradients are to the largest, the slower.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Pace, Spread
+from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.accounts import Accounts, restored_trace
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import exact_gaps
-from gapwise.stages.solver.method import ArraySpec, Boundary
+from gapwise.stages.solver.ledger import Ledger, restored_trace
+from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.schedule import Arrays, Capabilities, Ended, Goal, Schedule
+from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.state import chunk_length, fold
 from gapwise.stages.solver.step import clip, clip_into
 from gapwise.stages.solver.supports import Pool
@@ -110,16 +111,6 @@ class Options(MethodOptions):
                 "path.warm_start: keep_primal mixes the dual point with the true labellings, and the mixture is no longer "
                 "exponential in scores, as eg needs it; use keep_dual or none"
             )
-
-
-@dataclass
-class Counts(BlockCounts):
-    """The scalars of the solve."""
-
-    passes: int = 0
-    """Passes over the blocks: the seed of the next permutation."""
-    passes_at_exact: int = 0
-    """The same at the last exact pass, or at the beginning of this lambda."""
 
 
 @inner(**PLAIN)
@@ -203,67 +194,54 @@ def derive_driver(fingerprint: str) -> Any:
     return derive
 
 
-@dataclass
-class ExponentiatedGradient(Accounts):
-    """Passes over the blocks in permuted order, and an exact pass after every `refresh_every` of them."""
+SPECS: tuple[ArraySpec, ...] = (
+    ("dual_scores", ("local",), "f8", "sigma: alpha_i(y) is proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>)"),
+    ("dual_loss_weight", ("block",), "f8", "c"),
+    ("step_size", ("block",), "f8", "eta"),
+    ("block_gap", ("block",), "f8", "block gaps at the last exact pass; inf before the first"),
+    ("counters", ("counter",), "i8", "visits, computations of marginals, halvings of a step size"),
+    ("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
+)
 
-    specs: ClassVar[tuple[ArraySpec, ...]] = (
-        ("dual_scores", ("local",), "f8", "sigma: alpha_i(y) is proportional to exp(c_i L_i(y) + <sigma_i, m_i(y)>)"),
-        ("dual_loss_weight", ("block",), "f8", "c"),
-        ("step_size", ("block",), "f8", "eta"),
-        ("block_gap", ("block",), "f8", "block gaps at the last exact pass; inf before the first"),
-        ("counters", ("counter",), "i8", "visits, computations of marginals, halvings of a step size"),
-        ("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
-    )
-    certifies: ClassVar[bool] = True
+
+@dataclass
+class MarginalIterate:
+    """A dual point that gives all labellings a weight, as scores, and its marginals."""
 
     problem: Problem
     options: Options
     seed: int
+    ledger: Ledger
     sigma: np.ndarray
     weight: np.ndarray
     eta: np.ndarray
     gap: np.ndarray
     counters: np.ndarray
-    at: Counts
-    trace: list[tuple[float, ...]] = field(default_factory=list)
-    spread: Spread = HERE
-    untouched: bool = False
-    may_stop: bool = False
-    revisits: bool = False
-    rewrites_w: bool = False
+    fresh: bool = False
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
-    pace: Pace = field(default_factory=Pace)
 
     def __post_init__(self) -> None:
         P = self.problem
-        self.mu, self.ell = np.empty(self.sigma.size), np.empty(P.n)
-        self.u = np.empty(P.d)
+        self.mu, self.ell, self.u = np.empty(self.sigma.size), np.empty(P.n), np.empty(P.d)
         self.w = np.empty(P.d) if P.lower.size else self.u
+        self.ledger.counters = self.counters
 
-    @classmethod
-    def begin(
-        cls,
-        problem: Problem,
-        options: Options,
-        pool: Pool,
-        seed: int,
-        *,
-        own_primal: bool = True,
-        spread: Spread = HERE,
-    ) -> Self:
-        """The method at its start; ValueError if `pool` is another dual point than that of the true labellings."""
-        if not (pool.losses[pool.head] == 0.0).all() or (pool.counts != 1).any():
-            raise ValueError(
-                "solver.method: eg cannot begin at the dual point of another solve; begin without one (warm_start=False)"
-            )
-        n, p = problem.n, int(problem.local_ptr[-1])
-        found = cls(
-            problem, options, seed, np.empty(p), np.empty(n), np.empty(n), np.full(n, np.inf), np.zeros(3, np.int64),
-            Counts(), spread=spread,
-        )  # fmt: skip
-        found.forget()
+    @property
+    def at(self) -> BlockCounts:
+        """The scalars."""
+        found = self.ledger.at
+        assert isinstance(found, BlockCounts)
         return found
+
+    @property
+    def scale(self) -> float:
+        """1 / (lambda n)."""
+        return 1.0 / (self.at.lam * self.problem.n)
+
+    @property
+    def known_gap(self) -> float:
+        """The gap at the last exact pass at this lambda; inf before the first."""
+        return float(np.sum(self.gap))
 
     def forget(self) -> None:
         """Go to the start."""
@@ -273,31 +251,23 @@ class ExponentiatedGradient(Accounts):
             truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
             P.add(i, truth, self.options.truth, self.sigma[P.local_ptr[i] : P.local_ptr[i + 1]])
 
-    # -- what is known ------------------------------------------------------------------------------------------------
-    @property
-    def oracle_calls(self) -> int:
-        """Computations of marginals, and max-oracle calls of exact passes."""
-        return int(self.at.initial_calls + self.counters[MARGINALS] + self.at.gap_passes * self.problem.n)
-
-    @property
-    def steps(self) -> int:
-        """Visits of blocks so far."""
-        return int(self.counters[STEPS])
-
-    @property
-    def point(self) -> np.ndarray:
-        """(d,): w."""
-        return self.w
-
-    @property
-    def known_gap(self) -> float:
-        """The gap at the last exact pass at this lambda; inf before the first."""
-        return float(np.sum(self.gap))
+    def rebase(self) -> None:
+        """mu, ell, u and w from the scores."""
+        P = self.problem
+        self.u[:] = 0.0
+        state = self.sigma, self.weight, self.mu, self.ell, self.u
+        derive_driver(P)(P, self.scale, *state, chunk_length(P.d))
+        if P.lower.size:
+            clip(self.u, P.lower, P.upper, self.w)
 
     def dual_value(self) -> float:
         """D(alpha) at present."""
         P = self.problem
         return dual_value(float(np.sum(self.ell)) / P.n, self.u, self.w, self.at.lam, P.lower, P.upper)
+
+    def dual_weights(self) -> np.ndarray:
+        """(d,): w."""
+        return self.w.copy()
 
     def primal(self) -> np.ndarray:
         """(d,): w."""
@@ -315,130 +285,132 @@ class ExponentiatedGradient(Accounts):
         """The dual point."""
         return Scores(self.sigma.copy(), self.weight.copy())
 
-    # -- the loop -----------------------------------------------------------------------------------------------------
-    def solve(
-        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
-    ) -> tuple[Status, Certificate | None]:
-        """Passes over the blocks until an exact pass finds the gap small enough, or a limit is reached."""
-        while True:
-            started = time.perf_counter()
-            self.derive()
-            self.at.seconds += time.perf_counter() - started
-            stop = boundary(self)
-            if stop:
-                return stop, None
-            started = time.perf_counter()
-            try:
-                end = self.advance(tolerance, relative, started)
-                if end:
-                    return end
-            finally:
-                self.at.seconds += time.perf_counter() - started
-
-    def advance(self, tolerance: float, relative: bool, started: float) -> tuple[Status, Certificate] | None:
-        """An exact pass if one is due, which may end the solve, otherwise a pass over the blocks."""
-        at = self.at
-        if not at.exact_due:
-            self.one_pass()
-            at.exact_due = at.passes - at.passes_at_exact >= self.options.refresh_every or self.limit() is not None
-            return None
-        point = self.exact_pass()
-        self.record(point, started)
-        converged = point.gap <= tolerance * (max(point.dual, 0.0) if relative else 1.0)
-        status = Status.CONVERGED if converged else self.limit()
-        return (status, point) if status else None
-
-    def one_pass(self) -> None:
-        """A visit of every block in a new seeded permutation."""
-        P = self.problem
-        order = np.random.default_rng([self.seed, self.at.passes]).permutation(P.n)
-        self.at.passes += 1
-        run, growth = visits_driver(P), float(self.options.growth)
-
-        def part(start: int, stop: int) -> None:
-            state = self.sigma, self.weight, self.eta, self.mu, self.ell, self.u, self.w, self.counters
-            run(P, order[start:stop], self.scale, growth, *state)
-
-        self.pace.run(part, 0, P.n, self.check_stop)
-
-    def derive(self) -> None:
-        """mu, ell, u and w from the scores."""
-        P = self.problem
-        self.u[:] = 0.0
-        state = self.sigma, self.weight, self.mu, self.ell, self.u
-        derive_driver(P)(P, self.scale, *state, chunk_length(P.d))
-        if P.lower.size:
-            clip(self.u, P.lower, P.upper, self.w)
-
-    def exact_pass(self) -> Certificate:
-        """One max-oracle call per block at w: the certificate."""
-        P, at = self.problem, self.at
-        self.untouched = True
-        found = exact_gaps(P, self.w, self.mu, self.ell, self.spread)
-        self.untouched = False
-        self.gap[:], self.hinges = found.gap, found.hinge
-        at.gap_passes += 1
-        at.exact_due, at.passes_at_exact = False, at.passes
-        at.exact_total, at.dual = float(np.sum(found.gap)), self.dual_value()
-        hinge, ell = float(np.sum(found.hinge)) / P.n, float(np.sum(self.ell)) / P.n
-        return Certificate(at.lam, at.exact_total, hinge, ell, squared_norm(self.w), at.dual)
-
-    def warm_up(self) -> None:
-        """Compile or load every function that a solve calls."""
-        P, none = self.problem, np.empty(0, np.int64)
-        load_exact(P)
-        self.derive()
-        state = self.sigma, self.weight, self.eta, self.mu, self.ell, self.u, self.w, self.counters
-        visits_driver(P)(P, none, self.scale, float(self.options.growth), *state)
-
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+    def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
         """Begin another lambda with the present weights and the first step sizes."""
-        at = self.at
-        at.lam, at.breakpoint, at.exact_due = lam, breakpoint, exact_due
-        at.calls_before, at.seconds_before, at.passes_at_exact = self.oracle_calls, at.seconds, at.passes
+        self.ledger.begin_lambda(lam, breakpoint)
+        self.at.exact_due = exact_due
         self.eta[:], self.gap[:] = self.options.eta, np.inf
 
-    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
-        """Begin another lambda; keep_dual keeps the weights, none goes to the start."""
+    def move_to(self, lam: float, warm_start: str) -> None:
+        """keep_dual keeps the weights, none goes to the start."""
         if warm_start == "none":
             self.forget()
-        self.start_lambda(lam, breakpoint)
 
-    # -- committed state ----------------------------------------------------------------------------------------------
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """The arrays of `specs`, and the scalars."""
+        """The arrays of `SPECS`, and the scalars."""
         arrays = {
             "dual_scores": self.sigma,
             "dual_loss_weight": self.weight,
             "step_size": self.eta,
             "block_gap": self.gap,
             "counters": self.counters,
-            "trace": self.packed_trace(),
+            "trace": self.ledger.packed_trace(),
         }
-        arrays = {name: np.array(array) for name, array in arrays.items()}
-        return arrays, {"counts": asdict(self.at)}
-
-    @classmethod
-    def restored(
-        cls,
-        problem: Problem,
-        options: Options,
-        seed: int,
-        arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        *,
-        own_primal: bool = True,
-        spread: Spread = HERE,
-    ) -> Self:
-        """The method at a committed point; ValueError, naming the array, if one does not fit the problem."""
-        n = problem.n
-        scores = check_scores(problem, arrays["dual_scores"], arrays["dual_loss_weight"])
-        eta = check_array("step_size", arrays["step_size"], (n,), np.float64, finite=True)
-        gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
-        counters = check_array("counters", arrays["counters"], (3,), np.int64)
-        sigma, weight, eta, gap, counters = (np.array(array) for array in (*scores, eta, gap, counters))
-        at, trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
-        return cls(problem, options, seed, sigma, weight, eta, gap, counters, at, trace, spread)
+        return {name: np.array(array) for name, array in arrays.items()}, {"counts": asdict(self.at)}
 
 
-METHOD = ExponentiatedGradient
+def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Ledger) -> MarginalIterate:
+    """The iterate at its start; ValueError if `pool` is another dual point than that of the true labellings."""
+    if not (pool.losses[pool.head] == 0.0).all() or (pool.counts != 1).any():
+        raise ValueError(
+            "solver.method: eg cannot begin at the dual point of another solve; begin without one (warm_start=False)"
+        )
+    n, p = problem.n, int(problem.local_ptr[-1])
+    arrays = np.empty(p), np.empty(n), np.empty(n), np.full(n, np.inf), np.zeros(3, np.int64)
+    found = MarginalIterate(problem, options, seed, ledger, *arrays)
+    found.forget()
+    return found
+
+
+def restored(
+    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Mapping[str, Any], ledger: Ledger
+) -> MarginalIterate:
+    """The iterate at a committed point; ValueError, naming the array, if one does not fit the problem."""
+    n = problem.n
+    scores = check_scores(problem, arrays["dual_scores"], arrays["dual_loss_weight"])
+    eta = check_array("step_size", arrays["step_size"], (n,), np.float64, finite=True)
+    gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
+    counters = check_array("counters", arrays["counters"], (3,), np.int64)
+    sigma, weight, eta, gap, counters = (np.array(array) for array in (*scores, eta, gap, counters))
+    ledger.at, ledger.trace = BlockCounts(**attrs["counts"]), restored_trace(arrays["trace"])
+    return MarginalIterate(problem, options, seed, ledger, sigma, weight, eta, gap, counters)
+
+
+@dataclass
+class PassCounts:
+    """The scalars of the schedule."""
+
+    passes: int = 0
+    """Passes over the blocks: the seed of the next permutation."""
+    passes_at_exact: int = 0
+    """The same at the last exact pass, or at the beginning of this lambda."""
+
+
+@dataclass
+class ExponentiatedGradient:
+    """Passes over the blocks in permuted order, and an exact pass after every `refresh_every` of them."""
+
+    it: MarginalIterate
+    options: Options
+    counts: PassCounts = field(default_factory=PassCounts)
+    pace: Pace = field(default_factory=Pace)
+    """Chunk size between stop checks, for visits of blocks."""
+
+    def advance(self, goal: Goal) -> Ended | None:
+        """An exact pass if one is due, which may end the solve, otherwise a pass over the blocks."""
+        it, counts, ledger = self.it, self.counts, self.it.ledger
+        if not it.at.exact_due:
+            self.one_pass()
+            due = counts.passes - counts.passes_at_exact >= self.options.refresh_every
+            it.at.exact_due = due or ledger.limit() is not None
+            return None
+        point = self.exact_pass()
+        ledger.record(point)
+        status = Status.CONVERGED if point.gap <= goal.bound(point.dual) else ledger.limit()
+        return (status, point) if status else None
+
+    def one_pass(self) -> None:
+        """A visit of every block in a new seeded permutation."""
+        it, P = self.it, self.it.problem
+        order = np.random.default_rng([it.seed, self.counts.passes]).permutation(P.n)
+        self.counts.passes += 1
+        run, growth = visits_driver(P), float(self.options.growth)
+
+        def part(start: int, stop: int) -> None:
+            state = it.sigma, it.weight, it.eta, it.mu, it.ell, it.u, it.w, it.counters
+            run(P, order[start:stop], it.scale, growth, *state)
+
+        self.pace.run(part, 0, P.n, it.ledger.check_stop)
+
+    def exact_pass(self) -> Certificate:
+        """One max-oracle call per block at w: the certificate."""
+        it, P, at = self.it, self.it.problem, self.it.at
+        with it.ledger.asking():
+            found = exact_gaps(P, it.w, it.mu, it.ell, it.ledger.spread)
+        it.gap[:], it.hinges = found.gap, found.hinge
+        at.gap_passes += 1
+        at.exact_due, self.counts.passes_at_exact = False, self.counts.passes
+        at.exact_total, at.dual = float(np.sum(found.gap)), it.dual_value()
+        hinge, ell = float(np.sum(found.hinge)) / P.n, float(np.sum(it.ell)) / P.n
+        return Certificate(at.lam, at.exact_total, hinge, ell, squared_norm(it.w), at.dual)
+
+    def start(self) -> None:
+        """Another lambda has begun."""
+        self.counts.passes_at_exact = self.counts.passes
+
+    def warm_up(self) -> None:
+        """Compile or load every function that a solve calls."""
+        it, P, none = self.it, self.it.problem, np.empty(0, np.int64)
+        load_exact(P)
+        it.rebase()
+        state = it.sigma, it.weight, it.eta, it.mu, it.ell, it.u, it.w, it.counters
+        visits_driver(P)(P, none, it.scale, float(self.options.growth), *state)
+
+
+def schedule_of(it: MarginalIterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `ExponentiatedGradient`."""
+    method = ExponentiatedGradient(it, options)
+    return Schedule(method.advance, method.start, warm_up=method.warm_up, counts=method.counts)
+
+
+METHOD = Recipe(schedule_of, begin, restored, SPECS, BlockCounts, Capabilities(any_metric=False))

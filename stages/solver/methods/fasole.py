@@ -38,17 +38,19 @@ from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
-from gapwise.stages.solver.block_method import BlockMethod
-from gapwise.stages.solver.cached_passes import CachedPassCounts
+from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_CALLS, STEPS
 from gapwise.stages.solver.directions import gain, line_search
 from gapwise.stages.solver.distances import measure, no_distances, with_room
-from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import BlockOptions, CacheOptions, Status, check
+from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle
+from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
 from gapwise.stages.solver.plane_steps import keep, push_moves
-from gapwise.stages.solver.sampling import PERMUTATION
+from gapwise.stages.solver.schedule import Ended, Goal, Schedule
+from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.step import atoms_of, score_atoms
 from gapwise.stages.solver.supports import drop_unused, find, insert
+from gapwise.stages.solver.visits import Visits
 
 
 @dataclass
@@ -177,91 +179,90 @@ def visits_driver(fingerprint: str) -> Any:
     return visits
 
 
+def setup_of(options: Options) -> Setup:
+    """Blocks are visited in the order of a permutation; moves within a working set read no mu."""
+    return Setup.of(options, mu=False)
+
+
 @dataclass
-class Fasole(BlockMethod):
+class Fasole:
     """Passes over all blocks, each followed by passes over those that are not shrunk."""
 
-    counts = CachedPassCounts
+    it: Iterate
     options: Options
     visit_pace: Pace = field(default_factory=Pace)
-    """Of visits."""
+    """Chunk size between stop checks, for visits."""
 
-    @staticmethod
-    def stores_mu(options: Options) -> bool:
-        """Moves between the labellings of a working set read no mu."""
-        return False
+    def __post_init__(self) -> None:
+        self.visits = Visits(self.it)
 
-    @property
-    def sampler(self) -> int:
-        """Blocks are visited in the order of a permutation."""
-        return PERMUTATION
-
-    def advance(
-        self, tolerance: float, relative: bool, exact: bool, started: float
-    ) -> tuple[Status, Certificate] | None:
+    def advance(self, goal: Goal) -> Ended | None:
         """An outer iteration; or, if one is due, an exact pass, which may end the solve."""
-        at = self.at
-        if not at.exact_due:
-            self.outer(tolerance, relative)
+        it = self.it
+        if not it.at.exact_due:
+            self.outer(goal)
             return None
-        point, _ = self.due_pass(tolerance * (max(at.dual, 0.0) if relative else 1.0), exact)
-        self.record(point, started)
-        bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
-        status = Status.CONVERGED if point.gap <= bound else self.limit() or self.hopeless(bound)
-        at.exact_due = False
+        point, _ = due_pass(it, goal)
+        it.ledger.record(point)
+        status = judged(it, point, goal)
+        it.at.exact_due = False
         return (status, point) if status else None
 
-    def outer(self, tolerance: float, relative: bool) -> None:
+    def outer(self, goal: Goal) -> None:
         """A pass over all blocks, then passes over the active ones; sets `exact_due` when the gap is small enough."""
-        at, options, n = self.at, self.options, self.problem.n
-        at.marks = [*at.marks, self.steps][-options.unused_iterations :]
-        if len(at.marks) == options.unused_iterations:
-            drop_unused(self.state.pool, at.marks[0])
+        it, at, options, n = self.it, self.it.at, self.options, self.it.problem.n
+        it.mark(options.unused_iterations)
         self.visit(np.arange(n))
-        total = self.known_gap
-        bound = self.left_for_oracle(tolerance * (max(self.dual_value(), 0.0) if relative else 1.0))
-        at.exact_due = total <= bound or self.limit() is not None
+        total = it.known_gap
+        bound = left_for_oracle(it, goal.bound(it.dual_value()))
+        at.exact_due = total <= bound or it.ledger.limit() is not None
         for _ in range(0 if at.exact_due else options.active_passes):
             active = self.active(total)
-            if not active.size or float(np.sum(self.state.gap[active])) <= options.active_share * total:
+            if not active.size or float(np.sum(it.state.gap[active])) <= options.active_share * total:
                 break
             self.visit(active)
-            if self.limit():
+            if it.ledger.limit():
                 at.exact_due = True
                 break
 
     def active(self, total: float) -> np.ndarray:
         """int64: the blocks whose last gap is at least `shrink_share` of total / n."""
-        found: np.ndarray = np.flatnonzero(self.state.gap >= self.options.shrink_share * total / self.problem.n)
+        found: np.ndarray = np.flatnonzero(self.it.state.gap >= self.options.shrink_share * total / self.it.problem.n)
         return found
 
     def visit(self, blocks: np.ndarray) -> None:
         """Visit some blocks once each, in a new seeded permutation."""
-        order = np.random.default_rng([self.seed, self.at.permutations]).permutation(blocks)
-        self.at.permutations += 1
-        self.make_room(blocks.size)
-        S = self.state
-        self.state = S._replace(distances=with_room(S.distances, S.pool.counts + 1))
-        flags, precision = self.flags(rounds=self.options.rounds), float(self.options.precision)
-        run = visits_driver(self.problem)
+        it = self.it
+        order = np.random.default_rng([it.seed, it.at.permutations]).permutation(blocks)
+        it.at.permutations += 1
+        it.make_room(blocks.size)
+        it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts + 1))
+        flags, precision = self.visits.flags(rounds=self.options.rounds), float(self.options.precision)
+        run = visits_driver(it.problem)
 
         def part(start: int, stop: int) -> None:
-            run(self.problem, self.state, flags, precision, order[start:stop])
+            run(it.problem, it.state, flags, precision, order[start:stop])
 
-        self.visit_pace.run(part, 0, order.size, self.check_stop)
+        self.visit_pace.run(part, 0, order.size, it.ledger.check_stop)
 
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda and restart the outer iterations."""
-        super().start_lambda(lam, breakpoint, exact_due=exact_due)
-        self.at.marks = []
+    def start(self) -> None:
+        """Restart the outer iterations."""
+        self.it.at.marks = []
 
     def warm_up(self) -> None:
-        """Also compile or load what only this method calls."""
-        super().warm_up()
-        drop_unused(self.state.pool, 0)
+        """Compile or load every function that a solve calls."""
+        self.visits.warm_up()
+        drop_unused(self.it.state.pool, 0)
         with_room(no_distances(1), np.ones(1, np.int64))
-        flags, none = self.flags(rounds=self.options.rounds), np.empty(0, np.int64)
-        visits_driver(self.problem)(self.problem, self.state, flags, float(self.options.precision), none)
+        flags, none = self.visits.flags(rounds=self.options.rounds), np.empty(0, np.int64)
+        P = self.it.problem
+        visits_driver(P)(P, self.it.state, flags, float(self.options.precision), none)
 
 
-METHOD = Fasole
+def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `Fasole`."""
+    method = Fasole(it, options)
+    return Schedule(method.advance, method.start, warm_up=method.warm_up)
+
+
+METHOD = block_method(schedule_of, setup_of)

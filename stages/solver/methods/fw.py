@@ -15,17 +15,21 @@ step begins with gamma = 1 at every lambda, so that little is left of the point 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gapwise.stages.solver.batch_step import LINE_SEARCH, batch_driver, batch_step
-from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import STEPS
-from gapwise.stages.solver.counts import NEVER, BlockCounts
-from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.exact import due_pass, exact_pass, judged
+from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status
 from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.schedule import Ended, Goal, Schedule
+from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.steps import FW, StepRule
 from gapwise.stages.solver.supports import drop_unused
 
 
@@ -38,60 +42,60 @@ class Options(MethodOptions):
 
 
 @dataclass
-class IterationCounts(BlockCounts):
+class IterationCounts:
     """The scalars of batch Frank-Wolfe."""
 
     iterations: int = 0
     """k: iterations at this lambda."""
 
 
+def setup_of(options: Options) -> Setup:
+    """Only labellings with weight are kept, and blocks are not sampled."""
+    return Setup(StepRule(FW), CacheOptions(), sampled=False)
+
+
 @dataclass
-class FrankWolfe(BlockMethod):
+class FrankWolfe:
     """An exact pass and a step of all blocks, in turn; every iteration begins at a rebase point."""
 
-    counts = IterationCounts
+    it: Iterate
     options: Options
+    counts: IterationCounts = field(default_factory=IterationCounts)
 
-    @property
-    def caching(self) -> bool:
-        """Only labellings with weight are kept."""
-        return False
-
-    def advance(
-        self, tolerance: float, relative: bool, exact: bool, started: float
-    ) -> tuple[Status, Certificate] | None:
+    def advance(self, goal: Goal) -> Ended | None:
         """One iteration: the exact pass, which may end the solve, and the step towards its corners."""
-        point, found = self.due_pass(tolerance * (max(self.at.dual, 0.0) if relative else 1.0), exact)
-        if found is None and point.gap > tolerance * (max(point.dual, 0.0) if relative else 1.0):
-            point, found = self.exact_pass()
-        self.record(point, started)
-        bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
-        status = Status.CONVERGED if point.gap <= bound else self.limit() or self.hopeless(bound)
+        it = self.it
+        point, found = due_pass(it, goal)
+        if found is None and point.gap > goal.bound(point.dual):
+            point, found = exact_pass(it)
+        it.ledger.record(point)
+        status = judged(it, point, goal)
         if status or found is None:
             return status or Status.CONVERGED, point
-        batch_step(self, found, LINE_SEARCH if self.options.line_search else 2.0 / (self.at.iterations + 2.0))
-        drop_unused(self.state.pool, NEVER)  # a step of 1 leaves the old labellings without weight
-        self.at.iterations += 1
-        self.state.counters[STEPS] += self.problem.n
+        batch_step(it, found, LINE_SEARCH if self.options.line_search else 2.0 / (self.counts.iterations + 2.0))
+        drop_unused(it.state.pool, NEVER)  # a step of 1 leaves the old labellings without weight
+        self.counts.iterations += 1
+        it.state.counters[STEPS] += it.problem.n
         return None
 
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda; the fixed step begins anew."""
-        super().start_lambda(lam, breakpoint, exact_due=exact_due)
-        self.at.iterations = 0
-
-    def rebuild_tree(self) -> None:
-        """Blocks are not sampled."""
+    def start(self) -> None:
+        """The fixed step begins anew."""
+        self.counts.iterations = 0
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls; changes no result."""
-        if not self.fresh:
-            self.rebase()
-        P, S = self.problem, self.state
+        P, S = self.it.problem, self.it.state
         load_exact(P)
         corner, zeros = np.zeros((P.n, S.pool.labels.shape[1]), P.truth.dtype), np.zeros(P.n)
-        batch_driver(P)(P, S, self.scale, corner, zeros, zeros, np.zeros(P.d), NEVER, LINE_SEARCH)  # slope 0: no step
+        scale, workspace = self.it.scale, np.zeros(P.d)
+        batch_driver(P)(P, S, scale, corner, zeros, zeros, workspace, NEVER, LINE_SEARCH)  # slope 0: no step
         drop_unused(S.pool, 0)
 
 
-METHOD = FrankWolfe
+def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `FrankWolfe`."""
+    method = FrankWolfe(it, options)
+    return Schedule(method.advance, method.start, warm_up=method.warm_up, counts=method.counts)
+
+
+METHOD = block_method(schedule_of, setup_of)

@@ -14,15 +14,12 @@ same costs (`solver.multiplane.oracle_seconds`, `plane_seconds`).
 
 With `step=fw` and `sampling=permutation` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks in permuted
 order. Pairwise and away steps, in both kinds of passes, and gap sampling in exact passes are not in S15.
-
-`multiplane_half` differs in three ways. Its rule looks at gaps: approximate passes until their gap is half the exact one.
-Its steps are pairwise. And it moves towards every labelling that has weight, however long ago the oracle returned it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,17 +28,23 @@ import numpy as np
 from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, TRACKS, Averages, RecentMean
-from gapwise.stages.solver.block_method import SPECS, BlockMethod
+from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import DONE, ORACLE_ALWAYS, ORACLE_CALLS
-from gapwise.stages.solver.counts import NEVER, BlockCounts
+from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.distances import no_distances, with_room
+from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.gaps import cached_driver
-from gapwise.stages.solver.loop import Flags
+from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.loop import Flags, steps_driver
+from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import SAMPLERS, MultiplaneOptions, Status
+from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, MultiplaneOptions
 from gapwise.stages.solver.plane_steps import planes_driver
 from gapwise.stages.solver.sampling import PERMUTATION
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
+from gapwise.stages.solver.setup import Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
+from gapwise.stages.solver.visits import Visits
 from gapwise.stages.solver.working_sets import retire, working_set_sizes
 
 MEASURED, UNSETTLED = 5, 2
@@ -84,11 +87,15 @@ SPARE = 1
 """Labellings that an exact pass may add to a block's distances."""
 
 
-def no_steps(*arguments: Any) -> tuple[int, int]:
-    """In place of `loop.steps_driver`'s, where no step is taken by it; RuntimeError if one is asked for."""
-    if arguments[-1]:
-        raise RuntimeError("exact passes of this solve are made by planes_driver")
-    return 0, DONE
+def no_steps(problem: Any) -> Callable[..., tuple[int, int]]:
+    """In place of `loop.steps_driver`, where it takes no step; RuntimeError if one is asked for."""
+
+    def run(*arguments: Any) -> tuple[int, int]:
+        if arguments[-1]:
+            raise RuntimeError("exact passes of this solve are made by planes_driver")
+        return 0, DONE
+
+    return run
 
 
 def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
@@ -105,13 +112,9 @@ def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: flo
 
 
 @dataclass
-class MultiplaneCounts(BlockCounts):
+class MultiplaneCounts:
     """Scalars of the outer iterations."""
 
-    permutations: int = 0
-    """Passes in permuted order so far: the seed of the next permutation."""
-    marks: list[int] = field(default_factory=list)
-    """Step counts at the beginning of the last few outer iterations."""
     measured: int = 0
     """Outer iterations that have measured the unit costs."""
     oracle_seconds: float = 0.0
@@ -120,159 +123,194 @@ class MultiplaneCounts(BlockCounts):
     """Seconds per labelling scored in approximate passes, where a visit counts as `VISIT` of them."""
 
 
+SPECS: tuple[ArraySpec, ...] = (
+    *((f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {what}") for name, what in ITERATION),
+    ("average", ("track", "average_feature"), "f8", "running sums of averages, or the iterates of `recent`"),
+    ("average_ell", ("track",), "f8", "the same for the mean loss of the dual point"),
+    ("average_count", ("track",), "i8", "steps that each average counts"),
+)
+
+
 def by_planes(options: Options) -> bool:
     """Whether exact passes, too, take curvatures from inner products: in permuted order, with approximate passes."""
     return SAMPLERS.index(options.sampler) == PERMUTATION and options.multiplane.approximate_passes > 0
 
 
+def setup_of(options: Options) -> Setup:
+    """The pool keeps all that the oracle returns: `retire` applies the cap. Steps of `loop.steps_driver` read mu."""
+    mu = not by_planes(options) and step_rule(options.step).kinds != PAIRWISE
+    average = TRACKS[options.averaging] > 0
+    return Setup.of(options, **sampling_of(options.sampler), capacity=NEVER, mu=mu, average=average)
+
+
 @dataclass
-class Multiplane(BlockMethod):
+class UnitCosts:
+    """Seconds per oracle call and per labelling scored: given, or the least of some outer iterations."""
+
+    counts: MultiplaneCounts
+
+    @classmethod
+    def of(cls, counts: MultiplaneCounts, options: MultiplaneGroup) -> UnitCosts:
+        """The costs that the options give, if they do."""
+        if options.oracle_seconds > 0.0:
+            counts.measured = MEASURED
+            counts.oracle_seconds, counts.plane_seconds = options.oracle_seconds, options.plane_seconds
+        return cls(counts)
+
+    def measured(self, known: float, now: float) -> float:
+        """A unit cost, given what is known of it and what it is in this outer iteration."""
+        if self.counts.measured >= MEASURED:
+            return known
+        return min(known, now) if self.counts.measured > UNSETTLED else now
+
+
+@dataclass
+class Mean:
+    """The averages of the iterates at a lambda: tracks (`averages.Averages`), or the last few iterates (`recent`)."""
+
+    it: Iterate
+    averaging: str
+    recent: RecentMean = field(default_factory=RecentMean)
+
+    def __post_init__(self) -> None:
+        self.tracks = Averages.empty(TRACKS[self.averaging], self.it.problem.d)
+
+    def point(self) -> np.ndarray:
+        """(d,): the average, if there is one; otherwise the current w."""
+        it = self.it
+        if self.averaging == "none":
+            return it.state.w
+        if self.averaging == "recent":
+            return self.recent.mean() if self.recent.points else it.state.w
+        return self.tracks.best(it.problem, it.at.lam, it.state).weights(it.problem)
+
+    def clear(self) -> None:
+        """Begin again, at another lambda."""
+        self.tracks.clear()
+        self.recent.points = []
+
+    def note(self) -> None:
+        """An exact pass has been made."""
+        if self.averaging == "recent":
+            self.recent.note(self.it.state.w)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The committed arrays."""
+        kept = self.recent.points or self.tracks.z
+        return {
+            "average": np.array(kept).reshape(len(kept), -1 if kept else 0),
+            "average_ell": self.tracks.z_ell,
+            "average_count": self.tracks.counts,
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take them from a commit; ValueError if one does not fit the problem."""
+        into, tracks, d = self.tracks, len(self.tracks.z), self.it.problem.d
+        kept = min(len(arrays["average"]), RECENT) if self.averaging == "recent" else tracks
+        stored = check_array("average", arrays["average"], (kept, d if kept else 0), float, finite=True)
+        if self.averaging == "recent":
+            self.recent.points = list(stored)
+        else:
+            for z, row in zip(into.z, stored, strict=True):
+                z[:] = row
+        into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
+        into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)
+
+
+@dataclass
+class Multiplane:
     """Exact passes, each with as many approximate passes as pay."""
 
-    specs = (
-        *SPECS,
-        *(
-            (f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {what}")
-            for name, what in ITERATION
-        ),
-        ("average", ("track", "average_feature"), "f8", "running sums of averages, or the iterates of `recent`"),
-        ("average_ell", ("track",), "f8", "the same for the mean loss of the dual point"),
-        ("average_count", ("track",), "i8", "steps that each average counts"),
-    )
-    counts = MultiplaneCounts
+    it: Iterate
     options: Options
-
+    own_primal: bool
+    counts: MultiplaneCounts = field(default_factory=MultiplaneCounts)
     iterations: list[tuple[float, ...]] = field(default_factory=list)
     """Rows as `ITERATION`."""
-    averages_of: Averages = field(default_factory=lambda: Averages.empty(0, 0))
-    recent: RecentMean = field(default_factory=RecentMean)
     plane_pace: Pace = field(default_factory=Pace)
-    """Of visits in approximate passes."""
+    """Chunk size between stop checks, for visits in approximate passes."""
     orders: dict[int, np.ndarray] = field(default_factory=dict)
     """The permutations of the next passes, by their numbers."""
 
     def __post_init__(self) -> None:
-        self.averages_of = Averages.empty(TRACKS[self.options.averaging], self.problem.d)
-        costs = self.options.multiplane
-        if costs.oracle_seconds > 0.0:
-            self.at.measured = MEASURED
-            self.at.oracle_seconds, self.at.plane_seconds = costs.oracle_seconds, costs.plane_seconds
-
-    @staticmethod
-    def averages(options: Options) -> bool:
-        """Whether steps keep a running average."""
-        return TRACKS[options.averaging] > 0
-
-    @staticmethod
-    def stores_mu(options: Options) -> bool:
-        """Exact passes of `loop.steps_driver` read it, unless their moves are pairwise ones."""
-        return not by_planes(options) and step_rule(options.step).kinds != PAIRWISE
+        self.mean = Mean(self.it, self.options.averaging)
+        self.costs = UnitCosts.of(self.counts, self.options.multiplane)
+        self.visits = Visits(self.it, no_steps if by_planes(self.options) else steps_driver)
 
     @property
     def rewrites_w(self) -> bool:
         """True with averaging: an average is certified if its gap is smaller."""
         return self.own_primal and self.options.averaging != "none"
 
-    @property
-    def sampler(self) -> int:
-        """The code of `solver.sampling`; approximate passes are always in permuted order."""
-        return SAMPLERS.index(self.options.sampler)
-
-    @property
-    def loop(self) -> Any:
-        """The compiled steps of exact passes that `planes_driver` does not make."""
-        return no_steps if by_planes(self.options) else super().loop
-
-    @property
-    def capacity(self) -> int:
-        """The pool keeps all that the oracle returns; `retire` applies the cap."""
-        return NEVER
-
-    @property
     def point(self) -> np.ndarray:
-        """(d,): the average, if there is one; otherwise the current w."""
-        if not self.rewrites_w:
-            return self.state.w
-        if self.options.averaging == "recent":
-            return self.recent.mean() if self.recent.points else self.state.w
-        return self.averages_of.best(self.problem, self.at.lam, self.state).weights(self.problem)
+        """(d,): the average, if it may be certified; otherwise the current w."""
+        return self.mean.point() if self.rewrites_w else self.it.state.w
 
     # -- the loop -----------------------------------------------------------------------------------------------------
-    def advance(
-        self, tolerance: float, relative: bool, exact: bool, started: float
-    ) -> tuple[Status, Certificate] | None:
+    def advance(self, goal: Goal) -> Ended | None:
         """Outer iterations; or, if one is due, an exact pass at a fixed point, which may end the solve."""
-        if not self.at.exact_due:
-            enough = self.steps + (self.options.rebase_steps or REBASE_STEPS * self.problem.n)
-            dual = self.dual_value()
-            while self.steps < enough and not self.at.exact_due:
-                dual = self.outer(tolerance, relative, started, dual)
+        it, at = self.it, self.it.at
+        if not at.exact_due:
+            enough = it.ledger.steps + (self.options.rebase_steps or REBASE_STEPS * it.problem.n)
+            dual = it.dual_value()
+            while it.ledger.steps < enough and not at.exact_due:
+                dual = self.outer(goal, dual)
             return None
-        point, found = self.due_pass(tolerance * (max(self.at.dual, 0.0) if relative else 1.0), exact)
-        self.record(point, started)
-        bound = tolerance * (max(point.dual, 0.0) if relative else 1.0)
-        status = Status.CONVERGED if point.gap <= bound else self.limit() or self.hopeless(bound)
+        point, found = due_pass(it, goal, self.point(), self.better)
+        it.ledger.record(point)
+        status = judged(it, point, goal)
         if status:
             return status, point
         if found:
-            dual = self.dual_value()
-            made, _ = self.approximate_passes(dual, dual, self.problem.n)
-            if self.iterations and self.iterations[-1][0] == self.at.breakpoint:  # the outer iteration goes on
+            dual = it.dual_value()
+            made, _ = self.approximate_passes(dual, dual, it.problem.n)
+            if self.iterations and self.iterations[-1][0] == at.breakpoint:  # the outer iteration goes on
                 self.iterations[-1] = (*self.iterations[-1][:-1], made)
-        self.at.exact_due = False
+        at.exact_due = False
         return None
 
-    def outer(self, tolerance: float, relative: bool, started: float, before: float) -> float:
+    def outer(self, goal: Goal, before: float) -> float:
         """One exact pass and its approximate passes (S15 Alg. 3), from the dual objective `before`; returns it afterwards.
 
         The primal value is least right after an exact pass. So if `point` seems good enough then, it is certified first, and
         approximate passes follow only if it was not.
         """
-        at, calls = self.at, self.moving_pass()
-        dual, passes = self.dual_value(), 0
-        at.exact_due = self.seems_solved(tolerance * (max(dual, 0.0) if relative else 1.0)) or self.limit() is not None
-        if not at.exact_due:
+        it, ledger = self.it, self.it.ledger
+        calls = self.bcfw_pass()
+        dual, passes = it.dual_value(), 0
+        it.at.exact_due = self.seems_solved(goal.bound(dual)) or ledger.limit() is not None
+        if not it.at.exact_due:
             passes, dual = self.approximate_passes(before, dual, calls)
-            at.measured += at.measured < MEASURED
-        planes = float(np.mean(working_set_sizes(self.state.pool)))
-        self.iterations.append(
-            (
-                at.breakpoint, self.oracle_calls, at.seconds + time.perf_counter() - started, dual, planes, passes,
-            )
-        )  # fmt: skip
+            self.counts.measured += self.counts.measured < MEASURED
+        planes = float(np.mean(working_set_sizes(it.state.pool)))
+        self.iterations.append((it.at.breakpoint, ledger.oracle_calls, ledger.seconds, dual, planes, passes))
         return dual
 
     def seems_solved(self, tolerance: float) -> bool:
         """Whether an exact pass at `point` is likely to certify the tolerance on the gap, as far as is known without one."""
-        bound = self.left_for_oracle(tolerance)
-        estimate = self.known_gap
-        return estimate <= bound or (estimate <= NEAR * bound and self.cached_gap(self.point) <= SURE * bound)
+        bound = left_for_oracle(self.it, tolerance)
+        estimate = self.it.known_gap
+        return estimate <= bound or (estimate <= NEAR * bound and self.it.cached_gap(self.point()) <= SURE * bound)
 
-    def moving_pass(self) -> int:
+    def bcfw_pass(self) -> int:
         """n steps with the max-oracle; returns how many oracle calls they made."""
-        at, n = self.at, self.problem.n
-        at.marks = [*at.marks, self.steps][-self.options.multiplane.unused_iterations :]
-        self.make_room(n)
-        self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts, SPARE))
-        flags = self.flags(corner=ORACLE_ALWAYS)
-        called, began = int(self.state.counters[ORACLE_CALLS]), time.perf_counter()
-        with self.averages_of.during(self.state, EXACT) as self.state:
-            order = self.permutation() if self.sampler == PERMUTATION else np.empty(0, np.int64)
-            if by_planes(self.options):
-                self.visit(self.call_pace, flags, order)
+        it, at, n, options = self.it, self.it.at, self.it.problem.n, self.options
+        at.marks = [*at.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
+        it.make_room(n)
+        it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, SPARE))
+        flags = self.visits.flags(corner=ORACLE_ALWAYS)
+        called, began = int(it.state.counters[ORACLE_CALLS]), time.perf_counter()
+        with self.mean.tracks.during(it.state, EXACT) as it.state:
+            order = self.permutation() if it.setup.sampler == PERMUTATION else np.empty(0, np.int64)
+            if by_planes(options):
+                self.visit(self.visits.call_pace, flags, order)
             else:
-                self.run(flags, order, n)
-        if self.options.averaging == "recent":
-            self.recent.note(self.state.w)
-        calls = int(self.state.counters[ORACLE_CALLS]) - called
-        at.oracle_seconds = self.measured(at.oracle_seconds, (time.perf_counter() - began) / max(calls, 1))
+                self.visits.run(flags, order, n)
+        self.mean.note()
+        calls = int(it.state.counters[ORACLE_CALLS]) - called
+        seconds = (time.perf_counter() - began) / max(calls, 1)
+        self.counts.oracle_seconds = self.costs.measured(self.counts.oracle_seconds, seconds)
         return calls
-
-    def measured(self, known: float, now: float) -> float:
-        """A unit cost, given what is known of it and what it is in this outer iteration."""
-        if self.at.measured >= MEASURED:
-            return known
-        return min(known, now) if self.at.measured > UNSETTLED else now
 
     def approximate_passes(self, before: float, dual: float, calls: int) -> tuple[int, float]:
         """As many approximate passes as pay; returns their number, and the dual objective after them.
@@ -284,104 +322,96 @@ class Multiplane(BlockMethod):
         calls : int
             Oracle calls of the exact pass.
         """
-        at, options = self.at, self.options.multiplane
-        retire(self.state.pool, self.oldest, int(self.options.cache.capacity))
-        self.state = self.state._replace(distances=with_room(self.state.distances, self.state.pool.counts, 0))
-        self.plane_pace.size = max(self.plane_pace.size, self.call_pace.size)  # at most as long without an oracle
-        flags, work = self.flags(rounds=options.rounds), calls * at.oracle_seconds
-        before_cost, seconds, total = at.plane_seconds, 0.0, 0
+        it, counts, options = self.it, self.counts, self.options.multiplane
+        retire(it.state.pool, self.oldest, int(self.options.cache.capacity))
+        it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, 0))
+        # at most as long without an oracle
+        self.plane_pace.size = max(self.plane_pace.size, self.visits.call_pace.size)
+        flags, work = self.visits.flags(rounds=options.rounds), calls * counts.oracle_seconds
+        before_cost, seconds, total = counts.plane_seconds, 0.0, 0
         for k in range(int(options.approximate_passes)):
             began = time.thread_time()  # which, unlike oracles, has nothing to wait for
             scored = self.approximate_pass(flags)
             seconds, total = seconds + time.thread_time() - began, total + scored
-            cost = self.measured(before_cost, seconds / max(total, 1))
-            at.plane_seconds, last, last_work = cost, dual, scored * cost
-            dual, work = self.dual_value(), work + last_work
+            cost = self.costs.measured(before_cost, seconds / max(total, 1))
+            counts.plane_seconds, last, last_work = cost, dual, scored * cost
+            dual, work = it.dual_value(), work + last_work
             if not worth_another(dual - last, last_work, dual - before, work):
                 return k + 1, dual
         return int(options.approximate_passes), dual
 
     def approximate_pass(self, flags: Flags) -> int:
         """A visit of every block within its working set, in a new permutation; returns its work in labellings."""
-        with self.averages_of.during(self.state, APPROXIMATE) as self.state:
+        with self.mean.tracks.during(self.it.state, APPROXIMATE) as self.it.state:
             order = self.permutation()
             return self.visit(self.plane_pace, flags, order) + VISIT * order.size
 
     def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> int:
         """A visit of every block of `order`; returns how many labellings were scored without an oracle."""
-        P, driver = self.problem, planes_driver(self.problem)
+        it, driver = self.it, planes_driver(self.it.problem)
 
         def part(start: int, stop: int) -> int:
-            return int(driver(P, self.state, flags, order[start:stop]))
+            return int(driver(it.problem, it.state, flags, order[start:stop]))
 
-        return sum(pace.run(part, 0, order.size, self.check_stop))
+        return sum(pace.run(part, 0, order.size, it.ledger.check_stop))
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
-        at, n = self.at, self.problem.n
+        at, n, seed = self.it.at, self.it.problem.n, self.it.seed
         if at.permutations not in self.orders:
             following = range(at.permutations, at.permutations + max(1, min(ORDERS, ORDERED // n)))
-            self.orders = {k: np.random.default_rng([self.seed, k]).permutation(n) for k in following}
+            self.orders = {k: np.random.default_rng([seed, k]).permutation(n) for k in following}
         at.permutations += 1
         return self.orders.pop(at.permutations - 1)
 
     @property
     def oldest(self) -> int:
         """Atoms last active before this step have been inactive for as many outer iterations as are allowed."""
-        marks = self.at.marks
+        marks = self.it.at.marks
         return marks[0] + 1 if len(marks) == self.options.multiplane.unused_iterations else 0
 
-    def better_certificate(self, point: Certificate) -> Certificate:
+    def better(self, point: Certificate) -> Certificate:
         """The certificate of w beside the average's, where the cache does not rule out that w is better."""
-        w = self.state.w
-        return self.pass_at(w, point) if self.rewrites_w and self.cached_gap(w) < point.gap else point
+        it = self.it
+        return pass_at(it, it.state.w, point) if self.rewrites_w and it.cached_gap(it.state.w) < point.gap else point
 
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda, with its own outer iterations and averages."""
-        super().start_lambda(lam, breakpoint, exact_due=exact_due)
-        self.at.marks = []
-        self.averages_of.clear()
-        self.recent.points = []
+    def start(self) -> None:
+        """Another lambda has begun, with its own outer iterations and averages."""
+        self.it.at.marks = []
+        self.mean.clear()
 
     def warm_up(self) -> None:
-        """Also compile or load what only this method calls."""
-        super().warm_up()
-        P, S = self.problem, self.state
+        """Compile or load every function that a solve calls."""
+        self.visits.warm_up()
+        P, S = self.it.problem, self.it.state
         retire(S.pool, 0, NEVER)
         working_set_sizes(S.pool)
         with_room(no_distances(1), np.ones(1, np.int64), SPARE)
-        planes_driver(P)(P, S, self.flags(), np.empty(0, np.int64))
+        planes_driver(P)(P, S, self.visits.flags(), np.empty(0, np.int64))
         cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
 
     # -- committed state ----------------------------------------------------------------------------------------------
-    def own_arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, np.ndarray]:
         """The outer iterations and the averages."""
         rows = np.array(self.iterations, dtype=float).reshape(-1, len(ITERATION))
-        found = self.averages_of
-        kept = self.recent.points or found.z
-        return {
-            **{f"iteration_{name}": rows[:, k] for k, (name, _) in enumerate(ITERATION)},
-            "average": np.array(kept).reshape(len(kept), -1 if kept else 0),
-            "average_ell": found.z_ell,
-            "average_count": found.counts,
-        }
+        return {**{f"iteration_{name}": rows[:, k] for k, (name, _) in enumerate(ITERATION)}, **self.mean.arrays()}
 
-    def restore_own(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def restore(self, arrays: Arrays) -> None:
         """The same from a commit; ValueError if one does not fit the problem."""
         names = [f"iteration_{name}" for name, _ in ITERATION]
         rows = arrays[names[0]].shape
         columns = [check_array(name, arrays[name], rows, float) for name in names]
         self.iterations = list(zip(*(column.tolist() for column in columns), strict=True))
-        into, tracks = self.averages_of, len(self.averages_of.z)
-        kept = min(len(arrays["average"]), RECENT) if self.options.averaging == "recent" else tracks
-        stored = check_array("average", arrays["average"], (kept, self.problem.d if kept else 0), float, finite=True)
-        if self.options.averaging == "recent":
-            self.recent.points = list(stored)
-        else:
-            for z, row in zip(into.z, stored, strict=True):
-                z[:] = row
-        into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
-        into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)
+        self.mean.restore(arrays)
 
 
-METHOD = Multiplane
+def schedule_of(it: Iterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `Multiplane`."""
+    method = Multiplane(it, options, own_primal)
+    return Schedule(
+        method.advance, method.start, method.point, method.rewrites_w, warm_up=method.warm_up, counts=method.counts,
+        arrays=method.arrays, restore=method.restore,
+    )  # fmt: skip
+
+
+METHOD = block_method(schedule_of, setup_of, SPECS)

@@ -25,35 +25,37 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 
-from gapwise.stages.parallel import HERE, Pace, Spread
+from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
+from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import Counts
-from gapwise.stages.solver.method import ArraySpec, Boundary
-from gapwise.stages.solver.objective import squared_norm
-from gapwise.stages.solver.options import AVERAGES, MethodOptions, Status, check, check_one_of
+from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
+from gapwise.stages.solver.method import ArraySpec
+from gapwise.stages.solver.objective import Certificate, squared_norm
+from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
 from gapwise.stages.solver.oracles import corners_at, load_exact
+from gapwise.stages.solver.schedule import Arrays, Capabilities, Ended, Goal, Schedule
+from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.step import clip_into
 from gapwise.stages.solver.supports import Pool
 
-HERE_STEPS, ALL_STEPS = range(2)
-"""Entries of `Iterate.counters`: steps at this lambda, steps since the beginning."""
+HERE_STEPS, N_COUNTERS = 2, 3
+"""Entry of `Running.counters` after STEPS and ORACLE_CALLS: steps at this lambda; their number."""
 
 SHRUNK, NORM2, WEIGHT = range(3)
-"""Entries of `Iterate.numbers`: c, ||s||^2 (kept with `project` only), q."""
+"""Entries of `Running.numbers`: c, ||s||^2 (kept with `project` only), q."""
 
 LEAST_SHRUNK = 1e-3
 """c is multiplied into s before it gets much smaller than this."""
@@ -88,7 +90,7 @@ class Options(MethodOptions):
         check("solver.max_passes", self.max_passes, ends, expected)
 
 
-class Iterate(NamedTuple):
+class Running(NamedTuple):
     """The running solution at one lambda; all of it is committed."""
 
     vector: np.ndarray
@@ -98,13 +100,14 @@ class Iterate(NamedTuple):
     numbers: np.ndarray
     """float64, (3,)"""
     counters: np.ndarray
-    """int64, (2,)"""
+    """int64, (3,)"""
 
     @classmethod
-    def empty(cls, problem: Problem, options: Options) -> Iterate:
+    def empty(cls, problem: Problem, options: Options) -> Running:
         """Before the first step."""
         averaged = options.averaging != "none"
-        found = cls(np.zeros(problem.d), np.zeros(problem.d if averaged else 0), np.empty(3), np.zeros(2, np.int64))
+        average, counters = np.zeros(problem.d if averaged else 0), np.zeros(N_COUNTERS, np.int64)
+        found = cls(np.zeros(problem.d), average, np.empty(3), counters)
         found.restart(problem)
         return found
 
@@ -114,18 +117,6 @@ class Iterate(NamedTuple):
         self.average[:] = 0.0
         self.numbers[:] = 1.0, 0.0, 0.0
         self.counters[HERE_STEPS] = 0
-
-
-@dataclass
-class SubgradientCounts(Counts):
-    """The scalars of the solve."""
-
-    hinge: float = math.nan
-    """Mean hinge at the last exact pass."""
-    hinge_at_zero: float = math.nan
-    """R_0; only known with `project`."""
-    gap_passes: int = 0
-    """Exact passes, which here measure no gap."""
 
 
 # -- compiled steps ---------------------------------------------------------------------------------------------------
@@ -209,111 +200,61 @@ def subgradient_driver(fingerprint: str) -> Any:
                 boxed_step(P, S, lam, radius, i, theta, delta, y, scratch)
             else:
                 free_step(P, S, lam, radius, i, theta, delta, y, scratch)
-            S.counters[HERE_STEPS] += 1
-            S.counters[ALL_STEPS] += 1
+            for k in (STEPS, ORACLE_CALLS, HERE_STEPS):
+                S.counters[k] += 1
 
     return run_subgradient
 
 
 # -- the method -------------------------------------------------------------------------------------------------------
-@dataclass
-class Subgradient(Accounts):
-    """A primal point, and the steps that move it."""
+SPECS: tuple[ArraySpec, ...] = (
+    ("vector", ("feature",), "f8", "sum of the subgradient steps, a multiple of w; with bounds w itself"),
+    ("average", ("average_feature",), "f8", "running sum of the weighted average; empty without one"),
+    ("numbers", ("number",), "f8", "what projections have multiplied by, squared norm of the sum, weight of the sum"),
+    ("counters", ("counter",), "i8", "steps, oracle calls in steps, steps at this lambda"),
+    ("trace", ("row", "column"), "f8", "one row per exact pass; columns in the attribute trace_columns"),
+)
 
-    specs: ClassVar[tuple[ArraySpec, ...]] = (
-        ("vector", ("feature",), "f8", "sum of the subgradient steps, a multiple of w; with bounds w itself"),
-        ("average", ("average_feature",), "f8", "running sum of the weighted average; empty without one"),
-        (
-            "numbers",
-            ("number",),
-            "f8",
-            "what projections have multiplied by, squared norm of the sum, weight of the sum",
-        ),
-        ("counters", ("counter",), "i8", "steps at this lambda, steps since the beginning"),
-        ("trace", ("row", "column"), "f8", "one row per exact pass; columns in the attribute trace_columns"),
-    )
-    certifies: ClassVar[bool] = False
-    rewrites_w: ClassVar[bool] = True
-    known_gap: ClassVar[float] = math.nan
+
+@dataclass
+class PrimalIterate:
+    """A primal point; there is no dual one."""
 
     problem: Problem
     options: Options
     rng: np.random.Generator
-    iterate: Iterate
-    spread: Spread = HERE
-    at: SubgradientCounts = field(default_factory=SubgradientCounts)
-    trace: list[tuple[float, ...]] = field(default_factory=list)
-    untouched: bool = False
-    may_stop: bool = False
-    revisits: bool = False
+    running: Running
+    ledger: Ledger
+    fresh: bool = False
+    hinge: float = math.nan
+    """R at the last exact pass; an upper bound on it if the structure offers one."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
-    pace: Pace = field(default_factory=Pace)
+    known_gap: float = math.nan
 
-    @classmethod
-    def begin(
-        cls,
-        problem: Problem,
-        options: Options,
-        pool: Pool,
-        seed: int,
-        *,
-        own_primal: bool = True,
-        spread: Spread = HERE,
-    ) -> Self:
-        """The method at w = 0: there is no dual point, so that of `pool` has no part in it.
-
-        Raises
-        ------
-        ValueError
-            If a projection is asked for that might cut off the optimum.
-        """
-        if options.project and problem.lower.size and not (np.all(problem.lower <= 0) and np.all(problem.upper >= 0)):
-            j = int(np.argmax((problem.lower > 0) | (problem.upper < 0)))
-            raise ValueError(
-                f"solver.project: the bounds of feature {j}, {problem.lower[j]:g} to {problem.upper[j]:g}, exclude w = 0, "
-                "on which the radius of the ball rests; use solver.project=false"
-            )
-        if options.project and certainty_of(problem) == ESTIMATE:
-            raise ValueError(
-                "solver.project: the radius of the ball rests on the largest losses, which an approximate oracle without "
-                "a bound may miss; use solver.project=false"
-            )
-        return cls(problem, options, np.random.default_rng(seed), Iterate.empty(problem, options), spread)
-
-    # -- what is known ------------------------------------------------------------------------------------------------
-    @property
-    def oracle_calls(self) -> int:
-        """All oracle calls so far, those of exact passes included."""
-        return int(self.at.initial_calls + self.steps + self.at.gap_passes * self.problem.n)
+    def __post_init__(self) -> None:
+        self.ledger.counters = self.running.counters
 
     @property
-    def steps(self) -> int:
-        """Steps so far."""
-        return int(self.iterate.counters[ALL_STEPS])
-
-    @property
-    def radius(self) -> float:
-        """r; 0 without projection."""
-        return math.sqrt(self.at.hinge_at_zero / self.at.lam) if self.options.project else 0.0
-
-    @property
-    def point(self) -> np.ndarray:
+    def w(self) -> np.ndarray:
         """(d,): the average, if there is one; otherwise w."""
-        S, t = self.iterate, int(self.iterate.counters[HERE_STEPS])
+        S, t, lam = self.running, int(self.running.counters[HERE_STEPS]), self.ledger.at.lam
         if t == 0 or self.problem.lower.size:
             return S.average.copy() if S.average.size and t > 0 else S.vector.copy()
         if not S.average.size:
-            return S.vector * (S.numbers[SHRUNK] / (self.at.lam * t))
-        found: np.ndarray = (S.numbers[WEIGHT] * S.vector - S.average) * (2.0 / (self.at.lam * t * (t + 1.0)))
+            return S.vector * (S.numbers[SHRUNK] / (lam * t))
+        found: np.ndarray = (S.numbers[WEIGHT] * S.vector - S.average) * (2.0 / (lam * t * (t + 1.0)))
         return found
+
+    def rebase(self) -> None:
+        """Nothing is derived."""
 
     def primal(self) -> np.ndarray:
         """(d,): the solution, whose primal objective the last exact pass has measured."""
-        return self.point
+        return self.w
 
     def mean_hinge(self) -> float:
         """R at the last exact pass; an upper bound on it if the structure offers one."""
-        return self.at.hinge
+        return self.hinge
 
     def supports(self) -> None:
         """There is no dual point."""
@@ -326,103 +267,139 @@ class Subgradient(Accounts):
         """nan."""
         return math.nan
 
-    # -- the loop -----------------------------------------------------------------------------------------------------
-    def solve(
-        self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
-    ) -> tuple[Status, None]:
-        """Steps with exact passes in between until a limit is reached, whatever the tolerance; see `method.Method`."""
-        while True:
-            stop = boundary(self)
-            if stop:
-                return stop, None
-            started = time.perf_counter()
-            try:
-                if self.options.project and math.isnan(self.at.hinge_at_zero):
-                    self.at.hinge_at_zero = self.hinge_of(np.zeros(self.problem.d))
-                elif self.at.exact_due:
-                    self.measure(started)
-                    status = self.limit()
-                    if status:
-                        return status, None
-                else:
-                    self.take_steps()
-            finally:
-                self.at.seconds += time.perf_counter() - started
+    def dual_weights(self) -> np.ndarray:
+        """Not called: paths refuse the method."""
+        raise NotImplementedError("stochastic subgradient descent has no dual point")
+
+    def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
+        """Begin another lambda at w = 0."""
+        self.ledger.begin_lambda(lam, breakpoint)
+        self.ledger.at.exact_due = False
+        self.running.restart(self.problem)
+
+    def move_to(self, lam: float, warm_start: str) -> None:
+        """The first step forgets where it began, whatever `warm_start` says."""
+
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays of `SPECS`, and attributes."""
+        arrays = {name: array.copy() for name, array in self.running._asdict().items()}
+        arrays["trace"] = self.ledger.packed_trace()
+        counts, rng = dataclasses.asdict(self.ledger.at), packed_rng(self.rng)
+        return arrays, {"counts": counts, "rng": rng, "hinge": self.hinge}
+
+
+def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Ledger) -> PrimalIterate:
+    """The iterate at w = 0: there is no dual point, so that of `pool` has no part in it.
+
+    Raises
+    ------
+    ValueError
+        If a projection is asked for that might cut off the optimum.
+    """
+    if options.project and problem.lower.size and not (np.all(problem.lower <= 0) and np.all(problem.upper >= 0)):
+        j = int(np.argmax((problem.lower > 0) | (problem.upper < 0)))
+        raise ValueError(
+            f"solver.project: the bounds of feature {j}, {problem.lower[j]:g} to {problem.upper[j]:g}, exclude w = 0, "
+            "on which the radius of the ball rests; use solver.project=false"
+        )
+    if options.project and certainty_of(problem) == ESTIMATE:
+        raise ValueError(
+            "solver.project: the radius of the ball rests on the largest losses, which an approximate oracle without "
+            "a bound may miss; use solver.project=false"
+        )
+    return PrimalIterate(problem, options, np.random.default_rng(seed), Running.empty(problem, options), ledger)
+
+
+def restored(
+    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Mapping[str, Any], ledger: Ledger
+) -> PrimalIterate:
+    """The iterate at a committed point; ValueError, naming the array, if one does not fit the problem."""
+    running = Running.empty(problem, options)
+    for name, array in running._asdict().items():
+        array[:] = check_array(name, arrays[name], array.shape, array.dtype, finite=True)
+    ledger.at, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
+    return PrimalIterate(problem, options, restored_rng(attrs["rng"]), running, ledger, hinge=float(attrs["hinge"]))
+
+
+@dataclass
+class BallCounts:
+    """The scalars of the schedule."""
+
+    hinge_at_zero: float = math.nan
+    """R_0; only known with `project`."""
+
+
+@dataclass
+class Subgradient:
+    """Steps with exact passes in between until a limit is reached, whatever the tolerance."""
+
+    it: PrimalIterate
+    options: Options
+    counts: BallCounts = field(default_factory=BallCounts)
+    pace: Pace = field(default_factory=Pace)
+    """Chunk size between stop checks, for steps."""
+
+    def advance(self, goal: Goal) -> Ended | None:
+        """Steps, or the exact pass that is due after them."""
+        at, ledger = self.it.ledger.at, self.it.ledger
+        if self.options.project and math.isnan(self.counts.hinge_at_zero):
+            self.counts.hinge_at_zero = self.hinge_of(np.zeros(self.it.problem.d))
+        elif at.exact_due:
+            self.measure()
+            status = ledger.limit()
+            return (status, None) if status else None
+        else:
+            self.take_steps()
+        return None
+
+    @property
+    def radius(self) -> float:
+        """r; 0 without projection."""
+        return math.sqrt(self.counts.hinge_at_zero / self.it.ledger.at.lam) if self.options.project else 0.0
 
     def take_steps(self) -> None:
         """Steps until the next exact pass, or the next point where the state can be committed."""
-        options, n, here = self.options, self.problem.n, int(self.iterate.counters[HERE_STEPS])
-        used = self.oracle_calls - self.at.calls_before
-        left = math.ceil(min(options.max_oracle_calls, options.max_passes * n)) - used
+        it, options, ledger = self.it, self.options, self.it.ledger
+        n, here = it.problem.n, int(it.running.counters[HERE_STEPS])
+        left = math.ceil(min(options.max_oracle_calls, options.max_passes * n)) - ledger.calls_here
         every, apart = options.refresh_every * n, options.rebase_steps or 10 * n
         end = here + left
         if every:
             end = min(end, (here // every + 1) * every)
         steps = max(min(end, (here // apart + 1) * apart) - here, 0)
-        run = subgradient_driver(self.problem)
+        run = subgradient_driver(it.problem)
 
         def part(start: int, stop: int) -> None:
-            run(self.problem, self.iterate, self.at.lam, self.radius, self.rng, stop - start)
+            run(it.problem, it.running, ledger.at.lam, self.radius, it.rng, stop - start)
 
-        self.pace.run(part, 0, steps, self.check_stop)
-        self.at.exact_due = here + steps >= end
+        self.pace.run(part, 0, steps, ledger.check_stop)
+        ledger.at.exact_due = here + steps >= end
 
     def hinge_of(self, w: np.ndarray) -> float:
         """Mean hinge at w (d,), or the bound on it that the structure offers, by an exact pass."""
-        self.untouched = True
-        hinges = corners_at(self.problem, w, range(self.problem.n), self.spread).upper_hinge
-        self.untouched = False
-        self.at.gap_passes += 1
-        return float(np.sum(hinges)) / self.problem.n
+        P, ledger = self.it.problem, self.it.ledger
+        with ledger.asking():
+            hinges = corners_at(P, w, range(P.n), ledger.spread).upper_hinge
+        ledger.at.gap_passes += 1
+        return float(np.sum(hinges)) / P.n
 
-    def measure(self, started: float) -> None:
-        """The primal objective at `point`, for the trace; `started`: when this part of the solve began."""
-        at, w = self.at, self.point
-        at.hinge, at.exact_due = self.hinge_of(w), False
-        self.add_row(started, math.nan, math.nan, 0.5 * at.lam * squared_norm(w) + at.hinge)
+    def measure(self) -> None:
+        """The primal objective at the present point, for the trace."""
+        it, at, w = self.it, self.it.ledger.at, self.it.w
+        it.hinge, at.exact_due = self.hinge_of(w), False
+        it.ledger.record(Certificate(at.lam, math.nan, it.hinge, math.nan, squared_norm(w), math.nan))
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls; changes no result."""
-        load_exact(self.problem)
-        subgradient_driver(self.problem)(self.problem, self.iterate, 1.0, 0.0, self.rng, 0)
-
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda at w = 0."""
-        at = self.at
-        at.lam, at.breakpoint, at.exact_due = lam, breakpoint, False
-        at.calls_before, at.seconds_before = self.oracle_calls, at.seconds
-        self.iterate.restart(self.problem)
-
-    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
-        """Begin another lambda, at w = 0 whatever `warm_start` says: the first step forgets where it began."""
-        self.start_lambda(lam, breakpoint)
-
-    # -- committed state ----------------------------------------------------------------------------------------------
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Arrays of `specs`, and attributes."""
-        arrays = {name: array.copy() for name, array in self.iterate._asdict().items()}
-        arrays["trace"] = self.packed_trace()
-        return arrays, {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
-
-    @classmethod
-    def restored(
-        cls,
-        problem: Problem,
-        options: Options,
-        seed: int,
-        arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        *,
-        own_primal: bool = True,
-        spread: Spread = HERE,
-    ) -> Self:
-        """The method at a committed point; ValueError, naming the array, if one does not fit the problem."""
-        iterate = Iterate.empty(problem, options)
-        for name, array in iterate._asdict().items():
-            array[:] = check_array(name, arrays[name], array.shape, array.dtype, finite=True)
-        rng, trace = restored_rng(attrs["rng"]), restored_trace(arrays["trace"])
-        at = SubgradientCounts(**attrs["counts"])
-        return cls(problem, options, rng, iterate, spread, at, trace)
+        it, P = self.it, self.it.problem
+        load_exact(P)
+        subgradient_driver(P)(P, it.running, 1.0, 0.0, it.rng, 0)
 
 
-METHOD = Subgradient
+def schedule_of(it: PrimalIterate, options: Options, own_primal: bool) -> Schedule:
+    """The schedule of `Subgradient`."""
+    method = Subgradient(it, options)
+    return Schedule(method.advance, rewrites_w=True, warm_up=method.warm_up, counts=method.counts)
+
+
+METHOD = Recipe(schedule_of, begin, restored, SPECS, Counts, Capabilities(certifies=False, any_metric=False))

@@ -113,7 +113,7 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
         _check_kernel_choices(options, path)
     if not path.is_path:
         return
-    if not method(options.method).certifies:
+    if not method(options.method).capabilities.certifies:
         raise ValueError(
             f"solver.method: {options.method} has no dual point, which a path needs to certify its lambdas; use "
             "path=grid or path=single"
@@ -123,7 +123,7 @@ def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -
 
 def _check_kernel_choices(options: MethodOptions, path: PathOptions) -> None:
     """Raise ValueError for what needs weights themselves, where a kernel has none."""
-    if not getattr(method(options.method), "any_metric", False):
+    if not method(options.method).capabilities.any_metric:
         raise ValueError(
             f"solver.method: {options.method} computes with the weights themselves, which a kernel has none of; use bcfw, "
             "accelerated or a multi-plane method"

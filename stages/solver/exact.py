@@ -1,0 +1,108 @@
+"""Exact passes of block methods: one oracle call per block at a fixed point, which gives a certificate (O16 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gapwise.stages.problems.metric import norm2_of
+from gapwise.stages.solver.gaps import ExactGaps, exact_gaps
+from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.schedule import Goal
+
+FAINT = 0.1
+"""Share of the tolerance that is reserved for the optimisation gap, however large the slack of the oracle's bounds; where
+the optimisation gap is below it and slack takes nearly all of the tolerance, more steps do not help."""
+
+Better = Callable[[Certificate], Certificate]
+"""better(point): `point`, or the certificate of another primal point if that is better."""
+
+
+def certificate_of(it: Iterate, w: np.ndarray, gap: float, hinge: float | None = None) -> Certificate:
+    """The certificate of (w, alpha), w (d,); without `hinge` it is computed from the gap, valid for cone bounds only."""
+    lam = it.at.lam
+    ell, norm2 = float(it.state.z_ell[1]), norm2_of(it.problem, w)
+    if hinge is None:
+        hinge = gap + ell - lam * norm2
+    dual, excess = it.dual_and_excess(w)
+    return Certificate(lam, gap + excess, hinge, ell, norm2, dual)
+
+
+def gaps_at(it: Iterate, w: np.ndarray) -> ExactGaps:
+    """The results of an exact pass at w (d,)."""
+    return exact_gaps(it.problem, w, it.state.mu, it.state.ell, it.ledger.spread, it.state.pool)
+
+
+def exact_pass(
+    it: Iterate,
+    w: np.ndarray | None = None,
+    better: Better | None = None,
+    gaps: Callable[[Iterate, np.ndarray], ExactGaps] = gaps_at,
+) -> tuple[Certificate, ExactGaps]:
+    """One oracle call per block at w (d,), by default the iterate's: certificate, fresh gaps, labellings into the cache."""
+    P, S, at = it.problem, it.state, it.at
+    w = S.w if w is None else w
+    with it.ledger.asking():
+        found = gaps(it, w)
+    S.gap[:], it.hinges = found.gap, found.hinge
+    at.gap_passes += 1
+    at.exact_due = False
+    at.exact_total, at.slack, at.proven = float(np.sum(found.gap)), found.slack, found.proven
+    point = certificate_of(it, w, float(np.sum(found.certified)), float(np.sum(found.hinge)) / P.n)
+    at.dual = point.dual
+    it.weights = w
+    if better is not None:
+        point = better(point)
+    if it.setup.caching:
+        it.keep(np.arange(P.n), found.corner, found.loss)
+    it.rebuild_tree()
+    at.last_refresh = it.ledger.steps
+    return point, found
+
+
+def due_pass(
+    it: Iterate, goal: Goal, w: np.ndarray | None = None, better: Better | None = None
+) -> tuple[Certificate, ExactGaps | None]:
+    """An exact pass; with `goal.exact` False, stale gaps that are small enough replace it."""
+    stale = float(np.sum(np.maximum(it.state.gap, 0.0)))
+    if goal.exact or not stale <= goal.bound(it.at.dual):
+        return exact_pass(it, w, better)
+    it.weights = it.state.w
+    return certificate_of(it, it.state.w if w is None else w, stale), None
+
+
+def pass_at(it: Iterate, w: np.ndarray, point: Certificate) -> Certificate:
+    """`point`, or the certificate of w (d,) with the same dual point if that is better; takes an exact pass at w."""
+    P, at = it.problem, it.at
+    found = corners_at(P, w, range(P.n), it.ledger.spread)
+    hinge = float(np.sum(found.upper_hinge)) / P.n
+    at.gap_passes += 1
+    norm2 = norm2_of(P, w)
+    gap = 0.5 * point.lam * norm2 + hinge - point.dual
+    if gap >= point.gap:
+        return point
+    it.weights = w
+    if found.bound is not found.h:
+        at.slack, at.proven = float(np.mean(found.bound - found.h)), float(np.mean(found.proven))
+    return Certificate(point.lam, gap, hinge, point.ell, norm2, point.dual)
+
+
+def judged(it: Iterate, point: Certificate, goal: Goal) -> Status | None:
+    """How this lambda ends with `point`: CONVERGED, a limit that is reached, BOUND_LIMIT; None if the solve goes on."""
+    bound = goal.bound(point.dual)
+    return Status.CONVERGED if point.gap <= bound else it.ledger.limit() or hopeless(it, bound)
+
+
+def left_for_oracle(it: Iterate, bound: float) -> float:
+    """The part of a bound on the gap that the slack of the oracle's bounds leaves to the optimiser; all if exact."""
+    return max(bound - it.at.slack, FAINT * bound)
+
+
+def hopeless(it: Iterate, bound: float) -> Status | None:
+    """BOUND_LIMIT if an exact pass missed `bound` only because of the slack of the oracle's bounds, otherwise None."""
+    missed = it.at.slack > (1.0 - 2.0 * FAINT) * bound and it.at.exact_total <= FAINT * bound
+    return Status.BOUND_LIMIT if missed else None

@@ -1,0 +1,283 @@
+"""The dual point of block-coordinate methods, and what follows from it: mu, ell, u, w, gaps (O16 Alg. 2, 5).
+
+The point is a list of labellings with weights for each block (`supports.Pool`). At a *rebase point* mu, ell, u and w are
+recomputed from the pool in a fixed order; only there can the state be committed. So an uninterrupted solve and a resumed
+one perform the same computation, bit by bit. Nothing here decides what comes next: that is a schedule (`methods`).
+
+A *proximal centre* y with weight kappa > 0 shifts u and changes the scale of steps (`methods.accelerated`):
+
+    u = (kappa y + lambda v) / (lambda + kappa),  w = clip(u),  v = ((lambda + kappa) u - kappa y) / lambda.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gapwise.stages.problems.metric import norm2_of, own_metric
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.codes import AVERAGED
+from gapwise.stages.solver.counts import BlockCounts
+from gapwise.stages.solver.gaps import cached_driver
+from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
+from gapwise.stages.solver.loop import State
+from gapwise.stages.solver.margins import Margins
+from gapwise.stages.solver.method import ArraySpec
+from gapwise.stages.solver.objective import dual_value
+from gapwise.stages.solver.proximal import dual_norms
+from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
+from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
+from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_corners, normalise, pack, repack
+from gapwise.stages.solver.warm_start import truth_driver
+
+SPECS: tuple[ArraySpec, ...] = (
+    ("support_offset", ("block_edge",), "i8", "atoms of block i are support_offset[i]:support_offset[i + 1]"),
+    ("support_used", ("atom",), "i8", "step at which the labelling was last chosen"),
+    ("support_alpha", ("atom",), "f8", "weight of a labelling in its block's dual variable"),
+    ("support_loss", ("atom",), "f8", "task loss of the labelling"),
+    ("support_label", ("label",), "label", "labels of all atoms, end to end"),
+    ("label_offset", ("atom_edge",), "i8", "labels of atom a are label_offset[a]:label_offset[a + 1]"),
+    ("block_gap", ("block",), "f8", "last known block gaps; inf where never computed"),
+    ("counters", ("counter",), "i8", "steps, oracle calls, cached steps, averaged steps"),
+    ("centre", ("centre_feature",), "f8", "proximal centre y; empty where kappa is 0"),
+    ("trace", ("row", "column"), "f8", "one row per certificate; columns in the attribute trace_columns"),
+)
+
+NOWHERE = np.empty(0)
+
+
+@dataclass
+class Iterate:
+    """A dual point by blocks, at one lambda."""
+
+    problem: Problem
+    setup: Setup
+    state: State
+    rng: np.random.Generator
+    seed: int
+    ledger: Ledger
+    fresh: bool = False
+    """True right after a restore: the state is already at a rebase point."""
+    centre: np.ndarray = field(default_factory=lambda: NOWHERE)
+    """float64, (d,): the proximal centre while kappa > 0."""
+    margins: Margins | None = None
+    """Margin vectors of the atoms, where steps take them (`Setup.margins`)."""
+    weights: np.ndarray = field(default_factory=lambda: NOWHERE)
+    """float64, (d,): the primal point of the last certificate; empty before the first."""
+    hinges: np.ndarray = field(default_factory=lambda: NOWHERE)
+    """float64, (n,): hinges of the blocks at the last exact pass, or the bounds on them that the structure offers."""
+
+    @classmethod
+    def begin(cls, problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
+        """The iterate at the dual point of `pool`."""
+        state = new_state(problem, pool, setup.average, setup.mu)
+        ledger.counters = state.counters
+        return cls(problem, setup, state, np.random.default_rng(seed), seed, ledger)
+
+    @property
+    def at(self) -> BlockCounts:
+        """The scalars."""
+        found = self.ledger.at
+        assert isinstance(found, BlockCounts)
+        return found
+
+    # -- the point ----------------------------------------------------------------------------------------------------
+    @property
+    def w(self) -> np.ndarray:
+        """(d,): clip(u), the point at which steps are made."""
+        return self.state.w
+
+    @property
+    def scale(self) -> float:
+        """1 / ((lambda + kappa) n), the step's factor in u += scale B_i delta."""
+        return float(1.0 / ((self.at.lam + self.at.kappa) * self.problem.n))
+
+    @property
+    def known_gap(self) -> float:
+        """Sum of the last known block gaps; inf until every block has been visited."""
+        return float(np.sum(self.state.gap))
+
+    def dual_point(self) -> tuple[np.ndarray, np.ndarray]:
+        """(v, clip(v)) of the current alpha; v = (1/lambda n) sum_i B_i (m_i(y_i) - mu_i)."""
+        at, S, P = self.at, self.state, self.problem
+        if at.kappa == 0.0:
+            return S.u, (S.w if P.lower.size else S.u)
+        v = ((at.lam + at.kappa) * S.u - at.kappa * self.centre) / at.lam
+        return v, (np.clip(v, P.lower, P.upper) if P.lower.size else v)
+
+    def dual_and_excess(self, w: np.ndarray | None = None) -> tuple[float, float]:
+        """D(alpha), and the excess of the gap of (w, alpha) over the block gaps; w (d,) defaults to the current one.
+
+        P(w) - D(alpha) = sum_i g_i(w) + (lambda/2) (||w - v||^2 - ||clip(v) - v||^2); the excess is 0 at w = clip(v).
+        """
+        P, S, at = self.problem, self.state, self.at
+        w = S.w if w is None else w
+        if at.kappa > 0.0 and not P.lower.size and not own_metric(P):  # v is not laid out
+            norm2, distance2 = dual_norms(S.u, self.centre, at.kappa / at.lam, w)
+            return float(S.z_ell[1] - 0.5 * at.lam * norm2), float(0.5 * at.lam * distance2)
+        v, w_v = self.dual_point()
+        dual = dual_value(float(S.z_ell[1]), v, w_v, at.lam, P.lower, P.upper, norm2_of(P, w_v))
+        if w is w_v:
+            return dual, 0.0
+        excess = norm2_of(P, w - v) - (norm2_of(P, w_v - v) if P.lower.size else 0.0)
+        return dual, 0.5 * at.lam * excess
+
+    def dual_value(self) -> float:
+        """D(alpha) at present."""
+        return self.dual_and_excess()[0]
+
+    def dual_weights(self) -> np.ndarray:
+        """(d,): w(alpha) = clip(v)."""
+        return np.array(self.dual_point()[1])
+
+    def primal(self) -> np.ndarray:
+        """(d,): the w of the last certificate, or the current one."""
+        return self.weights if self.weights.size else self.state.w
+
+    def mean_hinge(self) -> float:
+        """R at the last exact pass, as in its certificate."""
+        return float(np.mean(self.hinges))
+
+    def block_gaps(self) -> np.ndarray:
+        """float64, (n,): the last known block gaps."""
+        return self.state.gap.copy()
+
+    def supports(self) -> Supports:
+        """The dual point: every block's labellings of positive weight, and their weights."""
+        return pack(self.state.pool, self.problem.label_ptr, active_only=True)
+
+    # -- derived quantities -------------------------------------------------------------------------------------------
+    def rebase(self) -> None:
+        """Normalise the pool, recompute mu, ell, u, w from it, and rebuild the sampling tree."""
+        if self.fresh:
+            self.fresh = False
+        else:
+            repack(self.state.pool)
+            normalise(self.state.pool)
+        self.margins = Margins.at_rebase(self.margins, self.problem, self.state.pool, self.setup.margins)
+        self.derive()
+        self.rebuild_tree()
+
+    def derive(self) -> None:
+        """mu, ell, u and w from the pool."""
+        margins, at = self.margins_of_all, self.at
+        by_margins = None if margins is None else margins.derive
+        share = self.centre * (at.kappa / (at.lam + at.kappa)) if at.kappa > 0.0 else None
+        derive(self.problem, self.state, self.scale, share, by_margins)
+
+    @property
+    def margins_of_all(self) -> Margins | None:
+        """The margin vectors if there is room for those of all atoms, otherwise None."""
+        return self.margins if self.margins is not None and self.margins.holds(self.state.pool) else None
+
+    def rebuild_tree(self) -> None:
+        """Rebuild the sampling tree from the current gaps."""
+        if self.setup.sampled:
+            tree_rebuild(self.state.tree, self.setup.sampler == MAX_GAP, self.setup.degree, self.state.gap)
+
+    def cached_gaps(self, w: np.ndarray) -> np.ndarray:
+        """float64, (n,): block gaps at w (d,) over cached labellings, lower bounds on the exact ones."""
+        P, gap, margins = self.problem, np.empty(self.problem.n), self.margins_of_all
+        (cached_driver(P) if margins is None else margins.gaps)(P, self.state.pool, w, gap)
+        return gap
+
+    def cached_gap(self, w: np.ndarray) -> float:
+        """The gap of (w, alpha) over cached labellings, a lower bound on the exact gap."""
+        return float(np.sum(self.cached_gaps(w))) + self.dual_and_excess(w)[1]
+
+    # -- labellings ---------------------------------------------------------------------------------------------------
+    def make_room(self, slots: int) -> None:
+        """Grow the pool until at least `slots` slots are free."""
+        while self.state.pool.free[1] < slots:
+            self.state = self.state._replace(pool=grown(self.state.pool))
+
+    def keep(self, blocks: np.ndarray, corner: np.ndarray, loss: np.ndarray) -> None:
+        """Put the oracle's answers for `blocks` (their labels, their losses) into the cache."""
+        self.make_room(blocks.size)
+        steps, capacity = self.ledger.steps, self.setup.capacity
+        keep_corners(self.problem.label_ptr, self.state.pool, blocks, corner, loss, steps, capacity)
+
+    def mark(self, kept: int) -> None:
+        """A pass is over: drop the labellings without weight that the last `kept` passes have not chosen."""
+        self.at.marks = [*self.at.marks, self.ledger.steps][-kept:]
+        if len(self.at.marks) == kept:
+            drop_unused(self.state.pool, self.at.marks[0])
+
+    # -- another lambda -----------------------------------------------------------------------------------------------
+    def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
+        """Begin another lambda with the dual point of the pool; unknown gaps are inf."""
+        at, S = self.at, self.state
+        self.ledger.begin_lambda(lam, breakpoint)
+        at.exact_due, at.last_refresh = exact_due, self.ledger.steps
+        total = self.known_gap
+        at.exact_total = total if np.isfinite(total) else 1.0
+        S.counters[AVERAGED] = 0
+        S.z[:] = 0.0
+        S.z_ell[0] = 0.0
+
+    def move_to(self, lam: float, warm_start: str) -> None:
+        """Go to another lambda; `warm_start` says what to keep: keep_primal, keep_dual or none."""
+        at, P = self.at, self.problem
+        if warm_start == "keep_primal":  # the same w; block gaps follow exactly (O16 section 4)
+            check_falling(lam, at.lam)
+            self.make_room(P.n)
+            truth_driver(P)(P, self.state, lam / at.lam, self.setup.capacity)
+        elif warm_start == "keep_dual":  # the same alpha; gaps from cached labellings, without an oracle call
+            at.lam = lam
+            self.derive()
+            self.state.gap[:] = self.cached_gaps(self.state.w) if self.setup.caching else np.inf
+        else:  # w = 0
+            self.state = self.state._replace(pool=truth_pool(P))
+            self.state.gap[:] = np.inf
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """The arrays of `SPECS`, and attributes; call at a rebase point only."""
+        supports, S = pack(self.state.pool, self.problem.label_ptr), self.state
+        arrays = {
+            "support_offset": supports.offset,
+            "support_alpha": supports.alpha,
+            "support_loss": supports.losses,
+            "support_used": supports.used,
+            "support_label": supports.label,
+            "label_offset": supports.label_offset,
+            "block_gap": S.gap.copy(),
+            "counters": S.counters.copy(),
+            "centre": self.centre.copy(),
+            "trace": self.ledger.packed_trace(),
+        }
+        return arrays, {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
+
+
+def check_falling(lam: float, before: float) -> None:
+    """Raise ValueError unless lambda falls, as keep_primal needs."""
+    if not lam <= before:
+        raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {before:g}")
+
+
+def restored(
+    problem: Problem,
+    setup: Setup,
+    seed: int,
+    arrays: Mapping[str, np.ndarray],
+    attrs: Mapping[str, Any],
+    ledger: Ledger,
+) -> Iterate:
+    """The iterate at a committed rebase point; ValueError, naming the array, if one does not fit the problem."""
+    names = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
+    supports = Supports(*(arrays[name] for name in names))
+    check_state(problem, supports, arrays)
+    state = restored_state(problem, supports, setup.average, setup.mu)
+    state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
+    at = BlockCounts(**attrs["counts"])
+    ledger.at, ledger.counters, ledger.trace = at, state.counters, restored_trace(arrays["trace"])
+    found = Iterate(problem, setup, state, restored_rng(attrs["rng"]), seed, ledger, fresh=True)
+    centre = (problem.d if at.kappa > 0.0 else 0,)
+    found.centre = check_array("centre", arrays["centre"], centre, float, finite=True)
+    return found

@@ -1,0 +1,148 @@
+"""What a solve counts and records, whatever the method: oracle calls, passes, limits, seconds, the rows of its trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import numpy as np
+
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
+from gapwise.stages.solver.counts import TRACE, Counts
+from gapwise.stages.solver.objective import Certificate
+from gapwise.stages.solver.options import MethodOptions, Status
+
+Row = tuple[float, ...]
+"""A row of the trace, columns as `counts.TRACE`."""
+
+
+@dataclass
+class Ledger:
+    """The counts of a solve and its trace, and the two flags by which a driver and a solve agree on when to stop."""
+
+    n: int
+    """Blocks."""
+    options: MethodOptions
+    at: Counts
+    counters: np.ndarray
+    """int64: the entries STEPS and ORACLE_CALLS are those of `codes`; the iterate owns the array."""
+    trace: list[Row] = field(default_factory=list)
+    spread: Spread = HERE
+    """Where the oracles of exact passes are called; does not change the result."""
+    untouched: bool = False
+    """True while an exact pass runs. It changes no state until it succeeds, so the last rebase point can be committed."""
+    may_stop: bool = False
+    """Whether `spread.check` may end the work between two rebase points, because the last one is kept elsewhere."""
+    revisits: bool = False
+    """Whether the path goes up and down, so that what served a lambda once may serve it again."""
+    started: float = 0.0
+    """`time.perf_counter` when the present part of the solve began."""
+
+    # -- counts -------------------------------------------------------------------------------------------------------
+    @property
+    def oracle_calls(self) -> int:
+        """All oracle calls so far: of the path's start, of steps and of exact passes."""
+        return int(self.at.initial_calls + self.counters[ORACLE_CALLS] + self.at.gap_passes * self.n)
+
+    @property
+    def steps(self) -> int:
+        """Block steps so far, cached ones included."""
+        return int(self.counters[STEPS])
+
+    @property
+    def calls_here(self) -> int:
+        """Oracle calls at this lambda."""
+        return self.oracle_calls - self.at.calls_before
+
+    @property
+    def passes_here(self) -> float:
+        """Effective passes (oracle calls / n) at this lambda."""
+        return float(self.calls_here / self.n)
+
+    def limit(self) -> Status | None:
+        """The limit that has been reached at this lambda, or None."""
+        if self.passes_here >= self.options.max_passes:
+            return Status.PASS_LIMIT
+        return Status.ORACLE_LIMIT if self.calls_here >= self.options.max_oracle_calls else None
+
+    def begin_lambda(self, lam: float, breakpoint: int) -> None:
+        """Count anew from here."""
+        at = self.at
+        at.lam, at.breakpoint = lam, breakpoint
+        at.calls_before, at.seconds_before = self.oracle_calls, at.seconds
+
+    # -- stopping -----------------------------------------------------------------------------------------------------
+    def check_stop(self) -> None:
+        """Raise the error of `spread.check` if a stop is requested and the last boundary is kept."""
+        if self.may_stop:
+            self.spread.check()
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """An exact pass: while it lasts, and if it fails, the state is as it was."""
+        self.untouched = True
+        yield
+        self.untouched = False
+
+    # -- records ------------------------------------------------------------------------------------------------------
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """A part of the solve, whose seconds count."""
+        self.started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.at.seconds += time.perf_counter() - self.started
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of solving so far; inside `timed`."""
+        return self.at.seconds + time.perf_counter() - self.started
+
+    def record(self, point: Certificate) -> None:
+        """Add a certificate to the trace; inside `timed`. nan where the method has no such number."""
+        at, calls = self.at, self.oracle_calls
+        stamp = float(round(time.time() * 1000))
+        row = (at.breakpoint, at.lam, calls / self.n, calls, self.steps, self.seconds, stamp)
+        self.trace.append((*row, point.gap, point.dual, point.primal))
+
+    def packed_trace(self) -> np.ndarray:
+        """float64, (rows, columns of `TRACE`)."""
+        return np.array(self.trace, dtype=float).reshape(-1, len(TRACE))
+
+
+def restored_trace(array: np.ndarray) -> list[Row]:
+    """The rows of a committed trace; ValueError if it has other columns."""
+    return [tuple(row) for row in check_array("trace", array, (None, len(TRACE)), np.float64).tolist()]
+
+
+class PackedRng(TypedDict):
+    """The state of PCG64 with its two 128-bit integers, which JSON readers may round, as text."""
+
+    bit_generator: str
+    state: dict[str, str]
+    has_uint32: int
+    uinteger: int
+
+
+def packed_rng(rng: np.random.Generator) -> PackedRng:
+    """The state of a generator, JSON-able."""
+    state = rng.bit_generator.state
+    numbers = {name: str(value) for name, value in state["state"].items()}
+    return PackedRng(
+        bit_generator=state["bit_generator"], state=numbers, has_uint32=state["has_uint32"], uinteger=state["uinteger"]
+    )
+
+
+def restored_rng(packed: Mapping[str, object]) -> np.random.Generator:
+    """The generator of a `packed_rng`."""
+    rng = np.random.default_rng(0)
+    numbers = packed["state"]
+    assert isinstance(numbers, Mapping)
+    rng.bit_generator.state = {**packed, "state": {name: int(value) for name, value in numbers.items()}}
+    return rng

@@ -1,0 +1,74 @@
+"""What a block method chooses once and for all: how blocks are drawn, which moves they make, what is kept. Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from gapwise.stages.solver.codes import CACHE_FIRST
+from gapwise.stages.solver.counts import NEVER
+from gapwise.stages.solver.loop import Flags
+from gapwise.stages.solver.options import SAMPLERS, BlockOptions, CacheOptions
+from gapwise.stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
+from gapwise.stages.solver.steps import PAIRWISE, StepRule, step_rule
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The choices of a block method, from its options."""
+
+    rule: StepRule
+    """Which moves a block may make."""
+    cache: CacheOptions
+    sampler: int = PERMUTATION
+    """How blocks are drawn: a code of `sampling`."""
+    degree: float = 1.0
+    """The sampling weight of a block is g_i ** degree."""
+    sampled: bool = True
+    """Whether the tree over the gaps is kept; False where nobody reads it."""
+    caching: bool = False
+    """Whether labellings without weight are kept."""
+    capacity: int = NEVER
+    """Labellings kept per block."""
+    mu: bool = True
+    """Whether the state stores mu, 8 p_i bytes a block, because steps read it; exact passes do not need it."""
+    average: bool = False
+    """Whether the state keeps a running average."""
+    margins: bool = False
+    """Whether margin vectors may serve the steps: pairwise ones with a cache (`margins`)."""
+
+    @classmethod
+    def of(cls, options: BlockOptions, **other: Any) -> Self:
+        """The choices that block methods share; `other` replaces some."""
+        rule, caching = step_rule(options.step), options.cache.kind != "none"
+        capacity = int(options.cache.capacity) if caching else NEVER
+        found = cls(rule, options.cache, caching=caching, capacity=capacity, mu=rule.kinds != PAIRWISE)
+        return replace(found, **other)
+
+    def flags(self, scale: float, exact_total: float, **other: Any) -> Flags:
+        """The choices as compiled loops read them; `other` replaces some."""
+        found = Flags(
+            sampler=self.sampler,
+            kinds=self.rule.kinds,
+            by_slope=self.rule.by_slope,
+            cache=self.caching,
+            corner=CACHE_FIRST,
+            rounds=1,
+            skip_below=0.0,
+            F=float(self.cache.F),
+            nu=float(self.cache.nu),
+            capacity=self.capacity,
+            degree=float(self.degree),
+            average=self.average,
+            scale=scale,
+            exact_total=exact_total,
+            stop_sum=-1.0,
+            stop_calls=NEVER,
+        )
+        return found._replace(**other)
+
+
+def sampling_of(sampler: str, degree: float = 1.0) -> dict[str, Any]:
+    """`sampler` and `degree` of a `Setup`: the degree counts only where blocks are drawn by their gaps."""
+    code = SAMPLERS.index(sampler)
+    return {"sampler": code, "degree": degree if code in (GAP, MAX_GAP) else 1.0}

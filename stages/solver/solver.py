@@ -1,0 +1,241 @@
+"""The one loop of all methods at one lambda: rebase, offer the state, advance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.marginals import Scores
+from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.counts import Counts
+from gapwise.stages.solver.ledger import Ledger, Row
+from gapwise.stages.solver.method import ArraySpec, Boundary
+from gapwise.stages.solver.options import MethodOptions
+from gapwise.stages.solver.schedule import Arrays, Capabilities, Ended, Goal, Iterate, Schedule
+from gapwise.stages.solver.supports import Pool, Supports
+
+
+@dataclass
+class Solver:
+    """A method on a problem: an iterate, the schedule that moves it, and the ledger of what was done."""
+
+    problem: Problem
+    options: Any
+    recipe: Recipe
+    iterate: Any
+    schedule: Schedule
+    ledger: Ledger
+
+    # -- the loop -----------------------------------------------------------------------------------------------------
+    def solve(self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True) -> Ended:
+        """Go from rebase point to rebase point until the tolerance is certified or a limit reached; see `method.Method`."""
+        goal = Goal(tolerance, relative, exact)
+        while True:
+            with self.ledger.timed():
+                self.rebase()
+            stop = boundary(self)
+            if stop:
+                self.stay()
+                return stop, None
+            with self.ledger.timed():
+                ended = self.schedule.advance(goal)
+            if ended:
+                return ended
+
+    def rebase(self) -> None:
+        """Go to a rebase point."""
+        (self.schedule.rebase or self.iterate.rebase)()
+
+    def stay(self) -> None:
+        """The state is at a rebase point, from which a later call goes on as after a restore."""
+        self.iterate.fresh = True
+
+    def warm_up(self) -> None:
+        """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""
+        if not self.iterate.fresh:
+            self.rebase()
+        self.schedule.warm_up()
+
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda from the current point."""
+        self.iterate.begin_lambda(lam, breakpoint, exact_due)
+        self.schedule.start()
+
+    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
+        """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what to keep."""
+        (self.schedule.move_to or self.iterate.move_to)(lam, warm_start)
+        self.start_lambda(lam, breakpoint)
+
+    # -- what is known ------------------------------------------------------------------------------------------------
+    @property
+    def specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays that `packed` returns."""
+        return self.recipe.specs
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the method can do."""
+        return self.recipe.capabilities
+
+    @property
+    def certifies(self) -> bool:
+        """Whether it holds a feasible dual point."""
+        return self.recipe.capabilities.certifies
+
+    @property
+    def at(self) -> Counts:
+        """The scalars of the solve."""
+        return self.ledger.at
+
+    @property
+    def trace(self) -> list[Row]:
+        """A row for each exact pass."""
+        return self.ledger.trace
+
+    @property
+    def oracle_calls(self) -> int:
+        """All max-oracle calls so far, those of the path's start included."""
+        return self.ledger.oracle_calls
+
+    @property
+    def steps(self) -> int:
+        """Steps so far."""
+        return self.ledger.steps
+
+    @property
+    def passes_here(self) -> float:
+        """Effective passes (oracle calls / n) at the current lambda."""
+        return self.ledger.passes_here
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether work between two boundaries may end with the error of `Spread.check`."""
+        return self.ledger.may_stop
+
+    @may_stop.setter
+    def may_stop(self, value: bool) -> None:
+        self.ledger.may_stop = value
+
+    @property
+    def revisits(self) -> bool:
+        """Whether the path goes up and down, so that what served a lambda once may serve it again."""
+        return self.ledger.revisits
+
+    @revisits.setter
+    def revisits(self, value: bool) -> None:
+        self.ledger.revisits = value
+
+    @property
+    def untouched(self) -> bool:
+        """True while an exact pass is under way: if it fails, the state can be committed."""
+        return self.ledger.untouched
+
+    @property
+    def point(self) -> np.ndarray:
+        """float64, (d,): the primal point that the next certificate will be computed for."""
+        found: np.ndarray = self.iterate.w if self.schedule.point is None else self.schedule.point()
+        return found
+
+    @property
+    def rewrites_w(self) -> bool:
+        """Whether certified weights may differ from those of the supports."""
+        return self.schedule.rewrites_w
+
+    @property
+    def hinges(self) -> np.ndarray:
+        """float64, (n,): hinges of the blocks at the last exact pass; only of a method that certifies."""
+        found: np.ndarray = self.iterate.hinges
+        return found
+
+    @property
+    def known_gap(self) -> float:
+        """The gap as far as it is known; inf or nan if it is not."""
+        return float(self.iterate.known_gap)
+
+    def primal(self) -> np.ndarray:
+        """float64, (d,): the solution at the current lambda."""
+        found: np.ndarray = self.iterate.primal()
+        return found
+
+    def supports(self) -> Supports | Scores | None:
+        """The dual point of the solution; None if the method has none."""
+        found: Supports | Scores | None = self.iterate.supports()
+        return found
+
+    def block_gaps(self) -> np.ndarray:
+        """float64, (n,): the last known block gaps; nan where the method has none."""
+        found: np.ndarray = self.iterate.block_gaps()
+        return found
+
+    def mean_hinge(self) -> float:
+        """R: the mean hinge at the last exact pass."""
+        return float(self.iterate.mean_hinge())
+
+    def dual_value(self) -> float:
+        """The current D(alpha); nan without a dual point."""
+        return float(self.iterate.dual_value())
+
+    def dual_weights(self) -> np.ndarray:
+        """float64, (d,): w(alpha) of the current dual point; only called on paths, where `rewrites_w` is True."""
+        found: np.ndarray = self.iterate.dual_weights()
+        return found
+
+    # -- committed state ----------------------------------------------------------------------------------------------
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """Arrays of `specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""
+        arrays, attrs = self.iterate.packed()
+        own = {name: np.array(array) for name, array in self.schedule.arrays().items()}
+        return {**arrays, **own}, {**attrs, "own": self.schedule.packed_counts()}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A method, as its file defines it."""
+
+    schedule: Callable[[Any, Any, bool], Schedule]
+    """(iterate, options, own_primal) -> what comes next"""
+    iterate: Callable[[Problem, Any, Pool, int, Ledger], Iterate]
+    """(problem, options, pool, seed, ledger) -> the iterate at the dual point of the pool"""
+    restore: Callable[[Problem, Any, int, Arrays, Mapping[str, Any], Ledger], Iterate]
+    """(problem, options, seed, arrays, attributes, ledger) -> the iterate of a commit"""
+    specs: tuple[ArraySpec, ...]
+    """The arrays that are committed. Those with the only dimension `iteration` are a trace of the method's own."""
+    counts: type[Counts] = Counts
+    """The scalars that the iterate commits."""
+    capabilities: Capabilities = field(default_factory=Capabilities)
+
+    def begin(
+        self, problem: Problem, options: MethodOptions, pool: Pool, seed: int, *, own_primal: bool = True,
+        spread: Spread = HERE,
+    ) -> Solver:  # fmt: skip
+        """The method at the dual point of `pool`; call `start_lambda` next.
+
+        Parameters
+        ----------
+        own_primal : bool
+            Whether certified weights may differ from those of the dual point.
+        spread : Spread
+            Where the oracles of exact passes are called; does not change the result.
+        """
+        ledger = self._ledger(problem, options, spread)
+        iterate = self.iterate(problem, options, pool, seed, ledger)
+        return Solver(problem, options, self, iterate, self.schedule(iterate, options, own_primal), ledger)
+
+    def restored(
+        self, problem: Problem, options: MethodOptions, seed: int, arrays: Arrays, attrs: Mapping[str, Any], *,
+        own_primal: bool = True, spread: Spread = HERE,
+    ) -> Solver:  # fmt: skip
+        """The method at a committed point; ValueError, naming the array, if one does not fit the problem."""
+        ledger = self._ledger(problem, options, spread)
+        iterate = self.restore(problem, options, seed, arrays, attrs, ledger)
+        schedule = self.schedule(iterate, options, own_primal)
+        schedule.restore_counts(attrs["own"])
+        schedule.restore(arrays)
+        return Solver(problem, options, self, iterate, schedule, ledger)
+
+    def _ledger(self, problem: Problem, options: MethodOptions, spread: Spread) -> Ledger:
+        return Ledger(problem.n, options, self.counts(), np.zeros(2, np.int64), spread=spread)

@@ -1,0 +1,120 @@
+"""Steps of block methods: runs of the compiled loop, and passes that visit every block once in a new order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from gapwise.stages.parallel import Pace
+from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
+from gapwise.stages.solver.distances import no_distances, with_room
+from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.loop import Flags, cached_steps_driver, steps_driver
+from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.sampling import UNIFORM, uniform_drawn_ahead
+from gapwise.stages.solver.steps import PAIRWISE
+from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
+
+
+@dataclass
+class Visits:
+    """The compiled steps of one iterate, called piece by piece so that a stop can end them in between."""
+
+    it: Iterate
+    loop: Callable[[Any], Any] = steps_driver
+    """loop(problem): the compiled steps, called as `loop.steps_driver` says."""
+    pace: Pace = field(default_factory=Pace)
+    """Chunk size between stop checks, for steps."""
+    call_pace: Pace = field(default_factory=Pace)
+    """The same for steps that call the oracle."""
+    cached_pace: Pace = field(default_factory=Pace)
+    """The same for cached passes."""
+
+    def flags(self, **other: Any) -> Flags:
+        """The iterate's choices as compiled loops read them; `other` replaces some."""
+        return self.it.setup.flags(self.it.scale, self.it.at.exact_total, **other)
+
+    @property
+    def stepper(self) -> Any:
+        """The compiled steps, by margin vectors where such are kept."""
+        return self.loop(self.it.problem) if self.it.margins is None else self.it.margins.steps
+
+    def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
+        """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
+        it, stepper = self.it, self.stepper
+        counters = it.state.counters
+        driver = uniform_drawn_ahead(stepper) if flags.sampler == UNIFORM else stepper
+        while True:
+            it.ledger.check_stop()
+            called = int(counters[ORACLE_CALLS])
+            piece, last_call = min(steps, self.pace.begin()), min(flags.stop_calls, called + self.call_pace.begin())
+            made, why = driver(it.problem, it.state, flags._replace(stop_calls=last_call), it.rng, order[:piece], piece)
+            self.pace.end(made)
+            self.call_pace.end(int(counters[ORACLE_CALLS]) - called)
+            steps, order = steps - made, order[made:]
+            if why == POOL_FULL:
+                it.make_room(1)
+            elif why == CALLS_REACHED and counters[ORACLE_CALLS] < flags.stop_calls:
+                continue
+            elif why != DONE or steps == 0:
+                return int(why)
+
+    # -- passes -------------------------------------------------------------------------------------------------------
+    def visit(self, times: int = 1, **choices: Any) -> None:
+        """Visit every block `times` times, each time in a new seeded permutation; `choices` replace flags."""
+        it = self.it
+        rng = np.random.default_rng([it.seed, it.at.permutations])
+        order = np.concatenate([rng.permutation(it.problem.n) for _ in range(times)])
+        it.at.permutations += 1
+        flags = self.flags(**choices)
+        if it.margins is None and flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
+            self.cached_visits(flags, order)
+        else:
+            self.run(flags, order, order.size)
+
+    def cached_visits(self, flags: Flags, order: np.ndarray) -> None:
+        """Pairwise moves within the cache of every block of `order`, by the distances between its labellings."""
+        it = self.it
+        it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts))
+        driver = cached_steps_driver(it.problem)
+
+        def part(start: int, stop: int) -> None:
+            driver(it.problem, it.state, flags, order[start:stop])
+
+        self.cached_pace.run(part, 0, order.size, it.ledger.check_stop)
+
+    def bcfw_pass(self, rounds: int, kept: int) -> None:
+        """A step of every block with the oracle, so that w moves; then labellings unused for `kept` passes are dropped."""
+        it = self.it
+        it.make_room(it.problem.n)
+        it.state.curvature[:] = 0.0
+        self.visit(corner=ORACLE_ALWAYS, rounds=rounds)
+        it.mark(kept)
+
+    # -- compiling ----------------------------------------------------------------------------------------------------
+    def warm_up(self) -> None:
+        """Compile or load every function that steps and exact passes call; changes no result."""
+        it, P, S = self.it, self.it.problem, self.it.state
+        load_exact(P)
+        self.stepper(P, S, self.flags(stop_calls=0), it.rng, np.empty(0, np.int64), 0)
+        warm_up_pool(it)
+
+    def warm_up_cached(self) -> None:
+        """Compile or load what cached passes call."""
+        it = self.it
+        drop_unused(it.state.pool, 0)
+        it.cached_gaps(it.state.w)
+        with_room(no_distances(1), np.ones(1, np.int64))
+        if it.margins is None:
+            cached_steps_driver(it.problem)(it.problem, it.state, self.flags(), np.empty(0, np.int64))
+
+
+def warm_up_pool(it: Iterate) -> None:
+    """Compile or load what packs supports and keeps an oracle's answers."""
+    length, dtype = it.state.pool.labels.shape[1], it.problem.truth.dtype
+    pack(empty_pool(0, 0, length, dtype), it.problem.label_ptr[:1])
+    if it.setup.caching:
+        it.keep(np.empty(0, np.int64), np.empty((0, length), dtype), np.empty(0))
