@@ -6,10 +6,10 @@ from typing import Any
 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.solver import Solver
-from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import CacheOptions
+from gapwise.stages.solver.solver import Solver
+from gapwise.stages.solver.state import truth_pool
 
 LAM = 0.3
 ACCELERATED_LAM = 0.05

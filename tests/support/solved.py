@@ -51,7 +51,7 @@ def path_methods() -> list[str]:
             method_options(method=name).check_path(path)
         except ValueError:
             continue
-        found += [name] if method(name).certifies else []
+        found += [name] if method(name).capabilities.certifies else []
     return found
 
 
