@@ -74,7 +74,7 @@ class PlaneOptions(MethodOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        MethodOptions.check(self)
         self.cutting_plane.check()
 
 

@@ -1,24 +1,25 @@
-"""What path, commits and pipeline know about an optimiser at one lambda; the registry is `stages.solver.methods`."""
+"""What path, commits and pipeline know about an optimiser at one lambda; `solver.Solver` is one with any method."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.marginals import Scores
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.counts import Counts
     from gapwise.stages.solver.objective import Certificate
-    from gapwise.stages.solver.options import Status
-    from gapwise.stages.solver.supports import Pool, Supports
+    from gapwise.stages.solver.options import MethodOptions, Status
+    from gapwise.stages.solver.schedule import Capabilities
+    from gapwise.stages.solver.supports import Supports
 
 ArraySpec = tuple[str, tuple[str, ...], str, str]
 """A committed array: name, dimensions, dtype ("label": the structure's label type), meaning."""
 
-Boundary = Callable[[Any], "Status | None"]
+Boundary = Callable[["Method"], "Status | None"]
 """boundary(method): called wherever the state can be committed. Returns INTERRUPTED or TIME_LIMIT to stop there."""
 
 
@@ -27,49 +28,34 @@ class Method(Protocol):
 
     Attributes
     ----------
-    specs : tuple of ArraySpec
-        The arrays that `packed` returns. Those with the only dimension `iteration` are a trace of the method's own: the end
-        of the solve leaves them in trace.zarr.
-    certifies : bool
-        Whether it holds a feasible dual point. If not, `solve` returns no certificate, path rules refuse the method, and
-        verify, summary and figures say that nothing is certified.
-    any_metric : bool
-        Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need. Methods
-        without the attribute do not, and are refused there.
     at : Counts
         The scalars of the solve: lambda, breakpoint, seconds, oracle calls.
     trace : list of rows as `counts.TRACE`
-    hinges : (n,) array
-        Hinges of the blocks at the last exact pass; only of a method that certifies.
-    untouched : bool
-        True while an exact pass is under way, which changes nothing until it ends: if it fails, the state can be committed.
     may_stop : bool
         Set at each boundary: whether work between two boundaries may end with the error of `Spread.check`.
     revisits : bool
         Set by `path.walk.walk`: whether the path goes up and down, as one whose epsilon falls does, so that what served a
         lambda once may serve it again.
-    rewrites_w : bool
-        Whether certified weights may differ from those of the supports.
     """
 
-    specs: ClassVar[tuple[ArraySpec, ...]]
-    certifies: ClassVar[bool]
-
     problem: Problem
-    options: Any
-    at: Any
-    trace: list[tuple[float, ...]]
-    hinges: np.ndarray
-    untouched: bool
+    options: MethodOptions
     may_stop: bool
     revisits: bool
 
-    @classmethod
-    def begin(
-        cls, problem: Problem, options: Any, pool: Pool, seed: int, *, own_primal: bool = True, spread: Spread = ...
-    ) -> Self:
-        """The method at the dual point of `pool`; call `start_lambda` next. `own_primal`: certified weights may differ
-        from those of the dual point."""
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the method can do."""
+
+    @property
+    def specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays that `packed` returns; those with the only dimension `iteration` are left in trace.zarr at the end."""
+
+    @property
+    def at(self) -> Counts: ...
+
+    @property
+    def trace(self) -> list[tuple[float, ...]]: ...
 
     def solve(
         self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True
@@ -94,6 +80,13 @@ class Method(Protocol):
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls, so that seconds exclude compilation; changes no result."""
 
+    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
+        """Begin another lambda from the current point."""
+
+    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
+        """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what to keep."""
+
+    # -- the solution -------------------------------------------------------------------------------------------------
     def primal(self) -> np.ndarray:
         """float64, (d,): the solution at the current lambda."""
 
@@ -107,8 +100,20 @@ class Method(Protocol):
         """float64, (n,): the last known block gaps; nan where the method has none."""
 
     def mean_hinge(self) -> float:
-        """R: the mean hinge at `primal()`; only called for a method that does not certify."""
+        """R: the mean hinge at `primal()`."""
 
+    @property
+    def hinges(self) -> np.ndarray:
+        """float64, (n,): hinges of the blocks at the last exact pass; only of a method that certifies."""
+
+    @property
+    def rewrites_w(self) -> bool:
+        """Whether certified weights may differ from those of the supports."""
+
+    def dual_weights(self) -> np.ndarray:
+        """float64, (d,): w(alpha) of the current dual point; only called on paths, where `rewrites_w` is True."""
+
+    # -- on the way ---------------------------------------------------------------------------------------------------
     @property
     def point(self) -> np.ndarray:
         """float64, (d,): the primal point that the next certificate will be computed for."""
@@ -132,31 +137,10 @@ class Method(Protocol):
     def passes_here(self) -> float:
         """Effective passes (oracle calls / n) at the current lambda."""
 
+    # -- committed state ----------------------------------------------------------------------------------------------
     @property
-    def rewrites_w(self) -> bool: ...
-
-    def dual_weights(self) -> np.ndarray:
-        """float64, (d,): w(alpha) of the current dual point; only called on paths, where `rewrites_w` is True."""
-
-    def start_lambda(self, lam: float, breakpoint: int, *, exact_due: bool = False) -> None:
-        """Begin another lambda from the current point."""
-
-    def move_to(self, lam: float, breakpoint: int, warm_start: str) -> None:
-        """Begin another lambda; `warm_start` (keep_primal, keep_dual, none) says what to keep."""
+    def untouched(self) -> bool:
+        """True while an exact pass is under way, which changes nothing until it ends: if it fails, commit the state."""
 
     def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Arrays of `specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""
-
-    @classmethod
-    def restored(
-        cls,
-        problem: Problem,
-        options: Any,
-        seed: int,
-        arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        *,
-        own_primal: bool = True,
-        spread: Spread = ...,
-    ) -> Self:
-        """The method at a committed point."""

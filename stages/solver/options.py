@@ -148,7 +148,7 @@ class BlockOptions(MethodOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        MethodOptions.check(self)
         check_one_of("solver.step", self.step, steps())
         self.cache.check()
         check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
@@ -176,7 +176,7 @@ class BcfwOptions(BlockOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
         check_one_of("solver.averaging", self.averaging, AVERAGES)
         check("solver.batch_size", self.batch_size, self.batch_size >= 1, "an integer >= 1")
@@ -219,7 +219,7 @@ class CachedPassOptions(BlockOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        BlockOptions.check(self)
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")
         self.acceleration.check()
 
@@ -265,7 +265,7 @@ class MultiplaneOptions(BlockOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        BlockOptions.check(self)
         check_one_of("solver.sampler", self.sampler, SAMPLERS)
         check_one_of("solver.averaging", self.averaging, (*AVERAGES, "recent", "two_track"))
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", f"gap, for method={self.method}")

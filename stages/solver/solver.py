@@ -237,5 +237,10 @@ class Recipe:
         schedule.restore(arrays)
         return Solver(problem, options, self, iterate, schedule, ledger)
 
+    @property
+    def certifies(self) -> bool:
+        """Whether solves return certificates."""
+        return self.capabilities.certifies
+
     def _ledger(self, problem: Problem, options: MethodOptions, spread: Spread) -> Ledger:
         return Ledger(problem.n, options, self.counts(), np.zeros(2, np.int64), spread=spread)

@@ -106,7 +106,7 @@ class Options(CachedPassOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        CachedPassOptions.check(self)
         self.at_mean.check()
 
 

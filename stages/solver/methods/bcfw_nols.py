@@ -42,7 +42,7 @@ class Options(BcfwOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        BcfwOptions.check(self)
         plain = {"step": "fw", "batch_size": 1, "batch_step": False}
         for name, only in plain.items():
             value = getattr(self, name)

@@ -61,7 +61,7 @@ class WorkingSetGroup(PlaneGroup):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        PlaneGroup.check(self)
         most, share = self.quadratic_variables, self.accuracy
         check("solver.cutting_plane.quadratic_variables", most, 0 <= most <= 2000, "an integer from 0 to 2000")
         check("solver.cutting_plane.accuracy", share, 0 < share < 1, "a number in (0, 1)")

@@ -84,7 +84,7 @@ class Options(MethodOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        MethodOptions.check(self)
         check("solver.eta", self.eta, 0 < self.eta < math.inf, "a number > 0")
         check("solver.growth", self.growth, 1 <= self.growth <= 2, "a number from 1 to 2")
         check("solver.truth", self.truth, 0 <= self.truth < math.inf, "a number >= 0")
@@ -100,7 +100,7 @@ class Options(MethodOptions):
 
     def check_path(self, path: PathOptions) -> None:
         """Raises ValueError for paths, and for warm starts that keep w."""
-        super().check_path(path)
+        MethodOptions.check_path(self, path)
         if path.is_path:
             raise ValueError(
                 "solver.method: the dual point of eg has no list of labellings, from which paths derive certificates of "

@@ -73,7 +73,7 @@ class Options(BlockOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        BlockOptions.check(self)
         check("solver.cache.kind", self.cache.kind, self.cache.kind == "gap", "gap, for method=fasole")
         check("solver.step", self.step, self.step == "pairwise", "pairwise, for method=fasole")
         for name, least in (("rounds", 1), ("active_passes", 0), ("unused_iterations", 1)):

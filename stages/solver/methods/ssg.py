@@ -81,7 +81,7 @@ class Options(MethodOptions):
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        super().check()
+        MethodOptions.check(self)
         check_one_of("solver.averaging", self.averaging, AVERAGES)
         check("solver.refresh_every", self.refresh_every, self.refresh_every >= 0, "an integer >= 0")
         check("solver.rebase_steps", self.rebase_steps, self.rebase_steps >= 0, "an integer >= 0")
