@@ -48,6 +48,10 @@ class Method(Protocol):
         """What the method can do."""
 
     @property
+    def certifies(self) -> bool:
+        """Whether it holds a feasible dual point: `capabilities.certifies`."""
+
+    @property
     def specs(self) -> tuple[ArraySpec, ...]:
         """The arrays that `packed` returns; those with the only dimension `iteration` are left in trace.zarr at the end."""
 
