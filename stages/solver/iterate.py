@@ -12,9 +12,7 @@ A *proximal centre* y with weight kappa > 0 shifts u and changes the scale of st
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -27,10 +25,11 @@ from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.loop import State
 from gapwise.stages.solver.margins import Margins
-from gapwise.stages.solver.method import ArraySpec
+from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
+from gapwise.stages.solver.schedule import Arrays, Attrs
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_corners, normalise, pack, repack
@@ -237,7 +236,7 @@ class Iterate:
             self.state.gap[:] = np.inf
 
     # -- committed state ----------------------------------------------------------------------------------------------
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """The arrays of `SPECS`, and attributes; call at a rebase point only."""
         supports, S = pack(self.state.pool, self.problem.label_ptr), self.state
         arrays = {
@@ -265,8 +264,8 @@ def restored(
     problem: Problem,
     setup: Setup,
     seed: int,
-    arrays: Mapping[str, np.ndarray],
-    attrs: Mapping[str, Any],
+    arrays: Arrays,
+    attrs: Attrs,
     ledger: Ledger,
 ) -> Iterate:
     """The iterate at a committed rebase point; ValueError, naming the array, if one does not fit the problem."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import TRACE, Counts
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import MethodOptions, Status
+
+if TYPE_CHECKING:
+    from gapwise.stages.solver.method import Json
 
 Row = tuple[float, ...]
 """A row of the trace, columns as `counts.TRACE`."""
@@ -121,28 +124,14 @@ def restored_trace(array: np.ndarray) -> list[Row]:
     return [tuple(row) for row in check_array("trace", array, (None, len(TRACE)), np.float64).tolist()]
 
 
-class PackedRng(TypedDict):
-    """The state of PCG64 with its two 128-bit integers, which JSON readers may round, as text."""
-
-    bit_generator: str
-    state: dict[str, str]
-    has_uint32: int
-    uinteger: int
-
-
-def packed_rng(rng: np.random.Generator) -> PackedRng:
-    """The state of a generator, JSON-able."""
+def packed_rng(rng: np.random.Generator) -> dict[str, Json]:
+    """The state of PCG64, JSON-able: its two 128-bit integers, which JSON readers may round, as text."""
     state = rng.bit_generator.state
-    numbers = {name: str(value) for name, value in state["state"].items()}
-    return PackedRng(
-        bit_generator=state["bit_generator"], state=numbers, has_uint32=state["has_uint32"], uinteger=state["uinteger"]
-    )
+    return {**state, "state": {name: str(value) for name, value in state["state"].items()}}
 
 
-def restored_rng(packed: Mapping[str, object]) -> np.random.Generator:
+def restored_rng(packed: Mapping[str, Any]) -> np.random.Generator:
     """The generator of a `packed_rng`."""
     rng = np.random.default_rng(0)
-    numbers = packed["state"]
-    assert isinstance(numbers, Mapping)
-    rng.bit_generator.state = {**packed, "state": {name: int(value) for name, value in numbers.items()}}
+    rng.bit_generator.state = {**packed, "state": {name: int(value) for name, value in packed["state"].items()}}
     return rng

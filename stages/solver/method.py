@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias, Union
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 ArraySpec = tuple[str, tuple[str, ...], str, str]
 """A committed array: name, dimensions, dtype ("label": the structure's label type), meaning."""
+
+Json: TypeAlias = Union[bool, int, float, str, "list[Json]", "dict[str, Json]", None]
+"""What JSON holds."""
 
 Boundary = Callable[["Method"], "Status | None"]
 """boundary(method): called wherever the state can be committed. Returns INTERRUPTED or TIME_LIMIT to stop there."""
@@ -146,5 +149,5 @@ class Method(Protocol):
     def untouched(self) -> bool:
         """True while an exact pass is under way, which changes nothing until it ends: if it fails, commit the state."""
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""

@@ -8,17 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.solver.ledger import Ledger
+from gapwise.stages.solver.method import Json
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.supports import Supports
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Arrays = Mapping[str, np.ndarray]
+"""Committed arrays by name."""
+
+Attrs = Mapping[str, Any]
+"""Committed attributes, as JSON holds them; whoever reads one checks it."""
 
 
 class Goal(NamedTuple):
@@ -45,6 +53,8 @@ class Iterate(Protocol):
     ledger: Ledger
     hinges: np.ndarray
     """float64, (n,): hinges of the blocks at the last exact pass"""
+    fresh: bool
+    """True right after a restore or a stop: the point is at a rebase point already"""
 
     @property
     def w(self) -> np.ndarray:
@@ -81,7 +91,7 @@ class Iterate(Protocol):
     def dual_weights(self) -> np.ndarray:
         """float64, (d,): w(alpha); only called on paths."""
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Committed arrays and JSON-able attributes, copies; called at a rebase point."""
 
 
@@ -116,18 +126,18 @@ class Schedule:
     """In place of the iterate's."""
     warm_up: Callable[[], None] = nothing
     """Compile or load every function that a solve calls; changes no result."""
-    counts: Any = None
+    counts: DataclassInstance | None = None
     """A dataclass of the method's own scalars, which are committed; None: it has none."""
     arrays: Callable[[], dict[str, np.ndarray]] = no_arrays
     """What the method commits besides the iterate; under the names of `Recipe.specs`."""
     restore: Callable[[Arrays], None] = ignore
     """Take `arrays` from a commit, once `counts` are restored; ValueError, naming the array, if one does not fit."""
 
-    def packed_counts(self) -> dict[str, Any]:
+    def packed_counts(self) -> dict[str, Json]:
         """The method's own scalars."""
         return {} if self.counts is None else asdict(self.counts)
 
-    def restore_counts(self, packed: Mapping[str, Any]) -> None:
+    def restore_counts(self, packed: Mapping[str, Json]) -> None:
         """Take the scalars from a commit; TypeError if they are not those of this method."""
         if self.counts is None:
             if packed:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row
-from gapwise.stages.solver.method import ArraySpec, Boundary
+from gapwise.stages.solver.method import ArraySpec, Boundary, Json
 from gapwise.stages.solver.options import MethodOptions
-from gapwise.stages.solver.schedule import Arrays, Capabilities, Ended, Goal, Iterate, Schedule
+from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Iterate, Schedule
 from gapwise.stages.solver.supports import Pool, Supports
 
 
@@ -24,9 +24,9 @@ class Solver:
     """A method on a problem: an iterate, the schedule that moves it, and the ledger of what was done."""
 
     problem: Problem
-    options: Any
-    recipe: Recipe
-    iterate: Any
+    options: MethodOptions
+    recipe: Recipe[Any, Any]
+    iterate: Iterate
     schedule: Schedule
     ledger: Ledger
 
@@ -137,8 +137,7 @@ class Solver:
     @property
     def point(self) -> np.ndarray:
         """float64, (d,): the primal point that the next certificate will be computed for."""
-        found: np.ndarray = self.iterate.w if self.schedule.point is None else self.schedule.point()
-        return found
+        return self.iterate.w if self.schedule.point is None else self.schedule.point()
 
     @property
     def rewrites_w(self) -> bool:
@@ -148,59 +147,58 @@ class Solver:
     @property
     def hinges(self) -> np.ndarray:
         """float64, (n,): hinges of the blocks at the last exact pass; only of a method that certifies."""
-        found: np.ndarray = self.iterate.hinges
-        return found
+        return self.iterate.hinges
 
     @property
     def known_gap(self) -> float:
         """The gap as far as it is known; inf or nan if it is not."""
-        return float(self.iterate.known_gap)
+        return self.iterate.known_gap
 
     def primal(self) -> np.ndarray:
         """float64, (d,): the solution at the current lambda."""
-        found: np.ndarray = self.iterate.primal()
-        return found
+        return self.iterate.primal()
 
     def supports(self) -> Supports | Scores | None:
         """The dual point of the solution; None if the method has none."""
-        found: Supports | Scores | None = self.iterate.supports()
-        return found
+        return self.iterate.supports()
 
     def block_gaps(self) -> np.ndarray:
         """float64, (n,): the last known block gaps; nan where the method has none."""
-        found: np.ndarray = self.iterate.block_gaps()
-        return found
+        return self.iterate.block_gaps()
 
     def mean_hinge(self) -> float:
         """R: the mean hinge at the last exact pass."""
-        return float(self.iterate.mean_hinge())
+        return self.iterate.mean_hinge()
 
     def dual_value(self) -> float:
         """The current D(alpha); nan without a dual point."""
-        return float(self.iterate.dual_value())
+        return self.iterate.dual_value()
 
     def dual_weights(self) -> np.ndarray:
         """float64, (d,): w(alpha) of the current dual point; only called on paths, where `rewrites_w` is True."""
-        found: np.ndarray = self.iterate.dual_weights()
-        return found
+        return self.iterate.dual_weights()
 
     # -- committed state ----------------------------------------------------------------------------------------------
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and JSON-able attributes; copies, which a thread may write while the solve goes on."""
         arrays, attrs = self.iterate.packed()
         own = {name: np.array(array) for name, array in self.schedule.arrays().items()}
         return {**arrays, **own}, {**attrs, "own": self.schedule.packed_counts()}
 
 
+It = TypeVar("It", bound=Iterate)
+Opts = TypeVar("Opts", bound=MethodOptions)
+
+
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(Generic[It, Opts]):
     """A method, as its file defines it."""
 
-    schedule: Callable[[Any, Any, bool], Schedule]
+    schedule: Callable[[It, Opts, bool], Schedule]
     """(iterate, options, own_primal) -> what comes next"""
-    iterate: Callable[[Problem, Any, Pool, int, Ledger], Iterate]
+    iterate: Callable[[Problem, Opts, Pool, int, Ledger], It]
     """(problem, options, pool, seed, ledger) -> the iterate at the dual point of the pool"""
-    restore: Callable[[Problem, Any, int, Arrays, Mapping[str, Any], Ledger], Iterate]
+    restore: Callable[[Problem, Opts, int, Arrays, Attrs, Ledger], It]
     """(problem, options, seed, arrays, attributes, ledger) -> the iterate of a commit"""
     specs: tuple[ArraySpec, ...]
     """The arrays that are committed. Those with the only dimension `iteration` are a trace of the method's own."""
@@ -209,7 +207,7 @@ class Recipe:
     capabilities: Capabilities = field(default_factory=Capabilities)
 
     def begin(
-        self, problem: Problem, options: MethodOptions, pool: Pool, seed: int, *, own_primal: bool = True,
+        self, problem: Problem, options: Opts, pool: Pool, seed: int, *, own_primal: bool = True,
         spread: Spread = HERE,
     ) -> Solver:  # fmt: skip
         """The method at the dual point of `pool`; call `start_lambda` next.
@@ -226,14 +224,16 @@ class Recipe:
         return Solver(problem, options, self, iterate, self.schedule(iterate, options, own_primal), ledger)
 
     def restored(
-        self, problem: Problem, options: MethodOptions, seed: int, arrays: Arrays, attrs: Mapping[str, Any], *,
+        self, problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Attrs, *,
         own_primal: bool = True, spread: Spread = HERE,
     ) -> Solver:  # fmt: skip
         """The method at a committed point; ValueError, naming the array, if one does not fit the problem."""
         ledger = self._ledger(problem, options, spread)
         iterate = self.restore(problem, options, seed, arrays, attrs, ledger)
         schedule = self.schedule(iterate, options, own_primal)
-        schedule.restore_counts(attrs["own"])
+        own = attrs["own"]
+        assert isinstance(own, dict)
+        schedule.restore_counts(own)
         schedule.restore(arrays)
         return Solver(problem, options, self, iterate, schedule, ledger)
 

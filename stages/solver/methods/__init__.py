@@ -23,10 +23,10 @@ def methods() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
-def method(name: str) -> Recipe:
+def method(name: str) -> Recipe[Any, Any]:
     """The recipe of a method; ValueError lists the known methods."""
     check_one_of("solver.method", name, methods())
-    found: Recipe = import_module(f"{__name__}.{name}").METHOD
+    found: Recipe[Any, Any] = import_module(f"{__name__}.{name}").METHOD
     return found
 
 

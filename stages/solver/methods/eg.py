@@ -31,7 +31,6 @@ exponentially, but the closer their gradients are to the largest, the slower.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -47,11 +46,11 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.ledger import Ledger, restored_trace
-from gapwise.stages.solver.method import ArraySpec
+from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.schedule import Arrays, Capabilities, Ended, Goal, Schedule
+from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.state import chunk_length, fold
 from gapwise.stages.solver.step import clip, clip_into
@@ -296,7 +295,7 @@ class MarginalIterate:
         if warm_start == "none":
             self.forget()
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """The arrays of `SPECS`, and the scalars."""
         arrays = {
             "dual_scores": self.sigma,
@@ -323,7 +322,7 @@ def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Led
 
 
 def restored(
-    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Mapping[str, Any], ledger: Ledger
+    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger
 ) -> MarginalIterate:
     """The iterate at a committed point; ValueError, naming the array, if one does not fit the problem."""
     n = problem.n

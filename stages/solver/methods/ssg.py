@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -42,11 +41,11 @@ from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
-from gapwise.stages.solver.method import ArraySpec
+from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
 from gapwise.stages.solver.oracles import corners_at, load_exact
-from gapwise.stages.solver.schedule import Arrays, Capabilities, Ended, Goal, Schedule
+from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.step import clip_into
 from gapwise.stages.solver.supports import Pool
@@ -280,7 +279,7 @@ class PrimalIterate:
     def move_to(self, lam: float, warm_start: str) -> None:
         """The first step forgets where it began, whatever `warm_start` says."""
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `SPECS`, and attributes."""
         arrays = {name: array.copy() for name, array in self.running._asdict().items()}
         arrays["trace"] = self.ledger.packed_trace()
@@ -311,7 +310,7 @@ def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Led
 
 
 def restored(
-    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Mapping[str, Any], ledger: Ledger
+    problem: Problem, options: Options, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger
 ) -> PrimalIterate:
     """The iterate at a committed point; ValueError, naming the array, if one does not fit the problem."""
     running = Running.empty(problem, options)
