@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 
+from gapwise.parts import with_parts
 from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "commands")
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,12 @@ none. A folder on PYTHONPATH with its own pipeline/model_formats/<name>.py adds 
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from types import ModuleType
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+from gapwise.parts import with_parts
+
+__path__ = with_parts(__path__, "model_formats")
 
 
 def known() -> list[str]:

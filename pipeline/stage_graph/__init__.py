@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+from gapwise.parts import with_parts
+
+__path__ = with_parts(__path__, "stages")
 
 Job: TypeAlias = Any
 """`pipeline.job.Job`; its module, like those of the next three types, imports this one."""

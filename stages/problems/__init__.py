@@ -24,10 +24,10 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
-from pkgutil import extend_path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gapwise.parts import with_parts
 from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
 
     from gapwise.stages.problems.protocol import Problem
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "problems")
 
 
 def structures() -> list[str]:
