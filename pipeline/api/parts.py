@@ -70,7 +70,6 @@ def use(words: Iterable[str]) -> None:
 
 def with_parts(path: Iterable[str], kind: str) -> list[str]:
     """`__path__` of the package of this kind, with the folder of one's own parts behind it if there is one."""
-    assert kind in KINDS, f"gapwise.parts.KINDS: {kind} is missing"
     root = folder()
     return [*path, str(root / kind)] if root is not None and (root / kind).is_dir() else [*path]
 

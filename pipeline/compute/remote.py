@@ -78,7 +78,8 @@ def do(errand: Errand) -> Any:
     """Do an errand, on a worker."""
     if errand.sources != sources():
         raise WorkerError(
-            f"compute: {_here()} runs another version of Gapwise, or other parts; install the same ones and restart the worker"
+            f"compute: {_here()} runs another version of Gapwise or has other parts; install the same ones and "
+            "restart the worker"
         )
     problem = opened(errand.features, errand.split)
     return errand.fn(problem, _weights(errand.weights), np.array(errand.blocks, np.int64))

@@ -22,12 +22,11 @@ import numba
 import numpy as np
 import pytest
 
-from gapwise import parts
+from gapwise.parts import with_parts
 from gapwise.stages.problems.contract import local
 from gapwise.stages.problems.protocol import Problem
 
-OWN = parts.folder()
-__path__ = [*__path__, str(OWN / "tiny")] if OWN else __path__
+__path__ = with_parts(__path__, "tiny")
 
 from tiny.blocks import ragged
 from tiny.chain_instances import chain, chain_sparse
