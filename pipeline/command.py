@@ -1,4 +1,4 @@
-"""One command: Hydra composes the configuration, and `pipeline.run` or `pipeline.sweep` carries it out."""
+"""One command: Hydra composes the configuration, and `gapwise.pipeline.run` or `gapwise.pipeline.sweep` carries it out."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Entry point: `python -m pipeline +experiment=regpath_horseseg`, or `gapwise`; `--help` explains the command line.
 
-A first word that names a command of `pipeline.cli` is carried out there; anything else configures a run.
+A first word that names a command of `gapwise.pipeline.cli` is carried out there; anything else configures a run.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gapwise.stages.problems.python_oracle import Oracle
     from gapwise.storage.paths import open_path
 
+    __version__: str
+
 HOME = {
     "Certificate": "gapwise.pipeline.estimators.certificate",
     "ChainSVM": "gapwise.pipeline.estimators.chain",

@@ -1,7 +1,7 @@
 """Commands, most of them on runs: ``gapwise predict RUN …``, or ``python -m pipeline predict RUN …``; one module each.
 
-A module of this package defines its `Command` as COMMAND and imports what is heavy inside its functions. A folder on
-PYTHONPATH with its own pipeline/cli/<name>.py adds a command.
+A module of this package defines its `Command` as COMMAND and imports what is heavy inside its functions.
+``commands/<name>.py`` among one's own parts (`gapwise.parts`) adds a command.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Forms in which a model leaves a run, one file each: ``gapwise export RUN --format NAME``.
 
-A module offers ``write(model, target, run)``, which writes a `stages.models.Model` of a run to a location, whole or not at
-all, and ``ENDING``, of the name that the target gets if none is given. A module whose name begins with an underscore is
-none. A folder on PYTHONPATH with its own pipeline/model_formats/<name>.py adds a form.
+A module offers ``write(model, target, run)``, which writes a `gapwise.stages.models.Model` of a run to a location, whole
+or not at all, and ``ENDING``, of the name that the target gets if none is given. A module whose name begins with an
+underscore is none. ``model_formats/<name>.py`` among one's own parts (`gapwise.parts`) adds a form.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ __path__ = with_parts(__path__, "problems")
 
 
 def structures() -> list[str]:
-    """Names of all structures, sorted; imports those of Gapwise and of folders on PYTHONPATH."""
+    """Names of all structures, sorted; imports those of Gapwise and of one's own parts."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     ours = [name for name in names if hasattr(import_module(f"{__name__}.{name}"), "build")]
     return sorted({*ours, *announced(STRUCTURES)})

@@ -139,7 +139,7 @@ def test_import__help_and_version(place: Place) -> None:
     assert "+experiment=" in place.do(place.python, "-m", "gapwise", "--help")
     assert "regpath_horseseg" in place.do(place.python, "-m", "gapwise")
     assert place.do(place.python, "-m", "gapwise", "--version").startswith("gapwise ")
-    assert "No runs" in place.do(place.python, "-m", "gapwise", "ls", "--root", ".")
+    assert "1 foreign" in place.do(place.python, "-m", "gapwise", "ls", "--root", ".")
 
 
 def test_run__and_predict(place: Place) -> None:
