@@ -1,4 +1,4 @@
-"""One command: Hydra composes the configuration, and `pipeline.run` or `pipeline.sweep` carries it out."""
+"""One command: Hydra composes the configuration, and `gapwise.pipeline.run` or `gapwise.pipeline.sweep` carries it out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from gapwise.pipeline.config import CONF
+from gapwise.pipeline.config import CONF, own_conf
 from gapwise.pipeline.config.settings import explain
 from gapwise.pipeline.errors import BAD_CONFIGURATION, INTERRUPTED
 from gapwise.pipeline.run import run
@@ -63,6 +63,7 @@ def compose_and_run() -> int:
     sys.argv[1:] = sorted(
         sys.argv[1:], key=lambda word: word not in ("-m", "--multirun")
     )  # -m may be anywhere; move it first
+    own_conf.register()
     try:
         _job()
         if _asked:

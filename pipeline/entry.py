@@ -1,6 +1,6 @@
 """Entry point: `python -m pipeline +experiment=regpath_horseseg`, or `gapwise`; `--help` explains the command line.
 
-A first word that names a command of `pipeline.cli` is carried out there; anything else configures a run.
+A first word that names a command of `gapwise.pipeline.cli` is carried out there; anything else configures a run.
 """
 
 from __future__ import annotations
@@ -11,20 +11,26 @@ import os
 import sys
 import threading
 
-from gapwise.pipeline.cli import carry_out, is_command, is_stray, known
-from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED
-from gapwise.pipeline.help import asks_for_help, text
+from gapwise import parts
+from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED, refuse
 
 
 def main() -> int:
     """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
+    try:
+        parts.use(sys.argv[1:])
+    except NotADirectoryError as error:
+        return refuse(error, BAD_CONFIGURATION)
+    from gapwise.pipeline.cli import carry_out, is_command, is_stray, known  # they look for parts
+    from gapwise.pipeline.help import asks_for_help, text
+
     if asks_for_help(sys.argv[1:]) and not is_command(sys.argv[1:]):
         print(text(), end="")
         return 0
     if sys.argv[1:] == ["--version"]:
-        from importlib.metadata import version
+        import gapwise
 
-        print(f"gapwise {version('gapwise')}")
+        print(f"gapwise {gapwise.__version__}")
         return 0
     if is_stray(sys.argv[1:]):
         print(

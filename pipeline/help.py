@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gapwise.pipeline.cli import command, known
-from gapwise.pipeline.config import CONF
+from gapwise.pipeline.config import CONF, choices
 
 INTRO = """\
 usage: python -m pipeline [+experiment=NAME] [GROUP=CHOICE ...] [KEY=VALUE ...]
@@ -33,7 +33,7 @@ KEYS = {
     "compute/threads.yaml": ("workers",),
     "config.yaml": (
         *("seed", "dataset.validation", "checkpoint.every_seconds", "run.root", "run.stage", "run.until"),
-        *("sweep.workers", "sweep.cv"),
+        *("parts", "sweep.workers", "sweep.cv"),
     ),
 }
 """File in conf/ to the keys in it that are shown."""
@@ -50,7 +50,7 @@ def text() -> str:
     out = [INTRO]
     for group in GROUPS:
         out.append(f"{'+' if group == 'experiment' else ''}{group}=")
-        for file in sorted((CONF / group).glob("*.yaml")):
+        for file in choices(group).values():
             out.append(f"  {'*' if chosen.get(group) == file.stem else ' '} {file.stem:<21} {summary(file)}")
     out.append("\n* the default\n\nKeys changed most, with their defaults:")
     for name, keys in KEYS.items():

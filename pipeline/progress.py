@@ -29,7 +29,7 @@ SOLVER_LINE = re.compile(
     r"(?:\((?P<kind>bound|estimate)\) )?\(tol (?P<tolerance>\S+)\) · (?P<oracle_calls>\S+) oracle calls"
 )
 KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
-"""How a solver's line says what a gap is that is not exact (`stages.problems.certainty`)."""
+"""How a solver's line says what a gap is that is not exact (`gapwise.stages.problems.certainty`)."""
 
 
 class Progress:

@@ -1,7 +1,7 @@
 """Files and trees that are written whole or not at all, wherever they are stored.
 
 Write to `aside(path)`, a path on this machine, then call `publish(path)`. The backend of the location
-(`storage.backend`) does the rest: fsync and rename on a disk, requests in a safe order on an object store.
+(`gapwise.storage.backend`) does the rest: fsync and rename on a disk, requests in a safe order on an object store.
 """
 
 from __future__ import annotations

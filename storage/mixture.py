@@ -116,7 +116,7 @@ def model_at(path: Location, lam: float, *, as_solved: bool = False) -> At:
     FileNotFoundError
         If there is no solved path.
     ValueError
-        As `storage.paths.SolvedPath.weights_at`; if another version of Gapwise wrote the path, or it is damaged.
+        As `gapwise.storage.paths.SolvedPath.weights_at`; if another version of Gapwise wrote the path, or it is damaged.
     """
     from gapwise.storage.layout import array_of, open_group
     from gapwise.storage.results import weights_of

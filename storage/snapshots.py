@@ -57,7 +57,7 @@ class SnapshotParts:
         return read_group(self.folder / self.parts[-1]["name"])[0] if self.parts else {}
 
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write one more part: one row per snapshot, under the names of `storage.layout.SNAPSHOTS`."""
+        """Write one more part: one row per snapshot, under the names of `gapwise.storage.layout.SNAPSHOTS`."""
         arrays = {spec.name: np.asarray([row[spec.name] for row in rows], spec.dtype) for spec in SNAPSHOTS}
         make_directory(self.folder)
         path = once(self.folder / f"p{len(self.parts):06d}.zarr")

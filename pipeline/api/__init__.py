@@ -5,7 +5,8 @@
 
 Estimators with scikit-learn's interface: `ChainSVM`, `SegmentationSVM`, `MulticlassSVM`, and `StructuredSVM` over a
 `StructuredModel` of one's own; all parameters they share are documented in `GapwiseEstimator`. Functions: `solve`, `path`,
-`open_path` of a run, and `load_model` and `save_model`: folders with the model of one lambda, which need no run.
+`open_path` of a run, and `load_model` and `save_model`: folders with the model of one lambda, which need no run. `Oracle`:
+what a max-oracle in Python has to offer. `__version__`: as installed.
 
 Installed as the package ``gapwise``; everything is loaded at first use from the modules that define it, so importing this
 file under two names does no harm.
@@ -25,13 +26,17 @@ if TYPE_CHECKING:
     from gapwise.pipeline.estimators.segmentation import SegmentationSVM
     from gapwise.pipeline.estimators.structured import StructuredModel, StructuredSVM
     from gapwise.stages.models import load_model, save_model
+    from gapwise.stages.problems.python_oracle import Oracle
     from gapwise.storage.paths import open_path
+
+    __version__: str
 
 HOME = {
     "Certificate": "gapwise.pipeline.estimators.certificate",
     "ChainSVM": "gapwise.pipeline.estimators.chain",
     "GapwiseEstimator": "gapwise.pipeline.estimators.base",
     "MulticlassSVM": "gapwise.pipeline.estimators.multiclass",
+    "Oracle": "gapwise.stages.problems.python_oracle",
     "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
     "StructuredModel": "gapwise.pipeline.estimators.structured",
     "StructuredSVM": "gapwise.pipeline.estimators.structured",
@@ -48,9 +53,11 @@ __all__ = [
     "ChainSVM",
     "GapwiseEstimator",
     "MulticlassSVM",
+    "Oracle",
     "SegmentationSVM",
     "StructuredModel",
     "StructuredSVM",
+    "__version__",
     "load_model",
     "open_path",
     "path",
@@ -60,9 +67,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(HOME[name]), name)
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("gapwise")
+    if name in HOME:
+        return getattr(import_module(HOME[name]), name)
+    if name[:1].isupper():  # a class: perhaps an estimator of one's own
+        from gapwise.parts import modules
+
+        for module in modules("estimators"):
+            if hasattr(found := import_module(module), name):
+                return getattr(found, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

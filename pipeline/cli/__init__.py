@@ -1,7 +1,7 @@
 """Commands, most of them on runs: ``gapwise predict RUN …``, or ``python -m pipeline predict RUN …``; one module each.
 
-A module of this package defines its `Command` as COMMAND and imports what is heavy inside its functions. A folder on
-PYTHONPATH with its own pipeline/cli/<name>.py adds a command.
+A module of this package defines its `Command` as COMMAND and imports what is heavy inside its functions.
+``commands/<name>.py`` among one's own parts (`gapwise.parts`) adds a command.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 
+from gapwise.parts import with_parts
 from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "commands")
 
 
 @dataclass(frozen=True)

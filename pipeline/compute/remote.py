@@ -20,6 +20,7 @@ import llvmlite.binding as llvm
 import numpy as np
 from numba import config
 
+from gapwise import parts
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.parallel import BlockFunction
 from gapwise.stages.problems.protocol import Problem, frozen
@@ -77,7 +78,8 @@ def do(errand: Errand) -> Any:
     """Do an errand, on a worker."""
     if errand.sources != sources():
         raise WorkerError(
-            f"compute: {_here()} runs another version of Gapwise; install the same one and restart the worker"
+            f"compute: {_here()} runs another version of Gapwise or has other parts; install the same ones and "
+            "restart the worker"
         )
     problem = opened(errand.features, errand.split)
     return errand.fn(problem, _weights(errand.weights), np.array(errand.blocks, np.int64))
@@ -124,12 +126,14 @@ def facts(features: str | None = None) -> dict[str, str]:
 
 @functools.cache
 def sources() -> str:
-    """Hash of Gapwise's own code."""
+    """Hash of Gapwise's own code and of the parts of one's own."""
     root = Path(__file__).resolve().parents[2]
     digest = hashlib.sha256()
     for room in ("pipeline", "stages", "storage"):
         for file in sorted((root / room).rglob("*.py")):
             digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    for name, file in parts.sources().items():
+        digest.update(f"{parts.VARIABLE}/{name}".encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:12]
 
 

@@ -2,4 +2,18 @@
 
 from pathlib import Path
 
+from gapwise import parts
+
 CONF = Path(__file__).resolve().parents[2] / "conf"
+
+
+def conf_folders() -> list[Path]:
+    """The folders with YAML: Gapwise's, and that of your own parts if there is one. The first one goes before."""
+    own = parts.conf()
+    return [CONF] if own is None else [CONF, own]
+
+
+def choices(group: str) -> dict[str, Path]:
+    """The YAML of every choice of a group, by name, sorted."""
+    found = {file.stem: file for folder in reversed(conf_folders()) for file in (folder / group).glob("*.yaml")}
+    return dict(sorted(found.items()))

@@ -18,7 +18,9 @@ from typing import Any
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from gapwise import parts
 from gapwise.pipeline.config import CONF as CONF
+from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.run_options import (
     CheckpointOptions,
     ComputeOptions,
@@ -116,7 +118,8 @@ def fingerprint(value: Any) -> str:
 def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
     """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
     sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
-    _known("", cfg, (*sections, "seed", "sweep", "papers"))
+    _known("", cfg, (*sections, "seed", "sweep", "papers", "parts"))
+    _same_parts(cfg.get("parts"))
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
@@ -143,6 +146,17 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         experiment=experiment,
         overrides=tuple(overrides),
     )
+
+
+def _same_parts(wanted: object) -> None:
+    """ConfigError if `parts` was set where it comes too late: parts are found before the configuration is composed."""
+    used = parts.folder()
+    found = Path(str(wanted)).expanduser().resolve() if wanted else None
+    if found is not None and found != used:
+        raise ConfigError(
+            f"parts: expected the folder as a word of the command, parts={wanted}, or in the variable {parts.VARIABLE}; "
+            f"this process uses {used or 'none'}"
+        )
 
 
 def _unread(path: PathOptions) -> None:
@@ -179,8 +193,7 @@ def explain(error: Exception) -> str:
     text = " ".join(lines)
     if "Could not find 'experiment/" in text:
         wanted = text.split("Could not find 'experiment/", 1)[1].split("'", 1)[0]
-        there = sorted(path.stem for path in (CONF / "experiment").glob("*.yaml"))
-        return f"experiment: there is no {wanted!r}; there are: {', '.join(there)}"
+        return f"experiment: there is no {wanted!r}; there are: {', '.join(choices('experiment'))}"
     if "Could not find 'dataset/" in text:
         wanted = text.split("Could not find 'dataset/", 1)[1].split("'", 1)[0]
         if installed := conf_of(wanted):
@@ -208,9 +221,8 @@ def dataset_options(cfg: DictConfig) -> dict[str, Any]:
 
 
 def dataset_yaml(name: str) -> Path | None:
-    """The YAML of a data set, ours or that of an installed package; None if there is none, as with --config-dir."""
-    ours = CONF / "dataset" / f"{name}.yaml"
-    if ours.is_file():
+    """The YAML of a data set: ours, of a part of one's own, of an installed package; None without, as with --config-dir."""
+    if ours := choices("dataset").get(name):
         return ours
     installed = conf_of(name)
     return installed[1] if installed else None

@@ -9,6 +9,6 @@
 `pipeline.api`, installed as the package ``gapwise``, re-exports them.
 """
 
-from pkgutil import extend_path
+from gapwise.parts import with_parts
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "estimators")

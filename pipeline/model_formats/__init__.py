@@ -1,17 +1,19 @@
 """Forms in which a model leaves a run, one file each: ``gapwise export RUN --format NAME``.
 
-A module offers ``write(model, target, run)``, which writes a `stages.models.Model` of a run to a location, whole or not at
-all, and ``ENDING``, of the name that the target gets if none is given. A module whose name begins with an underscore is
-none. A folder on PYTHONPATH with its own pipeline/model_formats/<name>.py adds a form.
+A module offers ``write(model, target, run)``, which writes a `gapwise.stages.models.Model` of a run to a location, whole
+or not at all, and ``ENDING``, of the name that the target gets if none is given. A module whose name begins with an
+underscore is none. ``model_formats/<name>.py`` among one's own parts (`gapwise.parts`) adds a form.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from types import ModuleType
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+from gapwise.parts import with_parts
+
+__path__ = with_parts(__path__, "model_formats")
 
 
 def known() -> list[str]:

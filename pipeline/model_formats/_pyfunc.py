@@ -30,19 +30,21 @@ def labelled(model: Any, given: Any) -> Any:
 def set_model() -> None:
     """Tell MLflow what the model is."""
     from mlflow.models import set_model
-    from mlflow.pyfunc import PythonModel
+    from mlflow.pyfunc import PythonModel, PythonModelContext
 
     with contextlib.redirect_stderr(io.StringIO()):  # MLflow asks for type hints, and refuses those of tables
 
         class Gapwise(PythonModel):
             """Loads the model's folder, which is one of its artifacts."""
 
-            def load_context(self, context):
+            def load_context(self, context: PythonModelContext) -> None:
                 from gapwise.stages.models import load_model
 
                 self.model = load_model(context.artifacts["model"])
 
-            def predict(self, context, model_input, params=None):
+            def predict(
+                self, context: PythonModelContext, model_input: Any, params: dict[str, Any] | None = None
+            ) -> Any:
                 return labelled(self.model, model_input)
 
     set_model(Gapwise())

@@ -1,4 +1,4 @@
-"""A model that ``mlflow.pyfunc.load_model`` loads: the folder of `pipeline.model_formats.gapwise` and code that reads it.
+"""A model that ``mlflow.pyfunc.load_model`` loads: the folder of the form `gapwise` and code that reads it.
 
 Input is a table with one column, ``input``, one raw input a row, in the form that the data set's encoder documents: the
 text of a sequence, a row of numbers, the contents of a PNG or JPEG file. Output is a table with the column ``labels``: of

@@ -1,7 +1,7 @@
 """The stages of a run, one file each; every module of this package defines its `Stage` as STAGE.
 
 A stage file imports its heavy dependencies inside its functions, so that a command with nothing to do can list all stages
-without loading numba or zarr. A folder on PYTHONPATH with its own pipeline/stage_graph/<name>.py adds a stage.
+without loading numba or zarr. ``stages/<name>.py`` among one's own parts (`gapwise.parts`) adds a stage.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+from gapwise.parts import with_parts
+
+__path__ = with_parts(__path__, "stages")
 
 Job: TypeAlias = Any
-"""`pipeline.job.Job`; its module, like those of the next three types, imports this one."""
+"""`gapwise.pipeline.job.Job`; its module, like those of the next three types, imports this one."""
 Settings: TypeAlias = Any
-"""`pipeline.config.settings.Settings`"""
+"""`gapwise.pipeline.config.settings.Settings`"""
 RunDir: TypeAlias = Any
-"""`pipeline.rundir.RunDir`"""
+"""`gapwise.pipeline.rundir.RunDir`"""
 Export: TypeAlias = Any
-"""`pipeline.export.Export`"""
+"""`gapwise.pipeline.export.Export`"""
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class SweepOptions:
     """The group `sweep` of an experiment."""
 
     figure: str = "methods"
-    """The figure over all runs: a file of `stages.reports.sweep_figures`."""
+    """The figure over all runs: a file of `gapwise.stages.reports.sweep_figures`."""
     variants: dict[str, list[str]] = field(default_factory=dict)
     """Name to overrides."""
     paths: dict[str, list[str]] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class SweepOptions:
     workers: int | None = None
     """Number of processes; null: one per core."""
     cv: int | None = None
-    """Number of folds, of a cross-validation (`pipeline.sweep.folds`), which has no variants."""
+    """Number of folds, of a cross-validation (`gapwise.pipeline.sweep.folds`), which has no variants."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

@@ -130,13 +130,13 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
 
             yield _Crew(far.client, far.present, busy, compute.wait_seconds, hint)
         return
-    with _cluster(workers, folder) as (cluster, client):
+    with local_cluster(workers, folder) as (cluster, client):
         hint = f"dask's own files are in {folder}"
         yield _Crew(client, lambda: len(cluster.scheduler.workers), lambda futures: None, START_SECONDS, hint)
 
 
 @contextlib.contextmanager
-def _cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
+def local_cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
     """A dask cluster on this machine and its client. Leaves no process behind: those that do not end are killed."""
     import dask
     from distributed import Client, LocalCluster

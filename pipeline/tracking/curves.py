@@ -81,7 +81,7 @@ def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
     Parameters
     ----------
     trace : mapping of str to array, each (rows,)
-        See `pipeline.tracking.view.project`.
+        See `gapwise.pipeline.tracking.view.project`.
     """
     stamps = [int(stamp) for stamp in trace.get("timestamp_ms", ())]
     steps = [round(HUNDREDTH * float(passes)) for passes in trace.get("passes", ())]

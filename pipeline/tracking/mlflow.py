@@ -3,7 +3,7 @@
 The run directory is authoritative. A run is one MLflow run, found by its tag `gapwise.key`, and its breakpoints are steps.
 Sweeps and their runs are logged by the sweep's main process. A problem with the database causes only a warning;
 tracking.json in the directory marks a complete projection, and repeating the command adds a missing one.
-`pipeline.tracking.view` defines what is shown.
+`gapwise.pipeline.tracking.view` defines what is shown.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ The model of least {chosen} loss of the run `{name}`. {how}
 - test loss {test_loss:.6g}, train loss {train_loss:.6g}
 - {gap}
 """
-WHOLE = "This folder needs nothing else: `gapwise predict` and `stages.models.load_model` take it."
+WHOLE = "This folder needs nothing else: `gapwise predict` and `gapwise.load_model` take it."
 LOADABLE = "`mlflow.pyfunc.load_model` loads it; `artifacts/model` is the folder that `gapwise predict` takes."
 BARE = "`weights.npz` holds w as `weights` and `lambda`; the features that say what the weights belong to are gone."
 

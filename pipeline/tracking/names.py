@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gapwise.pipeline.config.settings import CONF, UNREAD, fingerprint
+from gapwise.pipeline.config import choices
+from gapwise.pipeline.config.settings import UNREAD, fingerprint
 from gapwise.pipeline.rundir import flat, read_json
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
@@ -95,8 +96,8 @@ def _defaults(dataset: str) -> dict[str, Any]:
     """The data set's own options, flat."""
     from omegaconf import OmegaConf
 
-    own = CONF / "dataset" / f"{dataset}.yaml"
-    return flat(OmegaConf.to_container(OmegaConf.load(own))) if own.is_file() else {}  # type: ignore[arg-type]
+    own = choices("dataset").get(dataset)
+    return flat(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
 
 
 def source_tags(manifest: Mapping[str, Any], run_dir: Location) -> dict[str, str]:

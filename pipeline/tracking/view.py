@@ -2,9 +2,9 @@
 
 A run is found again by its tag `gapwise.key`, a sweep by `gapwise.sweep`, so that showing one twice adds nothing. Times
 come from the stored trace, because MLflow drops a metric of equal key, step, timestamp and value. A run is one row, its
-breakpoints are steps (`pipeline.tracking.curves`); a sweep is a row of the experiment "sweeps", and its name is a tag of
-its runs. With `children`, MLflow shows them nested instead: breakpoints below their run, runs below the sweep that asked for
-them last.
+breakpoints are steps (`gapwise.pipeline.tracking.curves`); a sweep is a row of the experiment "sweeps", and its name is a
+tag of its runs. With `children`, MLflow shows them nested instead: breakpoints below their run, runs below the sweep that
+asked for them last.
 """
 
 from __future__ import annotations

@@ -4,6 +4,6 @@
 the twin of each path rule (`one_sided`, `two_sided`, `paper`, `given`) checks what it certifies between breakpoints.
 """
 
-from pkgutil import extend_path
+from gapwise.parts import with_parts
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "certify")

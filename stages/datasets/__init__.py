@@ -31,16 +31,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from pkgutil import extend_path
 from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
+from gapwise.parts import with_parts
 from gapwise.stages.problems import structure
 from gapwise.stages.problems.installed import READERS, announced, installed_module
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "datasets")
 
 Report = Callable[[int, int, str], None]
 """report(done, total, what): progress of a long step."""

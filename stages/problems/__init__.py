@@ -24,10 +24,10 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
-from pkgutil import extend_path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gapwise.parts import with_parts
 from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
@@ -35,11 +35,11 @@ if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
 
     from gapwise.stages.problems.protocol import Problem
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "problems")
 
 
 def structures() -> list[str]:
-    """Names of all structures, sorted; imports those of Gapwise and of folders on PYTHONPATH."""
+    """Names of all structures, sorted; imports those of Gapwise and of one's own parts."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     ours = [name for name in names if hasattr(import_module(f"{__name__}.{name}"), "build")]
     return sorted({*ours, *announced(STRUCTURES)})

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gapwise import parts
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import own_files
 
@@ -22,8 +23,8 @@ def sources_fingerprint(problem_class: type) -> str:
     """Hash of all sources that code compiled for a structure depends on.
 
     numba's disk cache checks only the file of the cached function. A driver that closes over this string is recompiled
-    whenever a file that it may call into has changed: every file of `ROOMS`, in the repository and in folders on
-    PYTHONPATH that add parts, and the files of the structure itself, wherever its class is defined: its module or package,
+    whenever a file that it may call into has changed: every file of `ROOMS`, the parts of one's own that belong there
+    (`gapwise.parts`), and the files of the structure itself, wherever its class is defined: its module or package,
     and what they import from the same folder (`user_code.own_files`).
     """
     digest = hashlib.sha256()
@@ -34,11 +35,11 @@ def sources_fingerprint(problem_class: type) -> str:
 
 def _sources(problem_class: type) -> dict[str, Path]:
     """The files, under names that do not depend on where the folders are."""
-    folders = [Path(folder) for folder in sys.modules["gapwise.stages"].__path__]
-    roots = {f"{number}/{room}": folder / room for number, folder in enumerate(folders) for room in ROOMS}
-    found = {f"{name}/{file.relative_to(root)}": file for name, root in roots.items() for file in root.rglob("*.py")}
+    stages = Path(__file__).parents[1]
+    found = {str(file.relative_to(stages)): file for room in ROOMS for file in (stages / room).rglob("*.py")}
+    found |= {f"{parts.VARIABLE}/{name}": file for name, file in parts.sources(*parts.KERNELS).items()}
     own = Path(inspect.getfile(problem_class))
-    if any(own.is_relative_to(root) for root in roots.values()):
+    if own in found.values():
         return found
     top = sys.modules.get(problem_class.__module__.partition(".")[0])
     if getattr(top, "__file__", None):

@@ -7,7 +7,7 @@
 
 The module offers what one in `stages.problems` or `stages.datasets` does; a part of Gapwise of the same name goes before it.
 The YAML of a reader lies in ``conf/dataset/`` of its package, which Hydra finds with
-``hydra.searchpath=[pkg://my_package.conf]``.
+``hydra.searchpath=[pkg://my_package.conf]``. (Parts in a folder that no package installs: `gapwise.parts`.)
 """
 
 from __future__ import annotations

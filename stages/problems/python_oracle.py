@@ -355,7 +355,7 @@ def oracle_class(oracle: str) -> type[Oracle]:
     """The class that ``module:Class`` names; ValueError says what is missing."""
     made = getattr(user_module(oracle), oracle.partition(":")[2], None)
     if not (isinstance(made, type) and issubclass(made, Oracle)):
-        raise ValueError(f"python_oracle: {oracle} is not a subclass of stages.problems.python_oracle.Oracle")
+        raise ValueError(f"python_oracle: {oracle} is not a subclass of gapwise.Oracle")
     return made
 
 

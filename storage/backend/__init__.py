@@ -1,7 +1,6 @@
 """Kinds of storage, one class each, behind `Backend`; `backend(location)` is the one that serves a location."""
 
-from pkgutil import extend_path
-
+from gapwise.parts import with_parts
 from gapwise.storage.backend.base import (
     Backend,
     ChangedError,
@@ -15,7 +14,7 @@ from gapwise.storage.backend.base import (
     location,
 )
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "backends")
 __all__ = [
     "Backend",
     "ChangedError",

@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -65,10 +66,15 @@ def timed(work) -> list[float]:
 
 def in_turn(features: Path, clones: list[Path], turns: int) -> list[dict[str, float]]:
     """For each clone the sum over passes of the least seconds, by kind of pass."""
+    sys.path.insert(0, str(HERE / "tests" / "support"))
+    from layout import linked
+
     least: list[dict[str, np.ndarray]] = [{} for _ in clones]
-    for _ in range(turns):
-        for k, clone in enumerate(clones):
-            env = {**os.environ, "PYTHONPATH": str(clone)}
+    with tempfile.TemporaryDirectory() as scratch:
+        # the clone itself, too: before there was a package `gapwise`, its modules imported each other without it
+        paths = [f"{linked(Path(scratch) / str(k), clone)}{os.pathsep}{clone}" for k, clone in enumerate(clones)]
+        for k, clone in list(enumerate(clones)) * turns:
+            env = {**os.environ, "PYTHONPATH": paths[k]}
             command = [sys.executable, __file__, str(features)]
             printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
             for name, seconds in json.loads(printed).items():

@@ -19,21 +19,25 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_packages__are_all_listed() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    found = find_packages(str(ROOT), include=["pipeline*", "stages*", "storage*"])
-    assert sorted(listed["packages"]) == sorted([*found, "conf", "gapwise"]), "pyproject.toml: packages"
+    found = {f"gapwise.{name}" for name in find_packages(str(ROOT), include=["pipeline*", "stages*", "storage*"])}
+    found = found - {"gapwise.pipeline.api"} | {"gapwise", "gapwise.conf"}
+    assert sorted(listed["packages"]) == sorted(found), "pyproject.toml: packages"
     assert (ROOT / listed["package-dir"]["gapwise"] / "__init__.py").is_file()
 
 
 def test_configuration__is_installed_with_the_code() -> None:
     """Without these files a run of an installed Gapwise has nothing to be configured with."""
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["conf"]
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"][
+        "gapwise.conf"
+    ]
     packaged = {file for pattern in patterns for file in CONF.glob(pattern)}
     assert packaged == {file for file in CONF.rglob("*") if file.is_file()}
     assert CONF == ROOT / "conf"
 
 
 def test_names__are_those_of_the_modules_that_define_them() -> None:
-    assert sorted(gapwise.HOME) == sorted(gapwise.__all__) == sorted(dir(gapwise))
+    assert sorted([*gapwise.HOME, "__version__"]) == sorted(gapwise.__all__) == sorted(dir(gapwise))
+    assert gapwise.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     for name, module in gapwise.HOME.items():
         assert getattr(gapwise, name) is getattr(importlib.import_module(module), name)
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
@@ -51,6 +55,6 @@ def test_facade__is_harmless_under_a_second_name() -> None:
 
 def test_import__loads_nothing_heavy() -> None:
     heavy = "{'numba', 'sklearn', 'xarray', 'zarr', 'numpy'}"
-    code = f"import sys, pipeline.api; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, gapwise; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

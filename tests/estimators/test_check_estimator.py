@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from gapwise.pipeline.api import MulticlassSVM
+from gapwise import MulticlassSVM
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gapwise.pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
+from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems import build
 from gapwise.stages.solve import solve as solve_stage

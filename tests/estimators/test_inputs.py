@@ -11,7 +11,7 @@ from library import Bits, bits, blobs, graphs, sentences
 from numba import config
 from scipy import sparse
 
-from gapwise.pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredModel, StructuredSVM
+from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredModel, StructuredSVM
 from gapwise.pipeline.estimators.data import Data
 from gapwise.pipeline.estimators.solving import _Compiler
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from memory_sink import read
 
-from gapwise.pipeline.api import ChainSVM, MulticlassSVM
+from gapwise import ChainSVM, MulticlassSVM
 from gapwise.pipeline.estimators.solving import digest
 from gapwise.stages.datasets import open_dataset
 from gapwise.stages.problems import build

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from library import Bits, bits, blobs, graphs, sentences
 
-from gapwise.pipeline.api import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, load_model
+from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, load_model
 
 
 def test_chain__is_loaded_for_crfsuites_lines(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import runpy
-import sys
 from pathlib import Path
 
 import pytest
+from layout import linked
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -20,11 +20,7 @@ NOTEBOOKS = {"ocr": True, "own_oracle": False, "horses": False}
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder from which this tree's gapwise is imported, here and in other processes, whatever is installed."""
     folder = tmp_path / "installed"
-    folder.mkdir()
-    (folder / "gapwise").symlink_to(ROOT / "pipeline" / "api")
-    monkeypatch.delitem(sys.modules, "gapwise", raising=False)
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(ROOT)]))
+    monkeypatch.setenv("PYTHONPATH", linked(folder))
     return folder
 
 

@@ -28,13 +28,13 @@ COMMAND = Command("Says a word.", arguments, run)
 
 @pytest.fixture
 def said(tmp_path: Path):
-    """said(*words): the process `python -m pipeline *words`, where a folder on PYTHONPATH has a command `toy`."""
-    own = tmp_path / "pipeline" / "cli"
-    own.mkdir(parents=True)
+    """said(*words): the process `python -m pipeline *words`, where the folder of parts of one's own has a command `toy`."""
+    own = tmp_path / "commands"
+    own.mkdir()
     (own / "toy.py").write_text(TOY, encoding="utf-8")
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_PARTS": str(tmp_path)}
         command = [sys.executable, "-m", "pipeline", *words]
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
@@ -55,9 +55,9 @@ def test_commands__refuse_in_one_line_without_traceback(said):
 
 
 def test_commands__end_quietly_when_nobody_reads_on(said, tmp_path: Path):
-    toy = tmp_path / "pipeline" / "cli" / "toy.py"
+    toy = tmp_path / "commands" / "toy.py"
     toy.write_text(TOY.replace('print("said", asked.word)', 'print("\\n".join(["said"] * 100_000))'), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_PARTS": str(tmp_path)}
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", "toy", "hello"], env=environment, cwd=tmp_path, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,

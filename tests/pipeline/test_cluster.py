@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from layout import copied
 from workers import ROOT, Site, die, die_once, site, square
 
 from gapwise.pipeline.compute.local import Compute
@@ -169,7 +169,7 @@ def without_gapwise(folder: Path) -> str:
         "import sys\n"
         "class Hidden:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name in ('pipeline', 'stages', 'storage'):\n"
+        "        if name == 'gapwise':\n"
         "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
         "sys.meta_path.insert(0, Hidden())\n"
     )
@@ -178,11 +178,10 @@ def without_gapwise(folder: Path) -> str:
 
 def with_other_sources(folder: Path) -> str:
     """A path on which Gapwise is another version."""
-    for room in ("pipeline", "stages", "storage"):
-        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
-    with (folder / "stages" / "evaluate.py").open("a") as file:
+    path = copied(folder)
+    with (folder / "gapwise" / "stages" / "evaluate.py").open("a") as file:
         file.write("# edited\n")
-    return str(folder)
+    return path
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,25 @@
-"""A user's method, path rule with its twin, and step rule work in the whole pipeline.
+"""Parts of one's own: each kind is one new file in one folder, and no file of Gapwise changes.
 
-They are in a folder on PYTHONPATH that has the tree of the project, of which no file changes. (A structure and a data set:
-tests/problems; figures: tests/stages; a stage: tests/pipeline/test_stage_graph.py.) Runs without the JIT, to take seconds.
+A method, path rule with its twin, and step rule work in the whole pipeline; of every kind a toy is found. (In runs also: a
+structure and a data set: tests/problems/test_own_parts.py; figures: test_sweep.py; a stage: test_stage_graph.py; a
+command: test_cli.py.) Runs without the JIT, to take seconds.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from configs import composed
 
+from gapwise import parts
+from gapwise.pipeline.config.settings import ConfigError, read
 from gapwise.stages.solver.methods import methods
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
@@ -162,10 +167,10 @@ STEP = StepRule(FW + PAIRWISE)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     files = {
-        "stages/solver/methods/subgradient.py": SUBGRADIENT,
-        "stages/solver/path/rules/halves.py": HALVES,
-        "stages/certify/halves.py": TWIN,
-        "stages/solver/steps/forwards.py": STEP,
+        "methods/subgradient.py": SUBGRADIENT,
+        "rules/halves.py": HALVES,
+        "certify/halves.py": TWIN,
+        "steps/forwards.py": STEP,
         "conf/solver/subgradient.yaml": "name: subgradient\nmethod: subgradient\noffset: 2.0\nmax_passes: 60\n"
         "max_seconds: .inf\n",
     }
@@ -177,8 +182,8 @@ def folder(tmp_path: Path) -> Path:
 
 def run(folder: Path, *words: str, code: int = 0, **env: str) -> tuple[Path, str]:
     """The pipeline on four pairs of labels, with the folder's parts; the run directory, and all it said."""
-    path = os.pathsep.join(str(part) for part in (folder / "own", ROOT, ROOT / "tests" / "support"))
-    command = [sys.executable, "-m", "pipeline", "--config-dir", str(folder / "own" / "conf"), "tracking=none",
+    path = os.pathsep.join(str(part) for part in (ROOT, ROOT / "tests" / "support"))
+    command = [sys.executable, "-m", "pipeline", "parts=own", "tracking=none",
                "compute=serial", "dataset=python_oracle", "dataset.oracle=python_task:Pairs", *words]  # fmt: skip
     env = {**os.environ, "PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1", "GAPWISE_RUNS": str(folder / "runs"), **env}
     done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=240)
@@ -242,3 +247,120 @@ def test_names__of_parts_that_are_not_there_are_refused_with_those_there_are(fol
     assert "path.rule: expected one of anytime, halves, one_sided, paper, two_sided, got 'nothing'" in said
     _, said = run(folder, "solver.step=nothing", code=2)
     assert "solver.step: expected one of away, best, forwards, fw, pairwise, got 'nothing'" in said
+
+
+COMMAND = """
+from gapwise.pipeline.cli import Command
+COMMAND = Command("A toy.", lambda parser: None, lambda asked: 0)
+"""
+BACKEND = """
+from gapwise.storage.backend import location
+from gapwise.storage.backend.objects import ObjectBackend
+
+class ToyBackend(ObjectBackend):
+    schemes = ("toy",)
+    def locate(self, url):
+        return location(url.replace("toy://", "memory://toy/"))
+"""
+ESTIMATOR = """
+from gapwise.pipeline.estimators.multiclass import MulticlassSVM
+
+class ToySVM(MulticlassSVM):
+    pass
+"""
+CLAIM = """
+from gapwise.stages.reports.papers.claim import Claim
+CLAIMS = [Claim("toy", "nowhere", "Toys are fun.", ("toy",), None)]
+"""
+STAGE = """
+from gapwise.pipeline.stage_graph import Stage
+STAGE = Stage("toy", lambda job: {}, needs=("solve",))
+"""
+SECTION = """
+ORDER, TITLE = 1, "A toy"
+applies = content = None
+"""
+TOYS = {
+    "backends": (BACKEND, "from gapwise.storage.backend import location; assert str(location('toy://a')) == 'memory://toy/a'"),
+    "certify": ("TWIN = 'twin'", "from gapwise.stages.certify.audit import twin; assert twin('toy') == 'twin'"),
+    "commands": (COMMAND, "from gapwise.pipeline.cli import command, known; assert 'toy' in known(); command('toy')"),
+    "datasets": ("def open(options): return 'reader'", "from gapwise.stages.datasets import open_dataset; "
+                 "assert open_dataset('toy', {}) == 'reader'"),
+    "estimators": (ESTIMATOR, "import gapwise; assert issubclass(gapwise.ToySVM, gapwise.MulticlassSVM)"),
+    "methods": ("METHOD = 'method'", "from gapwise.stages.solver.methods import method; assert method('toy') == 'method'"),
+    "model_formats": ("ENDING = 'toy'", "from gapwise.pipeline.model_formats import form, known; "
+                      "assert 'toy' in known() and form('toy').ENDING == 'toy'"),
+    "papers": (CLAIM, "from gapwise.stages.reports.papers import claims; assert 'toy' in [c.name for c in claims()]"),
+    "problems": ("def build(arrays, meta): ...", "from gapwise.stages.problems import structure, structures; "
+                 "structure('toy'); assert 'toy' in structures()"),
+    "rules": ("RULE = 'rule'", "from gapwise.stages.solver.path.rules import path_rule, rules; "
+              "assert 'toy' in rules() and path_rule('toy') == 'rule'"),
+    "run_figures": ("applies = lambda run: True", "from gapwise.stages.reports import run_figures; "
+                    "import pkgutil; assert 'toy' in [m.name for m in pkgutil.iter_modules(run_figures.__path__)]"),
+    "sections": (SECTION, "from gapwise.stages.reports.page import _known; assert 'A toy' in [s.TITLE for s in _known()]"),
+    "stages": (STAGE, "from gapwise.pipeline.stage_graph import flow; assert 'toy' in flow()"),
+    "steps": (STEP, "from gapwise.stages.solver.steps import step_rule, steps; assert 'toy' in steps(); step_rule('toy')"),
+    "sweep_figures": ("make = None", "from gapwise.stages.reports.sweep_figures import names; assert 'toy' in names()"),
+}  # fmt: skip
+"""The file of a toy of each kind, and what finds it."""
+
+
+def test_kinds__are_the_packages_that_look_for_parts() -> None:
+    """A package looks for parts of one kind, the one that `KINDS` names; of each kind there is a toy here."""
+    found = {}
+    for file in (file for room in ("pipeline", "stages", "storage") for file in (ROOT / room).rglob("__init__.py")):
+        for kind in re.findall(r'^__path__ = with_parts\(__path__, "(\w+)"\)$', file.read_text(), re.MULTILINE):
+            found[kind] = ".".join(("gapwise", *file.relative_to(ROOT).parts[:-1]))
+    assert found == parts.KINDS
+    assert TOYS.keys() == parts.KINDS.keys()
+
+
+def test_toys__of_every_kind_are_found_in_one_folder(tmp_path: Path) -> None:
+    for kind, (text, _) in TOYS.items():
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / "toy.py").write_text(text, encoding="utf-8")
+    code = "\n".join(finds for _, finds in TOYS.values())
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    without = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert without.returncode != 0
+    env["GAPWISE_PARTS"] = str(tmp_path)
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_toys__do_not_go_before_parts_of_gapwise(tmp_path: Path) -> None:
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "bcfw.py").write_text("raise AssertionError('never')")
+    code = "from gapwise.stages.solver.methods import method; print(method('bcfw').__name__)"
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "GAPWISE_PARTS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "Bcfw\n", done.stderr
+
+
+def test_folder__that_is_not_there_is_refused(tmp_path: Path) -> None:
+    for words, env, says in (
+        (["parts=nowhere"], {}, "error: parts: expected a folder with parts of your own, got nowhere\n"),
+        (["ls"], {"GAPWISE_PARTS": "no"}, "error: GAPWISE_PARTS: expected a folder with parts of your own, got no\n"),
+    ):
+        command = [sys.executable, "-m", "gapwise", *words]
+        done = subprocess.run(command, env={**os.environ, **env}, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (2, says)
+
+
+def test_folder__named_too_late_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(parts.VARIABLE, raising=False)
+    with pytest.raises(ConfigError, match=r"parts: expected the folder as a word of the command, .* uses none"):
+        read(composed(f"parts={tmp_path}"))
+    monkeypatch.setenv(parts.VARIABLE, str(tmp_path))
+    read(composed(f"parts={tmp_path}"))
+    read(composed())
+
+
+def test_words__name_the_folder_absolutely_for_other_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(parts.VARIABLE, "elsewhere")
+    parts.use(["solver=bcfw", "parts=own"])
+    assert os.environ[parts.VARIABLE] == str(tmp_path / "own")
+    parts.use(["parts=null"])
+    assert parts.folder() is None

@@ -48,8 +48,8 @@ STAGE = Stage("{name}", run, needs=("evaluate",), in_flow={in_flow}, outputs=("{
 
 @pytest.fixture
 def parts(tmp_path: Path) -> Path:
-    """A folder that repeats the tree and holds two stages: `tally` in the plain run, `tally_again` on request."""
-    folder = tmp_path / "parts" / "pipeline" / "stage_graph"
+    """A folder with two stages of one's own: `tally` in the plain run, `tally_again` on request."""
+    folder = tmp_path / "parts" / "stages"
     folder.mkdir(parents=True)
     (folder / "tally.py").write_text(TOY.format(name="tally", when="in every run", in_flow=True))
     (folder / "tally_again.py").write_text(TOY.format(name="tally_again", when="on request", in_flow=False))
@@ -57,9 +57,9 @@ def parts(tmp_path: Path) -> Path:
 
 
 def command(folder: Path, *words: str, parts: Path | None = None) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join(str(place) for place in (ROOT, parts) if place is not None)
-    env = {**os.environ, "PYTHONPATH": path, "GAPWISE_RUNS": str(folder / "runs")}
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(folder / "runs")}
     script = [sys.executable, str(ROOT / "tests" / "support" / "fake_stages.py"), "tracking=none", *words]
+    script += [f"parts={parts}"] if parts is not None else []
     return subprocess.run(script, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
 
 
@@ -79,7 +79,7 @@ def test_stages__know_themselves_without_heavy_imports() -> None:
 
 
 @pytest.mark.slow
-def test_stage__of_a_folder_on_pythonpath_runs_in_the_pipeline(tmp_path: Path, parts: Path) -> None:
+def test_stage__of_ones_own_runs_in_the_pipeline(tmp_path: Path, parts: Path) -> None:
     assert command(tmp_path).returncode == 0  # complete before the stage is there: only that is then missing
     before = (tmp_path / "runs" / "calls.txt").read_text()
     done = command(tmp_path, f"run.export={tmp_path / 'results'}", parts=parts)

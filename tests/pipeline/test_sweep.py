@@ -46,8 +46,8 @@ def command(folder: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "pipeline", *SMALL, *words]
 
 
-def sweep(folder: Path, *words: str, path: str = str(ROOT)) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": path, "GAPWISE_RUNS": str(folder / "runs")}
+def sweep(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(folder / "runs")}
     return subprocess.run(command(folder, *words), cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 
@@ -394,15 +394,15 @@ def make(runs, folder):
 """
 
 
-@pytest.mark.long  # other parts of a folder on the path are tested in test_parts.py
+@pytest.mark.long  # other parts of one's own are tested in test_parts.py
 @pytest.mark.slow
-def test_sweep__draws_figures_of_a_folder_on_the_path(tmp_path: Path) -> None:
-    reports = tmp_path / "mine" / "stages" / "reports"
+def test_sweep__draws_figures_of_ones_own(tmp_path: Path) -> None:
+    reports = tmp_path / "mine"
     for folder, text in (("run_figures", TOY_RUN_FIGURE), ("sweep_figures", TOY_SWEEP_FIGURE)):
         (reports / folder).mkdir(parents=True)
         (reports / folder / "toy.py").write_text(text)
     words = ("sweep.figure=toy", "sweep.only=[bcfw]", "sweep.lambdas=[0.1]", "sweep.seeds=[0]", "run.until=null")
-    done = sweep(tmp_path, *words, path=f"{tmp_path / 'mine'}{os.pathsep}{ROOT}")
+    done = sweep(tmp_path, *words, f"parts={reports}")
     assert done.returncode == 0, done.stderr
     place = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
     found = summary(tmp_path)

@@ -18,7 +18,7 @@ import pytest
 
 from gapwise.pipeline.compute.local import THREADS
 from gapwise.pipeline.interrupt import Stop
-from gapwise.pipeline.sweep.workers import Task, _cluster, last_error, run_tasks
+from gapwise.pipeline.sweep.workers import Task, last_error, local_cluster, run_tasks
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,7 @@ def threads_of_worker() -> dict[str, Any]:
 def test_workers__have_one_thread_of_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in THREADS:
         monkeypatch.setenv(name, "2")
-    with _cluster(2, tmp_path) as (cluster, client):
+    with local_cluster(2, tmp_path) as (cluster, client):
         found = client.run(threads_of_worker)
         assert len(cluster.workers) == 2
     assert len(found) == 2

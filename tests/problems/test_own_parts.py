@@ -1,4 +1,4 @@
-"""A structure and a data set as new files in a folder on PYTHONPATH; no file of the repository changes."""
+"""A structure and a data set as new files in a folder of one's own; no file of the repository changes."""
 
 from __future__ import annotations
 
@@ -151,8 +151,8 @@ print(sources_fingerprint(type(open_problem(store, "train"))))
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for name, text in (
-        ("stages/problems/sign.py", STRUCTURE),
-        ("stages/datasets/clouds.py", READER),
+        ("problems/sign.py", STRUCTURE),
+        ("datasets/clouds.py", READER),
         ("tiny/sign_instances.py", INSTANCES),
         ("conf/dataset/clouds.yaml", "name: clouds\nn: 20\nshift: 0.5\n"),
     ):
@@ -163,9 +163,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def python(folder: Path, *words: str, cwd: Path | None = None, own: bool = True) -> str:
-    """What Python prints, with the folder's parts on its path unless `own` is False, and a kernel cache of its own."""
-    path = os.pathsep.join([str(ROOT), str(folder / "own")] if own else [str(ROOT)])
-    env = {**os.environ, "PYTHONPATH": path, "NUMBA_CACHE_DIR": str(folder / "kernels")}
+    """What Python prints, with the parts of the folder unless `own` is False, and a kernel cache of its own."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(folder / "kernels")}
+    env |= {"GAPWISE_PARTS": str(folder / "own")} if own else {}
     done = subprocess.run([sys.executable, *words], cwd=cwd or folder, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -173,12 +173,13 @@ def python(folder: Path, *words: str, cwd: Path | None = None, own: bool = True)
 
 def test_parts__are_found_featurized_encoded_and_in_the_fingerprint(folder: Path) -> None:
     before = python(folder, "-c", USE)
-    (folder / "own" / "stages" / "solver").mkdir()
-    for name in ("stages/problems/sign.py", "stages/solver/helper.py"):
+    for kind in ("methods", "run_figures"):
+        (folder / "own" / kind).mkdir()
+    for name, compiled in (("problems/sign.py", True), ("methods/helper.py", True), ("run_figures/toy.py", False)):
         with (folder / "own" / name).open("a") as file:
             file.write("# edited\n")
         after = python(folder, "-c", USE)
-        assert after != before
+        assert (after != before) is compiled, name
         before = after
 
 
@@ -191,7 +192,7 @@ def test_parts__run_through_the_pipeline(folder: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # compiling the solver for it would take a minute
     words = ("path=single", "path.lambda=0.1", "path.tolerance=0.01", "tracking=none", "compute=serial")
     place = f"run.root={folder / 'runs'}"
-    out = python(folder, "-m", "pipeline", "--config-dir", str(folder / "own/conf"), "dataset=clouds", *words, place)
+    out = python(folder, "-m", "pipeline", "dataset=clouds", *words, place)
     run = Path(out.splitlines()[-1].removeprefix("run: "))
     result = json.loads((run / "result.json").read_text())
     assert result["problem"] == {"name": "clouds", "n": 20, "d": 3}

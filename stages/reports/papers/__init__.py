@@ -9,12 +9,12 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Sequence
 from importlib import import_module
-from pkgutil import extend_path
 
+from gapwise.parts import with_parts
 from gapwise.stages.reports.papers.claim import Claim
 from gapwise.stages.reports.papers.measured import Finding, Measured
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "papers")
 
 
 def claims() -> list[Claim]:

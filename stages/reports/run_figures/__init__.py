@@ -5,18 +5,18 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Sequence
 from importlib import import_module
-from pkgutil import extend_path
 from typing import Any, Protocol
 
 from matplotlib.figure import Figure
 
+from gapwise.parts import with_parts
 from gapwise.stages.reports.formats import saved_as
 from gapwise.stages.reports.paint import figure_in
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "run_figures")
 
 
 class RunFigure(Protocol):

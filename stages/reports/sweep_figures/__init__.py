@@ -8,16 +8,16 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pkgutil import extend_path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from gapwise.parts import with_parts
 from gapwise.stages.reports.formats import saved_as
 from gapwise.storage.backend import Location
 
 if TYPE_CHECKING:
     from gapwise.stages.reports.curves import Runs
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "sweep_figures")
 
 
 class SweepFigure(Protocol):

@@ -7,15 +7,16 @@ the group `solver` that it understands (derived from `stages.solver.options.Meth
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
+from gapwise.parts import with_parts
 from gapwise.stages.solver.options import OPTIONS, MethodOptions, check_one_of
 
 if TYPE_CHECKING:
     from gapwise.stages.solver.solver import Recipe
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+__path__ = with_parts(__path__, "methods")
 
 
 def methods() -> tuple[str, ...]:

@@ -6,10 +6,12 @@ A rule is data for the compiled loop: a set of kinds of moves, of which the loop
 from __future__ import annotations
 
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from typing import NamedTuple
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+from gapwise.parts import with_parts
+
+__path__ = with_parts(__path__, "steps")
 
 FW, PAIRWISE, AWAY = 1, 2, 4
 """Kinds of moves, as bits: towards a corner, from the worst active atom to the corner, away from that atom."""

@@ -350,13 +350,10 @@ class ToyBackend(ObjectBackend):
 """
 
 
-def test_backend__is_added_by_a_file_in_a_folder_on_the_path(tmp_path: Path) -> None:
-    folder = tmp_path / "storage" / "backend"
-    folder.mkdir(parents=True)
-    (folder / "toy.py").write_text(ONE_MORE)
+def test_backend__is_added_by_a_file_in_a_folder_of_parts(tmp_path: Path) -> None:
+    (tmp_path / "backends").mkdir()
+    (tmp_path / "backends" / "toy.py").write_text(ONE_MORE)
     code = "from gapwise.storage.backend import location; print(location('toy://a'))"
-    path = os.pathsep.join([str(tmp_path), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=60
-    )
+    env = {**os.environ, "GAPWISE_PARTS": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
     assert done.stdout == "memory://toy/a\n", done.stderr

@@ -2,7 +2,7 @@
 
 Every test of the solver runs on every one of them, where the compiler need not do all its work again for another type of
 array (`COMPILED_AGAIN`). The instances of a structure are a file ``<structure>_instances.py``
-here, or in a folder ``tiny`` on PYTHONPATH, with
+here, or in the folder ``tiny`` of your own parts (`gapwise.parts`), with
 
 * ``INSTANCES``: functions that make a problem, by name;
 * ``LABELS``: for the name of the problem's class, a function from a problem to the number of values of a label;
@@ -15,17 +15,18 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
 
+from gapwise.parts import with_parts
 from gapwise.stages.problems.contract import local
 from gapwise.stages.problems.protocol import Problem
 
-__path__ = extend_path(__path__, __name__)
+__path__ = with_parts(__path__, "tiny")
 
 from tiny.blocks import ragged
 from tiny.chain_instances import chain, chain_sparse

@@ -1,10 +1,12 @@
 """The path rules, one file each with the class `RULE` (`stages.solver.path.rule.PathRule`); `path.rule` names the file."""
 
 from importlib import import_module
-from pkgutil import extend_path, iter_modules
+from pkgutil import iter_modules
 from typing import Any
 
-__path__ = extend_path(__path__, __name__)  # a folder on PYTHONPATH with the same tree adds parts
+from gapwise.parts import with_parts
+
+__path__ = with_parts(__path__, "rules")
 
 GIVEN = "given"
 """The rule of given lambdas: a grid or a single one."""

@@ -1,0 +1,162 @@
+"""Gapwise works in a folder with somebody else's pipeline.py, stages.py, storage.py and conf/, editable and from a wheel."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = (
+    "+experiment=regpath_horseseg", "tracking=none", "path.lambda_min=1e-2", "dataset.n_train=8", "dataset.n_test=3",
+    "dataset.n_validation=2", "dataset.superpixels=40", "dataset.colour_words=16", "dataset.sift_words=16",
+    "dataset.colour_samples=50", "dataset.sift_samples=50",
+)  # fmt: skip
+ORACLE = """
+import numpy as np
+import gapwise
+
+
+class Bits(gapwise.Oracle):
+    d, labels = 2, 2
+
+    def __init__(self, split):
+        rng = np.random.default_rng(split == "train")
+        self.y = rng.integers(2, size=(12, 1))
+        self.x = self.y + 0.3 * rng.normal(size=(12, 1))
+
+    def __len__(self):
+        return len(self.y)
+
+    def truth(self, i):
+        return self.y[i]
+
+    def features(self, i, y):
+        return np.array([self.x[i, 0] * y[0], y[0]])
+
+    def loss(self, i, y):
+        return float(y[0] != self.y[i, 0])
+
+    def max_oracle(self, i, theta):
+        return max(([0], [1]), key=lambda y: self.loss(i, y) + theta @ self.features(i, y))
+
+    def decode(self, i, theta):
+        return max(([0], [1]), key=lambda y: theta @ self.features(i, y))
+"""
+
+
+@dataclass
+class Place:
+    """A folder with modules that must not be imported, and the Python that is used in it."""
+
+    folder: Path
+    python: Path
+
+    def do(self, *command: str | Path, **env: str) -> str:
+        """What a command prints."""
+        own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run(
+            [str(word) for word in command], cwd=self.folder, capture_output=True, text=True, timeout=500, check=False,
+            env={**own, "NUMBA_DISABLE_JIT": "1", "MPLBACKEND": "agg", **env},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def run(self, *words: str, **env: str) -> Path:
+        """The directory of a run."""
+        said = self.do(self.python, "-m", "gapwise", *words, **env)
+        return self.folder / said.splitlines()[-1].removeprefix("run: ")
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of a copy of this tree, because building leaves files beside the sources."""
+    source, made = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
+    for name in ("conf", "pipeline", "stages", "storage"):
+        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    words = ["wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(made), str(source)]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True, timeout=300)
+    (found,) = made.glob("*.whl")
+    return found
+
+
+@pytest.fixture(scope="module")
+def wheel_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Python of a virtual environment with the wheel, and with the packages that this one has."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, with_pip=False, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    # .pth files of the folders below are not read, so that no editable install is seen
+    packages = dict.fromkeys(
+        [sysconfig.get_path("purelib"), *(path for path in sys.path if path.endswith("-packages"))]
+    )
+    (site / "packages.pth").write_text("\n".join(packages))
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(params=["editable", "wheel"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    for name in ("pipeline", "stages", "storage"):
+        (tmp_path / f"{name}.py").write_text(f"raise AssertionError('{name}.py is somebody else\\'s')\n")
+    (tmp_path / "conf").mkdir()
+    (tmp_path / "conf" / "config.yaml").write_text("theirs: true\n")
+    wheel = request.param == "wheel"
+    found = Place(tmp_path, request.getfixturevalue("wheel_python") if wheel else Path(sys.executable))
+    where = Path(found.do(found.python, "-c", "import gapwise; print(gapwise.__file__)").strip())
+    assert where.is_relative_to(found.python.parents[1]) is wheel
+    return found
+
+
+def test_wheel__has_one_name_and_the_configuration(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"gapwise"}
+    for room in ("conf", "pipeline", "stages", "storage"):
+        files = [file for file in (ROOT / room).rglob("*") if file.is_file() and file.suffix in (".py", ".yaml")]
+        assert files
+        for file in files:
+            name = f"gapwise/{file.relative_to(ROOT).as_posix()}".replace("gapwise/pipeline/api", "gapwise")
+            assert name in names, name
+
+
+def test_import__help_and_version(place: Place) -> None:
+    code = "import gapwise; print(gapwise.__version__, gapwise.open_path.__name__, gapwise.load_model.__name__)"
+    assert place.do(place.python, "-c", code).split()[1:] == ["open_path", "load_model"]
+    assert "+experiment=" in place.do(place.python, "-m", "gapwise", "--help")
+    assert "regpath_horseseg" in place.do(place.python, "-m", "gapwise")
+    assert place.do(place.python, "-m", "gapwise", "--version").startswith("gapwise ")
+    assert "1 foreign" in place.do(place.python, "-m", "gapwise", "ls", "--root", ".")
+
+
+def test_run__and_predict(place: Place) -> None:
+    run = place.run(*SMALL)
+    assert (run / "report.html").is_file()
+    picture = next((ROOT / "tests").rglob("*.png"), None) or next((ROOT / ".github" / "figures").glob("*.png"))
+    assert "mask" in place.do(place.python, "-m", "gapwise", "predict", run, picture, "-o", "masks") + "".join(
+        path.name for path in place.folder.iterdir()
+    )
+    model = place.do(place.python, "-m", "gapwise", "export", run, "-o", "model")
+    assert "certified" in model
+    code = "import gapwise; print(gapwise.load_model('model').weights.shape)"
+    assert place.do(place.python, "-c", code).startswith("(")
+
+
+def test_workers__import_gapwise_and_the_oracle(place: Place) -> None:
+    (place.folder / "my_oracle.py").write_text(ORACLE)
+    words = ("dataset=python_oracle", "dataset.oracle=my_oracle:Bits", "tracking=none", "path.eps=0.3")
+    run = place.run(*words, "compute=processes", "compute.workers=2", PYTHONPATH=".")
+    assert (run / "result.json").is_file()
