@@ -11,13 +11,17 @@ import os
 import sys
 import threading
 
-from gapwise.pipeline.cli import carry_out, is_command, is_stray, known
+from gapwise.pipeline.cli import REMOVED, carry_out, is_command, is_stray, known
 from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED
 from gapwise.pipeline.help import asks_for_help, text
 
 
 def main() -> int:
     """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks, see `cli.completion`
+        from gapwise.pipeline.cli.completion import complete
+
+        complete()
     if asks_for_help(sys.argv[1:]) and not is_command(sys.argv[1:]):
         print(text(), end="")
         return 0
@@ -27,6 +31,9 @@ def main() -> int:
         print(f"gapwise {version('gapwise')}")
         return 0
     if is_stray(sys.argv[1:]):
+        if now := REMOVED.get(sys.argv[1]):
+            print(f"error: {sys.argv[1]}: no such command any more; gapwise {now} does its work", file=sys.stderr)
+            return BAD_CONFIGURATION
         print(
             f"error: {sys.argv[1]}: no such command; there are {', '.join(known())}. A run is configured by KEY=VALUE; "
             "--help lists keys and commands",

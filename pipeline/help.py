@@ -48,10 +48,12 @@ def text() -> str:
     """The whole text."""
     chosen = dict(re.findall(r"^  - (\w+): (\w+)$", (CONF / "config.yaml").read_text(encoding="utf-8"), re.MULTILINE))
     out = [INTRO]
-    for group in GROUPS:
-        out.append(f"{'+' if group == 'experiment' else ''}{group}=")
-        for file in sorted((CONF / group).glob("*.yaml")):
-            out.append(f"  {'*' if chosen.get(group) == file.stem else ' '} {file.stem:<21} {summary(file)}")
+    for word, names in choices().items():
+        group = word.removeprefix("+")
+        out.append(f"{word}=")
+        for name in names:
+            said = summary(CONF / group / f"{name}.yaml")
+            out.append(f"  {'*' if chosen.get(group) == name else ' '} {name:<21} {said}")
     out.append("\n* the default\n\nKeys changed most, with their defaults:")
     for name, keys in KEYS.items():
         group = f"{name.rsplit('/', 1)[0]}." if "/" in name else ""
@@ -63,6 +65,14 @@ def text() -> str:
         out.append("\nCommands (gapwise COMMAND --help explains one):")
         out += [f"  {name:<10} {command(name).summary}" for name in names]
     return "\n".join([*out, "", OUTRO])
+
+
+def choices() -> dict[str, list[str]]:
+    """The choices of every group, by the group's name on the command line."""
+    return {
+        f"{'+' if group == 'experiment' else ''}{group}": sorted(file.stem for file in (CONF / group).glob("*.yaml"))
+        for group in GROUPS
+    }
 
 
 def summary(file: Path) -> str:
