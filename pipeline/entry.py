@@ -21,9 +21,13 @@ def main() -> int:
         parts.use(sys.argv[1:])
     except NotADirectoryError as error:
         return refuse(error, BAD_CONFIGURATION)
-    from gapwise.pipeline.cli import carry_out, is_command, is_stray, known  # they look for parts
+    from gapwise.pipeline.cli import REMOVED, carry_out, is_command, is_stray, known  # they look for parts
     from gapwise.pipeline.help import asks_for_help, text
 
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks, see `cli.completion`
+        from gapwise.pipeline.cli.completion import complete
+
+        complete()
     if asks_for_help(sys.argv[1:]) and not is_command(sys.argv[1:]):
         print(text(), end="")
         return 0
@@ -33,6 +37,9 @@ def main() -> int:
         print(f"gapwise {gapwise.__version__}")
         return 0
     if is_stray(sys.argv[1:]):
+        if now := REMOVED.get(sys.argv[1]):
+            print(f"error: {sys.argv[1]}: no such command any more; gapwise {now} does its work", file=sys.stderr)
+            return BAD_CONFIGURATION
         print(
             f"error: {sys.argv[1]}: no such command; there are {', '.join(known())}. A run is configured by KEY=VALUE; "
             "--help lists keys and commands",

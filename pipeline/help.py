@@ -48,10 +48,11 @@ def text() -> str:
     """The whole text."""
     chosen = dict(re.findall(r"^  - (\w+): (\w+)$", (CONF / "config.yaml").read_text(encoding="utf-8"), re.MULTILINE))
     out = [INTRO]
-    for group in GROUPS:
-        out.append(f"{'+' if group == 'experiment' else ''}{group}=")
-        for file in choices(group).values():
-            out.append(f"  {'*' if chosen.get(group) == file.stem else ' '} {file.stem:<21} {summary(file)}")
+    for word, files in words().items():
+        group = word.removeprefix("+")
+        out.append(f"{word}=")
+        for name, file in files.items():
+            out.append(f"  {'*' if chosen.get(group) == name else ' '} {name:<21} {summary(file)}")
     out.append("\n* the default\n\nKeys changed most, with their defaults:")
     for name, keys in KEYS.items():
         group = f"{name.rsplit('/', 1)[0]}." if "/" in name else ""
@@ -63,6 +64,11 @@ def text() -> str:
         out.append("\nCommands (gapwise COMMAND --help explains one):")
         out += [f"  {name:<10} {command(name).summary}" for name in names]
     return "\n".join([*out, "", OUTRO])
+
+
+def words() -> dict[str, dict[str, Path]]:
+    """The YAML of every choice of every group, by the group's name on the command line."""
+    return {f"{'+' if group == 'experiment' else ''}{group}": choices(group) for group in GROUPS}
 
 
 def summary(file: Path) -> str:

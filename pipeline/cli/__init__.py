@@ -50,6 +50,10 @@ def command(name: str) -> Command:
     return found
 
 
+REMOVED = {"status": "show"}
+"""Former commands, and those that do their work."""
+
+
 def is_command(words: Sequence[str]) -> bool:
     """Whether a command line names a command, and no configuration of a run."""
     return bool(words) and words[0] in known()

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.states import add_root, add_run
 from gapwise.pipeline.overview.words import as_json, number, table
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WIDEST = 40
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     for name in ("one", "other"):
-        parser.add_argument(name, metavar="RUN", help=RUN)
+        add_run(parser, name)
     add_root(parser)
     parser.add_argument("--json", action="store_true", help="one object: pairs of values by part and name")
 

@@ -11,11 +11,11 @@ from gapwise.pipeline.cli import Command
 from gapwise.pipeline.cli.predict import lam, place
 from gapwise.pipeline.errors import DONE
 from gapwise.pipeline.model_formats import form, known
-from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.states import add_root, add_run
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help=RUN)
+    add_run(parser, "run")
     parser.add_argument(
         "--lambda", dest="lam", type=lam, default="best", metavar="best|VALUE", help="any λ it certifies"
     )

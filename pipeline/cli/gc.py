@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.overview.states import add_root
+from gapwise.pipeline.overview.states import add_root, add_run
 from gapwise.pipeline.overview.words import as_json, size, table
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ LINK = "a symbolic link, which is never followed; remove the link yourself, or n
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="also remove these runs, in whatever state they are")
+    add_run(parser, "runs", nargs="*", help="also remove these runs, in whatever state they are")
     add_root(parser)
     parser.add_argument("--yes", action="store_true", help="remove what is listed (default: list it only)")
     parser.add_argument("--json", action="store_true", help="one object: root, removed, bytes, items")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.errors import DONE
-from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.states import RUN, add_root, add_run
 
 if TYPE_CHECKING:
     from gapwise.stages.datasets.inputs import Predicted, Shown
@@ -31,7 +31,7 @@ def lam(word: str) -> float | str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="RUN_OR_MODEL", help=f"a run ({RUN}), or the folder of a model")
+    add_run(parser, "model", help=f"a run ({RUN}), or the folder of a model", metavar="RUN_OR_MODEL")
     parser.add_argument("inputs", metavar="INPUT", nargs="+", help="new data, in the form of the run's raw data")
     parser.add_argument(
         "--lambda", dest="lam", type=lam, metavar="best|VALUE", help="of a run: any λ that it certifies"

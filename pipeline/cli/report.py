@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.states import add_root, add_run
 
 if TYPE_CHECKING:
     from gapwise.storage.backend import Location
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run", metavar="RUN", help=f"{RUN}; or the folder of a sweep")
+    add_run(parser, "run", more="; or the folder of a sweep")
     add_root(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write this file; report.html in RUN stays as it is")
     parser.add_argument("--open", action="store_true", help="show it in the browser")

@@ -1,14 +1,16 @@
-"""``gapwise show``: one run in full: what came out, what it was asked for, what it cost and where it lies."""
+"""``gapwise show``: runs in full, or where the running ones are right now; locks are looked at and never taken."""
 
 from __future__ import annotations
 
 import argparse
 import textwrap
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from gapwise.pipeline.cli import Command, status
-from gapwise.pipeline.overview.states import RUN, add_root
-from gapwise.pipeline.overview.words import as_json, duration, number, size
+from gapwise.pipeline.cli import Command
+from gapwise.pipeline.overview.states import RESUMABLE, add_root, add_run
+from gapwise.pipeline.overview.words import ago, as_json, duration, number, size
 
 if TYPE_CHECKING:
     from gapwise.pipeline.overview.standing import Standing
@@ -18,30 +20,78 @@ WIDTH = 100
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("run_dir", metavar="RUN", help=RUN)
+    add_run(parser, "runs", nargs="*", more=" (default: in brief, all that are running)")
     add_root(parser)
-    parser.add_argument("--json", action="store_true", help="one object: result, manifest and state")
+    parser.add_argument("--brief", action="store_true", help="only the state of each run, and where it is")
+    parser.add_argument(
+        "--json", action="store_true", help="one object for one RUN, otherwise a list: state, manifest, result"
+    )
 
 
 def run(asked: argparse.Namespace) -> int:
-    from gapwise.pipeline.overview.find import named
+    from gapwise.pipeline.overview.find import all_named, folders, root_of
     from gapwise.pipeline.overview.standing import standing
 
-    at = standing(named(asked.run_dir, asked.root))
+    where = all_named(asked.runs, asked.root) if asked.runs else folders(root_of(asked.root))
+    found = [standing(path) for path in where]
+    shown = found if asked.runs else [at for at in found if at.state == "running"]
     if asked.json:
-        print(as_json({**status.as_facts(at), "manifest": at.manifest, "result": at.result}))
-    else:
-        print("\n".join([*outcome(at), *origin(at), f"run: {at.run}"]))
+        objects = [as_facts(at) for at in shown]
+        print(as_json(objects[0] if len(asked.runs) == len(objects) == 1 else objects))
+        return 0
+    parts = [lines(at) if asked.brief or not asked.runs else in_full(at) for at in shown]
+    print("\n\n".join("\n".join(part) for part in parts) or _nothing(found))
     return 0
+
+
+def as_facts(at: Standing) -> dict[str, object]:
+    """`Standing.facts`, what only a live run has, its manifest and its result."""
+    return {
+        **at.facts(), "at": at.said.solving, "said": at.said.line, "said_at": at.said.at, "stage_since": at.said.since,
+        "commit": at.commit, "command": at.manifest.get("command"), "manifest": at.manifest, "result": at.result,
+    }  # fmt: skip
+
+
+def in_full(at: Standing) -> list[str]:
+    """What came out or where it is, what was asked for, and its directory, alone on the last line."""
+    return [*outcome(at), *origin(at), f"run: {at.run}"]
 
 
 def outcome(at: Standing) -> list[str]:
     """The summary that the run printed at its end, or where it is."""
     if at.state != "complete" or at.result is None:
-        return status.lines(at)
+        return lines(at)
     from gapwise.pipeline.result import summary
 
     return summary(at.result, at.run, took=seconds_of(at), solve=at.stages.get("solve", {})).splitlines()
+
+
+def lines(at: Standing, now: float | None = None) -> list[str]:
+    """What is known of one run, in few lines; `now` in seconds since the epoch."""
+    now = time.time() if now is None else now
+    resumable = ", resumable" if at.state in RESUMABLE else ""
+    out = [f"{at.run.name}: {at.state}{resumable}" + (f" ({at.why})" if at.why else "")]
+    rows = []
+    if at.holder is not None:
+        spent = "" if at.holder.since is None else f", for {duration(now - at.holder.since)}"
+        rows.append(("held by", f"{at.holder}{spent}"))
+    if at.manifest:
+        stage = f"{'in' if at.state == 'running' else 'next:'} {at.stage}" if at.stage else ""
+        if at.state == "running" and at.said.since is not None:
+            stage += f", for {duration(now - at.said.since)}"
+        done = f"done: {', '.join(at.stages) or 'none'}"
+        rows.append(("stages", " · ".join(part for part in (stage, done) if part)))
+    if at.said.line and at.state in ("running", "interrupted", "failed"):
+        rows.append(("at", f"{_without_clock(at.said.line)} · said {ago(at.said.at, now)}"))
+    if at.commit is not None:
+        counts = at.commit["counts"]
+        where = f" at λ {int(counts['breakpoint']) + 1} ({number(counts['lam'])})" if "lam" in counts else ""
+        rows.append(("commit", f"number {at.commit['generation']}{where}, {ago(at.commit['at'], now)}"))
+    elif at.manifest and at.state != "complete" and "solve" not in at.stages:
+        rows.append(("commit", "none yet"))
+    if at.state in RESUMABLE and at.manifest.get("command"):
+        rows.append(("go on", f"the command that began it: {at.manifest['command']}"))
+    return out + [f"{name:>8}  {text}" for name, text in rows]
 
 
 def seconds_of(at: Standing) -> dict[str, float]:
@@ -55,7 +105,7 @@ def origin(at: Standing) -> list[str]:
 
     if not at.manifest:
         return []
-    science: dict[str, Any] = at.manifest.get("science", {})
+    science: Mapping[str, object] = at.manifest.get("science", {})
     rows = [
         (
             group,
@@ -79,10 +129,20 @@ def _wrapped(name: str, text: str) -> list[str]:
     return [f"{name:>8}  {parts[0]}", *(f"{'':>8}  {part}" for part in parts[1:])]
 
 
-def _chosen(science: dict[str, Any], group: str) -> list[tuple[str, Any]]:
+def _chosen(science: Mapping[str, object], group: str) -> list[tuple[str, object]]:
     from gapwise.pipeline.overview.differences import flat
 
     return [(key, value) for key, value in flat(science.get(group, {})).items() if value not in (None, [], "")]
 
 
-COMMAND = Command("Shows one run: results, configuration, cost.", arguments, run)
+def _without_clock(line: str) -> str:
+    return line.rpartition(" · ")[0] or line
+
+
+def _nothing(found: list[Standing]) -> str:
+    left = [at.run.name for at in found if at.state in RESUMABLE]
+    more = f"; resumable: {', '.join(left[:8])}{' …' if len(left) > 8 else ''}" if left else ""
+    return f"no run is running{more}"
+
+
+COMMAND = Command("Shows runs: results, configuration, cost; or where the running ones are.", arguments, run)

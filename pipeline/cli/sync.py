@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
-from gapwise.pipeline.overview.states import RUN, add_root
+from gapwise.pipeline.overview.states import add_root, add_run
 from gapwise.pipeline.overview.words import as_json
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", nargs="+", metavar="RUN", help=RUN)
+    add_run(parser, "runs", nargs="+")
     add_root(parser)
     parser.add_argument(
         "--uri", help="MLflow's store (default: where the run was shown before, else tracking.uri of its last attempt)"

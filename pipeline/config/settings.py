@@ -123,7 +123,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     for name in sections:
         if not isinstance(cfg.get(name), DictConfig):
             raise ConfigError(f"{name}: expected a group of keys, got {cfg.get(name)!r}")
-    solver = typed("solver", cfg.solver, _method_options(cfg.solver))
+    solver = typed("solver", cfg.solver, method_defaults(cfg.solver))
     expect("solver.name", solver.name, re.fullmatch(r"\w[\w.-]*", solver.name) is not None, "a name for directories")
     path = typed("path", cfg.path, PathOptions())
     path = path.for_method(solver) if cfg.path.get("kappa", 0.0) == 0.0 else path
@@ -171,7 +171,7 @@ def _unread(path: PathOptions) -> None:
             raise ConfigError(f"path.{name}: is not read with path={path.kind}; give {ways}, or leave it out")
 
 
-def _method_options(cfg: DictConfig) -> MethodOptions:
+def method_defaults(cfg: DictConfig) -> MethodOptions:
     """The options of the method that `solver.method` names, all at their defaults; ConfigError lists the methods."""
     name = str(cfg.get("method", "bcfw"))
     try:

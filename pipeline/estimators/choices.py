@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-import re
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import AccelerationOptions, CacheOptions, MethodOptions, PathOptions
+from gapwise.stages.solver.options import MethodOptions, PathOptions
 
 PER_BLOCK, PATH = "1/n", "path"
 """Values of `lam` besides numbers: one over the number of blocks, and the whole path."""
 
-FAMILY = re.compile(r"(bc[pab]?fw)(_permutation|_gap)?(_cache)?")
-STEPS = {"bcfw": "fw", "bcpfw": "pairwise", "bcafw": "away", "bcbfw": "best"}
-OTHERS: dict[str, dict[str, Any]] = {
-    "accelerated": {"method": "accelerated"},
-    "multiplane_half": {"method": "multiplane_half", "acceleration": AccelerationOptions(inner_target=0.5)},
-    "eg": {"method": "eg"},
-    "expensive_oracle": {"method": "accelerated_at_mean"},
-    "fasole": {"method": "fasole"},
-    "cutting_plane": {"method": "cutting_plane"},
-    "cutting_plane_nslack": {"method": "cutting_plane_nslack"},
-    "mpbcfw": {"method": "mpbcfw"},
-    "mpbcpfw": {"method": "mpbcfw", "step": "pairwise"},
-    "fw": {"method": "fw"},
-    "fw_fixed_step": {"method": "fw", "line_search": False},
-    "bcfw_nols": {"method": "bcfw_nols"},
-}
-"""Presets outside the family of `FAMILY`; not those without a dual point, for an estimator has a certificate."""
+AUTO = {True: "bcpfw_gap_cache", False: "accelerated"}
+"""The preset of "auto": for a path, and for given lambdas."""
 PATH_EPS = 0.1
 """`eps` of a path for which none is given."""
 
@@ -52,30 +36,23 @@ def solver_options(name: str, *, path: bool, max_passes: float | None, max_secon
     Raises
     ------
     ValueError
-        If there is no such preset, or a limit is no number > 0.
+        If there is no such preset, its method has no dual point and so no certificate, or a limit is no number > 0.
     """
+    from gapwise.pipeline.config.presets import solver_preset, solver_presets
+
     limits: dict[str, float] = {}
     for key, value in (("max_passes", max_passes), ("max_seconds", max_seconds)):
         if value is not None:
             if not is_number(value) or not value > 0:
                 raise refuse(key, value, "a number > 0, or None for no limit")
             limits[key] = float(value)
-    if name == "auto":
-        name = "bcpfw_gap_cache" if path else "accelerated"
-    family = FAMILY.fullmatch(name) if isinstance(name, str) else None
-    if family is not None:
-        sampler = (family[2] or "_uniform")[1:]
-        chosen: dict[str, Any] = {
-            "step": STEPS[family[1]],
-            "sampler": sampler,
-            "cache": CacheOptions("gap" if family[3] else "none"),
-        }
-    elif name in OTHERS:
-        chosen = OTHERS[name]
-    else:
-        known = "auto, bcfw, bcpfw, bcafw or bcbfw, each with or without _gap or _permutation and then _cache, "
-        raise refuse("solver", name, known + ", ".join(OTHERS))
-    options: MethodOptions = method_options(name=name, **{**chosen, **limits})
+    known = solver_presets()
+    asked = AUTO[path] if name == "auto" else name
+    options = solver_preset(asked) if asked in known else None
+    if options is None or not options.certifies:
+        certified = [preset for preset in known if solver_preset(preset).certifies]
+        raise refuse("solver", name, f"auto, {', '.join(certified)}")
+    options = dataclasses.replace(options, **limits)
     options.check()
     return options
 

@@ -23,7 +23,7 @@ SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
 """Colours of lines whose names are not those of known methods."""
 METHODS = {
     "bcfw": BLUE, "bcfw cache": "#4fd1c5", "bcpfw": "#c53030", "bcpfw cache": "#f6ad55", "bcafw": "#805ad5",
-    "bcbfw": GREEN, "accelerated": "#000000", "multiplane": GREY,
+    "bcbfw": GREEN, "accelerated": "#000000",
 }  # fmt: skip
 """Colours of methods, by the first word of their name and whether they have a cache."""
 LOOK: Any = {
@@ -97,7 +97,7 @@ def method_style(name: str, number: int) -> dict[str, Any]:
     words = name.split("_")
     base = f"{words[0]} cache" if "cache" in words else words[0]
     colour = METHODS.get(base, SPARE[number % len(SPARE)])
-    solid = "gap" in words or words[0] in ("accelerated", "multiplane")
+    solid = "gap" in words or words[0] == "accelerated"
     dash = "-" if solid else (":" if "permutation" in words else "--")
     return {"color": colour, "ls": dash if words[0] in METHODS else "-"}
 

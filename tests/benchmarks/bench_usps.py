@@ -23,13 +23,13 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "support"), str(Path(__file__).resolve().parents[2])]
 
+from liblinear import linear_svc, objective  # noqa: E402
 from memory_sink import read  # noqa: E402
 from timed import timed_solve, told  # noqa: E402
 
 from gapwise.stages.datasets import open_dataset  # noqa: E402
 from gapwise.stages.problems import build  # noqa: E402
 from gapwise.stages.problems.multiclass import Multiclass  # noqa: E402
-from gapwise.stages.reports.sweep_figures.linear_svc import linear_svc, objective  # noqa: E402
 
 TOLS = tuple(10.0**-k for k in np.arange(0.0, 5.1, 0.25))
 """Of LinearSVC, from the loosest."""

@@ -1,10 +1,11 @@
-"""Commands that look at runs: ls, show, status, diff, completion; mostly on run directories written by hand."""
+"""Commands that look at runs: ls, show, diff, completion; mostly on run directories written by hand."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -19,7 +20,6 @@ from harms import flip
 from in_process import Here
 
 from gapwise.pipeline.cli import carry_out, known
-from gapwise.pipeline.cli.completion import options
 from gapwise.pipeline.cli.ls import gap
 from gapwise.pipeline.overview.find import named
 from gapwise.pipeline.overview.standing import standing
@@ -30,6 +30,7 @@ from gapwise.storage.backend import UrlPath, location
 from gapwise.storage.files import locked
 
 Said = Callable[..., str]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -186,7 +187,7 @@ def test_ls__lists_damaged_and_foreign_folders_as_such(said: Said, tmp_path: Pat
     assert "toy-bcfw-00000001  complete       2 λ's · CONVERGED" in text
     assert text.splitlines()[-1].startswith(f"{len(found)} in {tmp_path}: 1 complete, ")
     for name in found:
-        assert name in said("status", tmp_path / name) if (tmp_path / name / "lock").exists() else True
+        assert name in said("show", "--brief", tmp_path / name) if (tmp_path / name / "lock").exists() else True
 
 
 def test_ls__lists_two_hundred_runs(said: Said, tmp_path: Path) -> None:
@@ -206,7 +207,7 @@ def test_ls__imports_nothing_heavy(tmp_path: Path) -> None:
     fake_run(tmp_path, "toy-bcfw-00000002", done=("featurize",))
     code = (
         "import sys; from gapwise.pipeline.cli import carry_out; "
-        f"carry_out(['ls', '--root', {str(tmp_path)!r}]); carry_out(['status', '--root', {str(tmp_path)!r}]); "
+        f"carry_out(['ls', '--root', {str(tmp_path)!r}]); carry_out(['show', '--root', {str(tmp_path)!r}]); "
         "print([m for m in ('numpy', 'numba', 'zarr', 'xarray', 'hydra', 'omegaconf', 'mlflow') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -221,19 +222,19 @@ def test_commands__read_object_stores(said: Said, tmp_path: Path, cache: Path) -
     found = json.loads(said("ls", "--root", root, "--json"))
     assert [(facts["state"], facts["lambdas"]) for facts in found] == [("complete", 2), ("interrupted", 6)]
     with locked(root / "toy-bcfw-00000002" / "lock"):
-        assert said("status", "--root", root).startswith("toy-bcfw-00000002: running\n held by  process ")
+        assert said("show", "--root", root).startswith("toy-bcfw-00000002: running\n held by  process ")
     assert "path.eps" not in said("diff", "00000001", "00000002", "--root", root)
 
 
-def test_status__says_who_holds_a_run_where_it_is_and_when_it_committed(said: Said, real: Path, tmp_path: Path) -> None:
+def test_show__says_who_holds_a_run_where_it_is_and_when_it_committed(said: Said, real: Path, tmp_path: Path) -> None:
     run = half_way(real, tmp_path, "solve", LOG.splitlines(keepends=True)[-1])
-    assert said("status", "--root", tmp_path) == f"no run is running; resumable: {run.name}\n"
-    text = said("status", run)
+    assert said("show", "--root", tmp_path) == f"no run is running; resumable: {run.name}\n"
+    text = said("show", "--brief", run)
     assert text.startswith(f"{run.name}: interrupted, resumable (killed in solve)\n")
     assert "   go on  the command that began it: " in text
     with held(run):
-        text = said("status", "--root", tmp_path)
-        (facts,) = json.loads(said("status", "--root", tmp_path, "--json"))
+        text = said("show", "--root", tmp_path)
+        (facts,) = json.loads(said("show", "--root", tmp_path, "--json"))
     assert text.startswith(f"{run.name}: running\n held by  process ")
     assert "  stages  in solve, for " in text
     assert "      at  λ 12 2.7e+01 · pass 1 · gap 7.1e-02 (tol 9e-02) · 3517 oracle calls · said " in text
@@ -295,27 +296,44 @@ def test_named__is_a_path_or_the_beginning_of_a_name_or_key(tmp_path: Path, caps
     assert "name it with --root or $GAPWISE_RUNS" in capsys.readouterr().err
 
 
-def test_completion__knows_every_command_option_and_run(said: Said, tmp_path: Path) -> None:
-    fake_run(tmp_path, "toy-bcfw-00000001")
-    script = said("completion", "bash")
-    typed = [("gapwise", "g"), ("gapwise", "gc", "--"), ("gapwise", "show", "toy-b")]
-    typed += [("gapwise", "ls", "--root", str(tmp_path)), ("gapwise", "show", "--root", "/nowhere", "toy-b")]
-    lines = [
-        f"COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _gapwise; echo ${{COMPREPLY[*]}}"
-        for words in typed
-    ]
+def completed(line: str, runs: Path, shell: Path) -> list[str]:
+    """What bash offers at the end of `line`, by the script that the command prints."""
+    ask = f"COMP_LINE={shlex.quote(line)}; COMP_POINT=${{#COMP_LINE}}; COMP_TYPE=9; COMP_WORDBREAKS=' =:'"
+    env = {"GAPWISE_RUNS": str(runs), "PATH": f"{shell.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    code = f'source {shell.parent}/script; {ask}; _python_argcomplete gapwise; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(["bash", "-c", code], env=env, capture_output=True, text=True, check=True)
+    return sorted(word.strip() for word in done.stdout.splitlines() if word.strip())
+
+
+def test_completion__knows_every_command_option_run_and_choice(said: Said, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    fake_run(runs, "toy-bcfw-00000001")
+    (runs / "no-run").mkdir()
+    shell = tmp_path / "bin" / "gapwise"
+    shell.parent.mkdir()
+    shell.write_text(f'#!/bin/sh\nexec {sys.executable} -m gapwise.pipeline.cli "$@"\n')
+    shell.chmod(0o755)
+    (shell.parent / "script").write_text(said("completion", "bash"))
+    assert completed("gapwise g", runs, shell) == ["gc"]
+    assert {*known()} <= {*completed("gapwise ", runs, shell)}
+    assert {"--root", "--yes", "--json"} <= {*completed("gapwise gc --", runs, shell)}
+    assert completed("gapwise show toy-b", runs, shell) == ["toy-bcfw-00000001"]
+    assert completed("gapwise show ", runs, shell) == ["toy-bcfw-00000001"]
+    assert completed("gapwise diff toy-bcfw-00000001 t", runs, shell) == ["toy-bcfw-00000001"]
+    assert completed("gapwise show --root /nowhere toy-b", runs, shell) == []
+    assert completed(f"gapwise ls --root {tmp_path}/ru", runs, shell) == [f"{runs}/"]
+    assert {"bcfw", "accelerated"} <= {*completed("gapwise solver=", runs, shell)}
+    assert completed("gapwise completion ", runs, shell) == ["bash", "fish", "zsh"]
+    for name in ("zsh", "fish"):
+        assert f"--shell-completion install={name}" in said("completion", name)
+
+
+def test_status__is_refused_with_what_does_its_work_now() -> None:
     done = subprocess.run(
-        ["bash", "-c", "\n".join([script, *lines])],
-        env={"GAPWISE_RUNS": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-m", "gapwise.pipeline.cli", "status"], capture_output=True, text=True, check=False
     )
-    assert done.stdout.splitlines() == ["gc", " ".join(options("gc")), "toy-bcfw-00000001", str(tmp_path), ""]
-    assert {"--root", "--yes", "--json"} <= {*options("gc")}
-    for name in known():
-        assert f'"{name} "-*)' in script
-    assert "--shell-completion install=zsh" in said("completion", "zsh")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: status: no such command any more; gapwise show does its work\n"
 
 
 @pytest.mark.parametrize(("kind", "said"), [("upper-bounded", "0.1 (upper-bounded)"), ("exact", "0.1"), (None, "0.1")])

@@ -182,7 +182,7 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
     [
         (
             {"figure": "bars"},
-            "sweep.figure: expected one of frontier, linear_svc, methods, multiplane, paths, regimes, solvers, staleness, "
+            "sweep.figure: expected one of frontier, methods, multiplane, paths, regimes, solvers, staleness, "
             "work, got 'bars'",
         ),
         ({"tolerances": [0.1, 0.0]}, "sweep.tolerances: expected numbers > 0, got 0.0"),

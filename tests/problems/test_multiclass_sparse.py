@@ -5,12 +5,12 @@ from __future__ import annotations
 import numba
 import numpy as np
 import pytest
+from liblinear import linear_svc, objective
 from single import never
 from tiny import csr, multiclass_sparse
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.multiclass_sparse import class_weights
-from gapwise.stages.reports.sweep_figures.linear_svc import linear_svc, objective
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin, walk
