@@ -8,6 +8,7 @@ i's joint feature map (phi(x_i, y) in LJ13, O16 and S15) is B_i m_i(y) with m_i(
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -239,6 +240,15 @@ def frozen(array: np.ndarray, dtype: Any = None) -> np.ndarray:
         view = view.view()
         view.flags.writeable = False
     return view
+
+
+def leaves(record: Any, of: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a problem with their names; those of nested records one by one, as ``images.edges``."""
+    for name, value in record._asdict().items():
+        if isinstance(value, tuple):
+            yield from leaves(value, f"{of}{name}.")
+        else:
+            yield f"{of}{name}", value
 
 
 def max_label_length(problem: Problem) -> int:
