@@ -22,7 +22,7 @@ from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.rundir import flat
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.certainty import certainty_of
-from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.problems.protocol import Problem, leaves
 from gapwise.stages.solve import solve
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
@@ -86,7 +86,7 @@ def spread_of(compute: Compute) -> Spread:
 def digest(problem: Problem, besides: bytes = b"") -> str:
     """Hash of everything that a problem holds, and of `besides`; the name of a user's object in this process is left out."""
     found = hashlib.sha256(besides)
-    for name, value in problem._asdict().items():  # type: ignore[attr-defined]
+    for name, value in leaves(problem):
         if name != "spec":
             array = np.ascontiguousarray(value)
             found.update(f"{name} {array.dtype} {array.shape}\0".encode())

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gapwise import parts
+from gapwise.stages.problems.inner import MODE, own_index
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import own_files
 
@@ -27,7 +28,7 @@ def sources_fingerprint(problem_class: type) -> str:
     (`gapwise.parts`), and the files of the structure itself, wherever its class is defined: its module or package,
     and what they import from the same folder (`user_code.own_files`).
     """
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(MODE.encode())
     for name, file in sorted(_sources(problem_class).items()):
         digest.update(name.encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()
@@ -73,7 +74,5 @@ def _with_own_cache(function: Any, structure: type) -> Any:
     numba names the index after the function and unpickles all types in it. In an index of all structures, one that a
     process cannot import (from a folder that is not on its PYTHONPATH) would keep it from loading any other.
     """
-    if hasattr(function, "py_func"):  # it is a plain function without the JIT
-        function.py_func.__qualname__ += f".{structure.__module__}.{structure.__qualname__}"
-        function.enable_caching()
+    own_index(function, f".{structure.__module__}.{structure.__qualname__}")
     return function

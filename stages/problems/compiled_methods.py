@@ -15,7 +15,7 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 from gapwise.stages.problems import moves, weightless
-from gapwise.stages.problems.contract import ContractError, read_only
+from gapwise.stages.problems.contract import ContractError, read_only, writeable
 from gapwise.stages.problems.protocol import JIT, Problem
 
 OPTIONAL = ("pair_norm2", "pair_norms", "pair_push", "pair_move", "pair_follow", "score_labels")
@@ -127,11 +127,11 @@ class _Compiled:
         return getattr(self.problem, name)
 
     def __reduce__(self) -> Any:
-        return _again, (self.problem,)
+        return _again, (self.problem, writeable(self.problem))
 
 
-def _again(problem: Problem) -> Any:
-    return compiled(read_only(problem))
+def _again(problem: Problem, which: Any) -> Any:
+    return compiled(read_only(problem, which))
 
 
 def _forwarded(name: str) -> Callable[..., Any]:

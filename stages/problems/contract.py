@@ -129,7 +129,7 @@ def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
         )
     if answers[1:] == answers[:-1]:
         try:
-            copy = read_only(pickle.loads(pickle.dumps(P)))
+            copy = read_only(pickle.loads(pickle.dumps(P)), writeable(P))
         except Exception as error:
             raise ContractError(
                 f"{type(P).__name__}: cannot be pickled, as other processes need ({type(error).__name__}: {error}); define "
@@ -143,11 +143,21 @@ def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
         )
 
 
-def read_only(problem: Any) -> Any:
-    """A problem whose arrays are read-only again, as `build` makes them: they are of the same compiled type then."""
-    if not isinstance(problem, tuple):
-        return problem
-    return type(problem)(*(frozen(field) if isinstance(field, np.ndarray) else field for field in problem))
+def writeable(field: Any) -> Any:
+    """Which arrays of a problem, or of a nested tuple in it, can be written to: a tuple of its shape."""
+    if isinstance(field, tuple):
+        return tuple(writeable(part) for part in field)
+    return isinstance(field, np.ndarray) and field.flags.writeable
+
+
+def read_only(copy: Any, which: Any) -> Any:
+    """A copy of a problem whose arrays are read-only where the problem's are, so that they are of the same compiled type.
+
+    `which` is `writeable` of the problem.
+    """
+    if isinstance(copy, tuple):
+        return type(copy)(*(read_only(part, of) for part, of in zip(copy, which, strict=True)))
+    return frozen(copy) if isinstance(copy, np.ndarray) and not which else copy
 
 
 def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Any) -> tuple[float, bytes, bytes]:

@@ -1,149 +1,76 @@
-"""`inner`: njit for functions that compiled functions call; `Closed`: the compiler of those that Python calls.
+"""`inner`: njit for functions that compiled functions call; and which options compiled functions have.
 
-numba gives every compiled function two wrappers, one that Python calls and one for C. They hold a copy of all that was
-inlined, and a fifth of the time that compiling takes goes into them. A function without them may be called from compiled
-code only. Its callers hold their own copy of it as well, so no machine code is made for it alone either (`_Linked`). Called
-from Python, where numba would jump to address 0, `_Inner` compiles it once more with all of that.
-
-An array takes seven arguments of a compiled function, so a problem and a state take some three hundred, which every call
-that is not inlined would write to memory: a quarter to a third of the time of a step over chains. LLVM inlines what is
-called once, and drops arguments that are not read, only where it knows that nobody else calls a function. numba leaves the
-functions that it links in open to others; `Closed` tells LLVM that these callers are all.
+Numba's private parts, which stand in `numba_private` alone, take a quarter off a step. Where a release of numba lacks them,
+or $GAPWISE_PLAIN_NUMBA is 1, plain `njit` serves: the same bits, and a line in the log.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable
-from functools import cached_property
-from importlib import import_module
+from types import ModuleType
 from typing import Any
 
-from llvmlite.binding import Linkage
+import numba
 from numba import njit
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.registry import CPUDispatcher
-from numba.core.typed_passes import NativeLowering
 
-_dynfunc: Any = import_module("numba._dynfunc")  # compiled, without types
+SWITCH = "GAPWISE_PLAIN_NUMBA"
+"""Environment variable: 1 does without numba's private parts."""
 
+TRIED = ("0.68",)
+"""Releases of numba on which this is known to work; on others `numba_private.self_test` runs in every process (0.3 s)."""
 
-def _address_zero(library: Any, described: Any, env: Any) -> Any:
-    """Stands for a function that no machine code is made for, as numba's `get_executable` does for one without wrappers."""
-    name = described.qualname.split(".")[-1]
-    return _dynfunc.make_function(described.lookup_module(), name, "linked into its callers", 0, env, (library,))
+_log = logging.getLogger(__name__)
 
 
-class _Module(JITCodeLibrary):
-    """An LLVM module, as others link it; numba would also turn it into machine code.
+def _private_parts() -> ModuleType | None:
+    """`numba_private`, or None after a line in the log that says why not."""
+    if os.environ.get(SWITCH, "0") not in ("", "0"):
+        _log.info("%s is set: plain njit; steps take about a third longer", SWITCH)
+        return None
+    try:
+        from gapwise.stages.problems import numba_private
 
-    It gets the first of numba's two rounds of optimisation, which makes vector code of loops before they are inlined, so
-    that a sum rounds alike wherever it is inlined. The second is left to the functions that link it.
-    """
-
-    def _optimize_final_module(self) -> None:
-        manager, builder = self._codegen._module_pass_manager(
-            loop_vectorize=self._codegen._loopvect, slp_vectorize=False, opt=self._codegen._opt_level, cost="cheap"
-        )
-        manager.run(self._final_module, builder)
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = True
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _LoweredToLink(NativeLowering):
-    """numba's last step with a `_Module` for the result."""
-
-    _name = "lowered_to_link"
-
-    def run_pass(self, state: Any) -> bool:
-        context = state.targetctx
-        state.library = _Module(context.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        state.targetctx = context.subtarget(get_executable=_address_zero)
-        try:
-            return bool(super().run_pass(state))
-        finally:
-            state.targetctx = context
+        if not numba.config.DISABLE_JIT and numba.__version__.rpartition(".")[0] not in TRIED:
+            numba_private.self_test()
+    except Exception as error:  # whatever a release to come does
+        _log.warning(
+            "numba %s: %s: %s; plain njit serves, and steps take about a third longer",
+            numba.__version__, type(error).__name__, str(error).strip().partition("\n")[0],
+        )  # fmt: skip
+        return None
+    return numba_private
 
 
-def _with_lowering(state: Any, lowering: type) -> Any:
-    """numba's steps with `lowering` in place of `NativeLowering`."""
-    manager = DefaultPassBuilder.define_nopython_pipeline(state)
-    manager.passes = [(lowering, says) if step is NativeLowering else (step, says) for step, says in manager.passes]
-    manager.finalize()
-    return manager
+_private = _private_parts()
 
+MODE = "plain" if _private is None else "linked"
+"""How functions are compiled; part of the fingerprint of compiled code."""
 
-class _Linked(CompilerBase):
-    """numba's compiler with `_LoweredToLink` for `NativeLowering`."""
+LINKED: dict[str, Any] = {} if _private is None else _private.LINKED
+"""Options of functions that only compiled functions call, beside those of `protocol`."""
 
-    def define_pipelines(self) -> list[Any]:
-        return [_with_lowering(self.state, _LoweredToLink)]
+CLOSED: dict[str, Any] = {} if _private is None else _private.CLOSED
+"""Options of functions that Python calls."""
 
+COUNTED: dict[str, Any] = {} if _private is None else _private.COUNTED
+"""Options of functions that allocate, or call back to Python."""
 
-class _ClosedModule(JITCodeLibrary):
-    """An LLVM module with machine code, whose linked-in functions nobody else calls.
-
-    They are private, not internal: those have symbols, and the loader of machine code takes the first function of a name for
-    all weak ones that come later, though their arguments may differ then.
-    """
-
-    def _optimize_final_module(self) -> None:
-        for function in self._final_module.functions:
-            linked_in = not function.is_declaration and function.linkage == Linkage.linkonce_odr
-            if linked_in and not function.name.startswith("NRT_"):  # numba looks for reference counts by name
-                function.linkage = Linkage.private
-        super()._optimize_final_module()
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _LoweredClosed(NativeLowering):
-    """numba's last step with a `_ClosedModule` for the result."""
-
-    _name = "lowered_closed"
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = _ClosedModule(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return bool(super().run_pass(state))
-
-
-class Closed(CompilerBase):
-    """numba's compiler with `_LoweredClosed` for `NativeLowering`."""
-
-    def define_pipelines(self) -> list[Any]:
-        return [_with_lowering(self.state, _LoweredClosed)]
-
-
-ALONE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Linked}
-"""Options of a function without wrappers."""
-
-
-class _Inner(CPUDispatcher):
-    """A dispatcher whose compiled code cannot be called from Python."""
-
-    @cached_property
-    def _outer(self) -> Any:
-        own = {name: value for name, value in self.targetoptions.items() if name not in {*ALONE, "nopython"}}
-        return njit(**own)(self.py_func)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._outer(*args, **kwargs)
+UNCOUNTED: dict[str, Any] = {} if _private is None else _private.UNCOUNTED
+"""Options of functions that neither allocate nor call back to Python: they keep no reference counts."""
 
 
 def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`njit(**options)` of a function that is mostly called from compiled code."""
+    if _private is None:
+        plain: Callable[[Callable[..., Any]], Any] = njit(**options)
+        return plain
+    private = _private
+    return lambda function: private.linked(function, options)
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        together: dict[str, Any] = {**options, **ALONE}
-        made: Any = njit(**together)(function)
-        if isinstance(made, CPUDispatcher):  # without the JIT it is the function
-            made.__class__ = _Inner
-        return made
 
-    return decorate
+def own_index(function: Any, suffix: str) -> None:
+    """Give a compiled function an index of its own in numba's disk cache, where numba allows for it."""
+    if _private is not None and not numba.config.DISABLE_JIT:
+        _private.renamed(function, suffix)

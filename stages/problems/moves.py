@@ -13,7 +13,7 @@ from typing import Any
 
 from numba.extending import overload
 
-from gapwise.stages.problems.inner import ALONE
+from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.protocol import PLAIN
 
 
@@ -30,7 +30,7 @@ def _optional(default: Any) -> Any:
 
     choose.__signature__ = inspect.signature(default)  # type: ignore[attr-defined]  # numba forwards no *args
     register: Any = overload  # its stub lacks jit_options
-    register(call, jit_options={**PLAIN, **ALONE}, strict=False)(choose)
+    register(call, jit_options={**PLAIN, **LINKED}, strict=False)(choose)
     return call
 
 

@@ -35,9 +35,16 @@ from gapwise.stages.problems.kernel_rows import (
     product_of_halves,
     row_of,
 )
-from gapwise.stages.problems.multiclass import checked_cost, checked_labels, confusion, derived, metrics
 from gapwise.stages.problems.protocol import frozen
-from gapwise.stages.problems.single_label import best_label, sum_of_squares, worst_label
+from gapwise.stages.problems.single_label import (
+    check_finite,
+    checked_cost,
+    confusion,
+    derived,
+    labelled,
+    metrics,
+    one_label,
+)
 
 __all__ = ["WHOLE", "MulticlassKernel", "build", "confusion", "derived", "metrics"]
 
@@ -47,6 +54,7 @@ WHOLE = ("x", "labels", "row")
 OUTSIDE = -1
 
 
+@one_label
 class MulticlassKernel(NamedTuple):
     """n examples of K classes; d = 2 K m numbers for coefficients and scores on m training points."""
 
@@ -72,16 +80,6 @@ class MulticlassKernel(NamedTuple):
     follow: bool
     """Whether `push` keeps the scores up; without, they have to be computed from the coefficients."""
 
-    @property
-    def labels(self) -> int:
-        """K."""
-        return len(self.cost)
-
-    @property
-    def unconstrained(self) -> bool:
-        """Every class may be predicted for every example."""
-        return True
-
     def scores(self, i, w, theta):
         m, r = self.points.shape[0], self.row[i]
         if r >= 0:
@@ -98,24 +96,6 @@ class MulticlassKernel(NamedTuple):
                     for k in range(theta.size):
                         theta[k] += value * w[k * m + j]
 
-    def max_oracle(self, i, theta, y, scratch):
-        cost = self.cost[self.truth[i]]
-        best = worst_label(theta, cost)
-        y[0] = best
-        return cost[best]
-
-    def decode(self, i, theta, y, scratch):
-        y[0] = best_label(theta)
-
-    def value(self, i, theta, y):
-        return theta[y[0]]
-
-    def add(self, i, y, c, out):
-        out[y[0]] += c
-
-    def norm2(self, i, delta):
-        return sum_of_squares(delta) * self.norms2[i]
-
     def push(self, i, c, delta, w):
         """Only training points can be pushed: of others nothing is left of w but nan."""
         m, r = self.points.shape[0], self.row[i]
@@ -131,15 +111,6 @@ class MulticlassKernel(NamedTuple):
     def inner(self, a, b):
         """<a, b> = sum_jk of a's coefficients times b's scores."""
         return product_of_halves(a, b)
-
-    def loss(self, i, y):
-        return self.cost[self.truth[i], y[0]]
-
-    def least_loss(self, i):
-        return np.min(np.delete(self.cost[self.truth[i]], self.truth[i]), initial=np.inf)
-
-    def scratch(self):
-        return (np.empty(0),)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> MulticlassKernel:
@@ -164,11 +135,9 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
         raise ValueError(f"multiclass_kernel: kernel must be one of {', '.join(NAMES)}, got {meta.get('kernel')!r}")
     if np.size(meta.get("lower", ())) or np.size(meta.get("upper", ())):
         raise ValueError("multiclass_kernel: bounds on weights need the weights themselves, which a kernel has none of")
-    for name, rows_of in (("block", x), ("point", points)):
-        bad = ~np.isfinite(rows_of).all(axis=1)
-        if bad.any():
-            raise ValueError(f"multiclass_kernel: {name} {int(np.argmax(bad))} has a feature that is not finite")
-    checked_labels("multiclass_kernel", labels, classes)
+    check_finite("multiclass_kernel", "block", x)
+    check_finite("multiclass_kernel", "point", points)
+    of_labels = labelled("multiclass_kernel", labels, classes, {})
     n, m = len(x), len(points)
     row = np.asarray(arrays["row"] if "row" in arrays else np.full(n, OUTSIDE), np.int64)
     bad = (row < OUTSIDE) | (row >= m) if row.shape == (n,) else np.ones(1, bool)
@@ -177,16 +146,12 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
     dtype = np.float32 if x.dtype == np.float32 and points.dtype == np.float32 else np.float64
     x, points, kernel = frozen(x, dtype), frozen(points, dtype), Kernel.of(meta)
     return MulticlassKernel(
-        n=n,
-        d=2 * classes * m,
-        local_ptr=frozen(np.arange(n + 1) * classes, np.int64),
-        label_ptr=frozen(np.arange(n + 1), np.int64),
-        truth=frozen(labels, np.uint8 if classes <= 256 else np.int16),
-        lower=frozen(np.empty(0)),
-        upper=frozen(np.empty(0)),
+        n,
+        2 * classes * m,
+        *of_labels,
         x=x,
         norms2=frozen(np.array([evaluate(kernel, example, example) for example in x])),
-        cost=frozen(checked_cost("multiclass_kernel", arrays, meta, classes)),
+        cost=checked_cost("multiclass_kernel", arrays, meta, classes),
         points=points,
         row=frozen(row),
         kernel=kernel,

@@ -26,13 +26,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gapwise.stages.problems.marginals import class_marginals
-from gapwise.stages.problems.multiclass import checked_cost, checked_labels, confusion, metrics
 from gapwise.stages.problems.protocol import U, frozen
-from gapwise.stages.problems.single_label import best_label, sum_of_squares, worst_label
+from gapwise.stages.problems.single_label import (
+    checked_cost,
+    confusion,
+    derived,
+    floats,
+    labelled,
+    metrics,
+    one_label,
+)
 
 __all__ = ["MulticlassSparse", "build", "class_weights", "confusion", "derived", "metrics"]
 
 
+@one_label
 class MulticlassSparse(NamedTuple):
     """n examples of D features and K classes; d = D * K."""
 
@@ -54,16 +62,6 @@ class MulticlassSparse(NamedTuple):
     cost: np.ndarray
     """float64, (K, K): cost[truth, prediction]"""
 
-    @property
-    def labels(self) -> int:
-        """K."""
-        return len(self.cost)
-
-    @property
-    def unconstrained(self) -> bool:
-        """Every class may be predicted for every example."""
-        return True
-
     def scores(self, i, w, theta):
         theta[:] = 0.0
         for e in range(self.row_ptr[i], self.row_ptr[i + 1]):
@@ -79,36 +77,8 @@ class MulticlassSparse(NamedTuple):
                 for e in range(self.row_ptr[i], self.row_ptr[i + 1]):
                     w[U(self.ids[e]) * U(delta.size) + U(k)] += step * self.values[e]
 
-    # -- the same as in `multiclass`, where only rows differ ------------------------------------------------------------
-    def max_oracle(self, i, theta, y, scratch):
-        cost = self.cost[self.truth[i]]
-        best = worst_label(theta, cost)
-        y[0] = best
-        return cost[best]
-
-    def decode(self, i, theta, y, scratch):
-        y[0] = best_label(theta)
-
     def marginals(self, i, theta, c, mu, scratch):
         return class_marginals(theta, c, self.cost[self.truth[i]], mu)
-
-    def value(self, i, theta, y):
-        return theta[y[0]]
-
-    def add(self, i, y, c, out):
-        out[y[0]] += c
-
-    def norm2(self, i, delta):
-        return sum_of_squares(delta) * self.norms2[i]
-
-    def loss(self, i, y):
-        return self.cost[self.truth[i], y[0]]
-
-    def least_loss(self, i):
-        return np.min(np.delete(self.cost[self.truth[i]], self.truth[i]), initial=np.inf)
-
-    def scratch(self):
-        return (np.empty(0),)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> MulticlassSparse:
@@ -141,21 +111,16 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
     ):
         if bad.any():
             raise ValueError(f"multiclass_sparse: block {row[int(np.argmax(bad))]} has {what}")
-    checked_labels("multiclass_sparse", labels, classes)
-    values = frozen(values, np.float32 if values.dtype == np.float32 else np.float64)
+    of_labels, values = labelled("multiclass_sparse", labels, classes, meta), floats(values)
     return MulticlassSparse(
-        n=n,
-        d=classes * width,
-        local_ptr=frozen(np.arange(n + 1) * classes, np.int64),
-        label_ptr=frozen(np.arange(n + 1), np.int64),
-        truth=frozen(labels, np.uint8 if classes <= 256 else np.int16),
-        lower=frozen(np.asarray(meta.get("lower", ())), np.float64),
-        upper=frozen(np.asarray(meta.get("upper", ())), np.float64),
+        n,
+        classes * width,
+        *of_labels,
         row_ptr=frozen(ptr),
         ids=frozen(ids, np.int32),
         values=values,
         norms2=frozen(np.bincount(row, values.astype(np.float64) ** 2, minlength=n)),
-        cost=frozen(checked_cost("multiclass_sparse", arrays, meta, classes)),
+        cost=checked_cost("multiclass_sparse", arrays, meta, classes),
     )
 
 
@@ -166,8 +131,3 @@ MARGINALS = True
 def class_weights(w: np.ndarray, classes: int) -> np.ndarray:
     """w (d,) as (K, D): the weights of each class."""
     return np.ascontiguousarray(w.reshape(-1, classes).T)
-
-
-def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing besides the features is stored."""
-    return {}

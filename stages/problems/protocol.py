@@ -8,18 +8,19 @@ i's joint feature map (phi(x_i, y) in LJ13, O16 and S15) is B_i m_i(y) with m_i(
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
 from numba import types
 from numba.extending import overload_method
 
-from gapwise.stages.problems.inner import ALONE, Closed, inner
+from gapwise.stages.problems.inner import CLOSED, COUNTED, LINKED, UNCOUNTED, inner
 
-JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": True, "pipeline_class": Closed}
+JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, **COUNTED, **CLOSED}
 """Options of compiled functions that allocate, or call back to Python, such as all that Python calls with a problem."""
 
-PLAIN: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
+PLAIN: dict[str, Any] = {"error_model": "numpy", "nogil": True, **UNCOUNTED}
 """Options of compiled functions that do neither, such as all methods of structures except `scratch`. They keep no reference
 counts, whose atomic updates took a fifth of a step, and may call functions with the options `JIT`."""
 
@@ -151,7 +152,7 @@ class Summable(Problem, Protocol):
 
 def _forward(declaration: Any) -> None:
     forward: Any = overload_method  # its stub lacks jit_options
-    options = {**(JIT if declaration.__name__ == "scratch" else PLAIN), **ALONE}
+    options = {**(JIT if declaration.__name__ == "scratch" else PLAIN), **LINKED}
     forward(types.BaseNamedTuple, declaration.__name__, jit_options=options)(declaration)
 
 
@@ -239,6 +240,15 @@ def frozen(array: np.ndarray, dtype: Any = None) -> np.ndarray:
         view = view.view()
         view.flags.writeable = False
     return view
+
+
+def leaves(record: Any, of: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a problem with their names; those of nested records one by one, as ``images.edges``."""
+    for name, value in record._asdict().items():
+        if isinstance(value, tuple):
+            yield from leaves(value, f"{of}{name}.")
+        else:
+            yield f"{of}{name}", value
 
 
 def max_label_length(problem: Problem) -> int:

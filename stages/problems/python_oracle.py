@@ -20,6 +20,7 @@ from numba import njit, objmode
 from gapwise.stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
 from gapwise.stages.problems.held_out import HeldOut
+from gapwise.stages.problems.inner import COUNTED
 from gapwise.stages.problems.oracle_part import part_of
 from gapwise.stages.problems.protocol import JIT, dot, frozen
 from gapwise.stages.problems.user_code import oracle_source, told, user_module
@@ -229,7 +230,7 @@ class BoundedPythonOracle(NamedTuple):
 
 calls_python = True
 
-CALL: dict[str, Any] = {"_nrt": True}
+CALL = COUNTED
 """Without nogil: callers have released the GIL, and object mode takes it back for the call."""
 
 

@@ -35,7 +35,7 @@ def main() -> None:
     run = location(asked.run)
     lams = read_path(run / "path.zarr", ("lambda",))[0]["lambda"]
     weights = weights_of(run / "path.zarr")
-    superpixels, edges = np.diff(problem.label_ptr).mean(), np.diff(problem.edge_ptr).mean()
+    superpixels, edges = np.diff(problem.label_ptr).mean(), np.diff(problem.images.edge_ptr).mean()
     print(
         f"{problem.n} blocks, {superpixels:.0f} superpixels, {edges:.0f} edges, {problem.labels} labels, d = {problem.d}"
     )

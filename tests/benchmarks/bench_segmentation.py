@@ -174,7 +174,7 @@ def reference_cut(problem: Segmentation, i: int, theta: np.ndarray, cost: np.nda
     import maxflow
 
     size = int(problem.label_ptr[i + 1] - problem.label_ptr[i])
-    edges = problem.edges[problem.edge_ptr[i] : problem.edge_ptr[i + 1]]
+    edges = problem.images.edges[problem.images.edge_ptr[i] : problem.images.edge_ptr[i + 1]]
     gain = 2.0 * theta[:size] + cost
     graph = maxflow.Graph[float](size, len(edges))
     nodes = graph.add_nodes(size)
@@ -200,7 +200,7 @@ def main() -> None:
     n, local = problem.n, int(problem.local_ptr[-1])
     orders = [rng.permutation(n) for _ in range(options.repeats + 1)]
     print(
-        f"n = {n}, d = {problem.d}, average S = {problem.label_ptr[-1] / n:.0f}, E = {problem.edge_ptr[-1] / n:.0f}; "
+        f"n = {n}, d = {problem.d}, average S = {problem.label_ptr[-1] / n:.0f}, E = {problem.images.edge_ptr[-1] / n:.0f}; "
         f"{(problem.unary.nbytes + problem.pairwise.nbytes) / 1e6:.0f} MB of features"
     )
 
@@ -252,7 +252,7 @@ def main() -> None:
     print(f"        to read the features takes {floor:.1f} us ({volume / floor / 1e3:.1f} GB/s): ", end="")
     print(f"{100 * floor / scores:.0f} % of the memory bound reached")
     ratios, ours, theirs = [], [], []
-    costs = (1.0 - 2.0 * problem.truth) * problem.loss_if_wrong
+    costs = (1.0 - 2.0 * problem.truth) * problem.images.loss_if_wrong
     inputs = [
         (i, theta[slice(*problem.local_ptr[i : i + 2])], costs[slice(*problem.label_ptr[i : i + 2])]) for i in range(n)
     ]

@@ -115,7 +115,7 @@ def check(train, test, sink, meta):
     assert void.any()
     assert not arrays["unary"][void].any()
     assert arrays["unary"][~void].any(axis=1).all()
-    assert not train.loss_if_wrong[void].any()
+    assert not train.images.loss_if_wrong[void].any()
     other = sink.arrays("test")
     assert other["unary"].any(axis=1).all()  # void ones too: they are neighbours
     assert other["hw_ptr"][-1] == 1
@@ -166,7 +166,7 @@ def test_pairs__are_alike_where_rows_are():
 
 def test_without_pairs__there_are_no_edges(archived):
     train, _, _, _ = problems(open_dataset("stanford", {"root": archived, "n_train": 2, "pairwise": False}))
-    assert train.edge_ptr[-1] == 0
+    assert train.images.edge_ptr[-1] == 0
 
 
 def test_msrc__drops_horse_and_mountain(tmp_path):

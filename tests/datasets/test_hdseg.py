@@ -157,7 +157,7 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
     """Opened as written, neither copied nor scanned; derived arrays and kernels agree on the scale of the codes."""
     mapped = open_features(u8_store)
     monkeypatch.setattr(
-        "gapwise.stages.problems.segmentation.segmentation.check_features", lambda *_: pytest.fail("read the features")
+        "gapwise.stages.problems.segmentation.images.check_features", lambda *_: pytest.fail("read the features")
     )
     monkeypatch.setattr("gapwise.stages.featurize.open_features", lambda _: mapped)
     arrays = mapped.arrays("train")
@@ -165,10 +165,10 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
     problem = open_problem(u8_store, "train")
     for name in ("unary", "pairwise", "gram"):
         assert isinstance(arrays[name], np.memmap)
-        assert np.shares_memory(getattr(problem, name), arrays[name]), name
+        assert np.shares_memory(getattr(problem.images if name == "gram" else problem, name), arrays[name]), name
     rng = np.random.default_rng(0)
     for i in range(problem.n):
-        nodes, arcs = (slice(*ptr[i : i + 2]) for ptr in (problem.label_ptr, problem.edge_ptr))
+        nodes, arcs = (slice(*ptr[i : i + 2]) for ptr in (problem.label_ptr, problem.images.edge_ptr))
         x, p = arrays["unary"][nodes] / 255, arrays["pairwise"][arcs].astype(np.float64)
         delta, w = rng.normal(size=len(x) + len(p)), rng.random(problem.d)
         moved, theta = np.zeros(problem.d), np.empty(delta.size)

@@ -88,9 +88,9 @@ def test_two_classes__are_the_exact_structure_and_void_counts_for_nothing(tmp_pa
     void = arrays["labels"] == VOID
     assert void.any()
     assert not arrays["unary"][void].any()
-    assert not train.loss_if_wrong[void].any()
-    assert (train.loss_if_wrong[~void] > 0.0).all()
-    per_image = np.add.reduceat(train.loss_if_wrong, train.label_ptr[:-1])
+    assert not train.images.loss_if_wrong[void].any()
+    assert (train.images.loss_if_wrong[~void] > 0.0).all()
+    per_image = np.add.reduceat(train.images.loss_if_wrong, train.label_ptr[:-1])
     np.testing.assert_allclose(per_image, 1.0)  # void superpixels take nothing of the classes' halves
     assert arrays["area"].sum() <= 4 * (32 * 32 - 16 * 16)
     other = sink.arrays("test")
@@ -104,8 +104,8 @@ def test_two_classes__with_a_fixed_weight_cut_no_edge_of_a_void_superpixel_in_tr
     assert isinstance(train, FixedSegmentation)
     assert train.d == meta["d_unary"]
     void = sink.arrays("train")["labels"] == VOID
-    image = np.repeat(np.arange(train.n), np.diff(train.edge_ptr))
-    ends = void[train.label_ptr[image][:, None] + train.edges].any(axis=1)
+    image = np.repeat(np.arange(train.n), np.diff(train.images.edge_ptr))
+    ends = void[train.label_ptr[image][:, None] + train.images.edges].any(axis=1)
     assert (train.strength[ends] == 0.0).all()
     assert (train.strength[~ends] >= 0.5).all()
     assert (test.strength >= 0.5).all()  # void ones too: they are neighbours

@@ -39,15 +39,15 @@ def fixed(weight: float = WEIGHT, **choices) -> FixedSegmentation:
 def written_out(problem, i: int, w: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     """Unary score, Potts energy and task loss of y, by their definitions from the plain problem."""
     plain = segmentation()
-    nodes, arcs = (slice(*p[i : i + 2]) for p in (plain.label_ptr, plain.edge_ptr))
-    edges = plain.edges[arcs]
+    nodes, arcs = (slice(*p[i : i + 2]) for p in (plain.label_ptr, plain.images.edge_ptr))
+    edges = plain.images.edges[arcs]
     cut = y[edges[:, 0]] != y[edges[:, 1]]
     energy = WEIGHT * plain.pairwise[arcs].astype(float).sum(axis=1) @ cut
     wrong = y != plain.truth[nodes]
     return (
         float((plain.unary[nodes] @ w) @ np.where(y == 1, 1, -1)),
         float(energy),
-        float(plain.loss_if_wrong[nodes] @ wrong),
+        float(plain.images.loss_if_wrong[nodes] @ wrong),
     )
 
 
@@ -92,7 +92,7 @@ def test_no_weight__is_the_plain_structure_without_edges():
     for i, (a, b) in enumerate(itertools.pairwise(problem.label_ptr)):
         theta = rng.normal(size=b - a)
         one, other = np.empty(b - a, np.uint8), np.empty(b - a, np.uint8)
-        padded = np.append(theta, np.zeros(int(np.diff(plain.edge_ptr)[i])))
+        padded = np.append(theta, np.zeros(int(np.diff(plain.images.edge_ptr)[i])))
         assert problem.max_oracle(i, theta, one, problem.scratch()) == plain.max_oracle(
             i, padded, other, plain.scratch()
         )

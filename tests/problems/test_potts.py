@@ -50,8 +50,8 @@ def test_score__is_unary_evidence_less_the_edges_that_are_cut():
     w = draw_w(problem, rng)
     width = problem.unary.shape[1]
     for i in range(problem.n):
-        nodes, arcs = (slice(*p[i : i + 2]) for p in (problem.label_ptr, problem.edge_ptr))
-        x, pairs, edges = problem.unary[nodes], problem.pairwise[arcs], problem.edges[arcs]
+        nodes, arcs = (slice(*p[i : i + 2]) for p in (problem.label_ptr, problem.images.edge_ptr))
+        x, pairs, edges = problem.unary[nodes], problem.pairwise[arcs], problem.images.edges[arcs]
         theta, _ = augmented(problem, i, w)
         for y in all_labels(problem, i)[::7]:
             cut = y[edges[:, 0]] != y[edges[:, 1]]
@@ -116,8 +116,16 @@ def test_improve__leaves_no_node_a_better_label_and_says_what_it_gained(classes)
         whole, rows = scratch[0][0][0], scratch[0][2]
         y[:] = rng.integers(classes, size=y.size)
         before = problem.loss(i, y) + problem.value(i, theta, y)
-        arcs, first, last = int(problem.label_ptr[i]) + i, 2 * problem.edge_ptr[i], 2 * problem.edge_ptr[i + 1]
-        graph = problem.arc_ptr[arcs : arcs + y.size + 1], problem.head[first:last], problem.edge[first:last]
+        arcs, first, last = (
+            int(problem.label_ptr[i]) + i,
+            2 * problem.images.edge_ptr[i],
+            2 * problem.images.edge_ptr[i + 1],
+        )
+        graph = (
+            problem.images.arc_ptr[arcs : arcs + y.size + 1],
+            problem.images.head[first:last],
+            problem.images.edge[first:last],
+        )
         gain = trws.improve(padded(classes), whole.theta, rows, whole.cap, *graph, y, whole.unit)
         best = problem.loss(i, y) + problem.value(i, theta, y)
         assert best - before == pytest.approx(gain, abs=1e-12)
@@ -147,14 +155,15 @@ def test_two_labels__agree_with_the_binary_structure():
     binary = segmentation(n=8, seed=4)
     counts = np.zeros((binary.truth.size, 2), np.float32)
     arrays = {
-        "unary": binary.unary, "pairwise": binary.pairwise, "edges": binary.edges, "labels": binary.truth,
-        "area": np.ones(binary.truth.size), "counts": counts, "gram": binary.gram,
-        "unary_ptr": binary.label_ptr, "pairwise_ptr": binary.edge_ptr, "edges_ptr": binary.edge_ptr,
+        "unary": binary.unary, "pairwise": binary.pairwise, "edges": binary.images.edges, "labels": binary.truth,
+        "area": np.ones(binary.truth.size), "counts": counts, "gram": binary.images.gram,
+        "unary_ptr": binary.label_ptr, "pairwise_ptr": binary.images.edge_ptr, "edges_ptr": binary.images.edge_ptr,
         "labels_ptr": binary.label_ptr, "area_ptr": binary.label_ptr, "counts_ptr": binary.label_ptr,
-        "gram_ptr": binary.gram_ptr,
+        "gram_ptr": binary.images.gram_ptr,
     }  # fmt: skip
     problem = build("potts", arrays, {"classes": 2, "slack": 0.0, "sweeps": 300})
-    problem = problem._replace(loss_if_wrong=binary.loss_if_wrong)
+    costs = problem.images._replace(loss_if_wrong=binary.images.loss_if_wrong)
+    problem = problem._replace(images=costs)
     rng = np.random.default_rng(6)
     for i in range(problem.n):
         w = np.append(rng.normal(size=3), rng.random(2))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from tiny import all_labels, ragged, segmentation, segmentation_u8
 
-from gapwise.stages.problems.segmentation import build, derived, metrics
-from gapwise.stages.problems.segmentation import segmentation as module
+from gapwise.stages.problems.segmentation import build, derived, images, metrics
 from gapwise.stages.problems.segmentation.kernels import PIECE, rows_add, rows_dot
 from gapwise.stages.problems.void import VOID
 
@@ -35,8 +34,8 @@ def test_score__is_the_one_of_the_design(tiny, scale):
     rng = np.random.default_rng(0)
     w = rng.random(problem.d)
     for i in range(problem.n):
-        nodes, arcs = (slice(*p[i : i + 2]) for p in (problem.label_ptr, problem.edge_ptr))
-        x, p, edges = scale * problem.unary[nodes], problem.pairwise[arcs], problem.edges[arcs]
+        nodes, arcs = (slice(*p[i : i + 2]) for p in (problem.label_ptr, problem.images.edge_ptr))
+        x, p, edges = scale * problem.unary[nodes], problem.pairwise[arcs], problem.images.edges[arcs]
         theta = np.empty(len(x) + len(p))
         problem.scores(i, w, theta)
         for y in all_labels(problem, i):
@@ -120,8 +119,9 @@ def test_build__uses_mapped_features_where_they_lie(arrays, tmp_path):
         mapped[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
     problem = build(mapped, {})
     for name in ("unary", "pairwise", "gram"):
-        assert np.shares_memory(getattr(problem, name), mapped[name]), name
-        assert getattr(problem, name).dtype == arrays[name].dtype
+        field = getattr(problem.images if name == "gram" else problem, name)
+        assert np.shares_memory(field, mapped[name]), name
+        assert field.dtype == arrays[name].dtype
 
 
 def test_bounds__keep_only_the_pairwise_weights_positive():
@@ -196,7 +196,7 @@ def test_build__names_block_and_field(changes, message):
 
 def test_build__trusts_features_that_featurize_has_checked(monkeypatch):
     arrays = ragged([block()])
-    monkeypatch.setattr(module, "check_features", lambda *_: pytest.fail("read the features"))
+    monkeypatch.setattr(images, "check_features", lambda *_: pytest.fail("read the features"))
     build(arrays, {"checked": True})
 
 
@@ -207,7 +207,7 @@ def test_derived__checks_the_block():
 
 def test_arrays__are_read_only():
     problem = build(ragged([block()]), {})
-    assert not any(a.flags.writeable for a in problem if isinstance(a, np.ndarray))
+    assert not any(a.flags.writeable for a in (*problem, *problem.images) if isinstance(a, np.ndarray))
 
 
 def test_metrics__count_pixels():
@@ -228,7 +228,7 @@ def test_void__superpixels_have_no_loss_and_take_nothing_of_the_others():
     unary[1] = 0.0  # as `silenced` leaves it, with both of its edges
     arrays = block(labels=labels, unary=unary, pairwise=pairwise, **derived(unary=unary, pairwise=pairwise))
     problem, w = build(ragged([arrays]), {}), np.array([-1.0, 0.5, 1.0, 1.0])
-    assert problem.loss_if_wrong.tolist() == [0.75, 0.0, 0.25]
+    assert problem.images.loss_if_wrong.tolist() == [0.75, 0.0, 0.25]
     assert problem.least_loss(0) == 0.25
     theta, y = np.empty(5), np.empty(3, np.uint8)
     problem.scores(0, w, theta)
@@ -239,4 +239,4 @@ def test_void__superpixels_have_no_loss_and_take_nothing_of_the_others():
     with pytest.raises(ValueError, match="block 0: labels holds 2, expected 0 or 1, or 255 for void"):
         build(ragged([block(labels=np.array([1, 2, 1], np.uint8))]), {})
     every = block(labels=np.full(3, VOID, np.uint8), area=np.zeros(3))
-    assert build(ragged([every]), {}).loss_if_wrong.tolist() == [0.0, 0.0, 0.0]
+    assert build(ragged([every]), {}).images.loss_if_wrong.tolist() == [0.0, 0.0, 0.0]

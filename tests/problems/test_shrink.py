@@ -20,12 +20,12 @@ pytestmark = pytest.mark.skipif(
 
 def whole_graph(problem, i, rng, scale=1.0, smoothing=0.5):
     """The workspace with block i's graph, with random scores and messages in its first graph."""
-    nodes, edges = (int(np.diff(ptr)[i]) for ptr in (problem.label_ptr, problem.edge_ptr))
+    nodes, edges = (int(np.diff(ptr)[i]) for ptr in (problem.label_ptr, problem.images.edge_ptr))
     work, first = problem.scratch()[0], int(problem.label_ptr[i]) + i
-    arcs = slice(2 * int(problem.edge_ptr[i]), 2 * int(problem.edge_ptr[i + 1]))
+    arcs = slice(2 * int(problem.images.edge_ptr[i]), 2 * int(problem.images.edge_ptr[i + 1]))
     adjacency = (
-        problem.arc_ptr[first : first + nodes + 1],
-        *(a[arcs] for a in (problem.head, problem.reverse, problem.edge)),
+        problem.images.arc_ptr[first : first + nodes + 1],
+        *(a[arcs] for a in (problem.images.head, problem.images.reverse, problem.images.edge)),
     )
     search.start(problem.classes, smoothing * rng.random(edges), *adjacency, work)
     columns = padded(problem.classes)

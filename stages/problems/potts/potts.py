@@ -35,12 +35,17 @@ from gapwise.stages.problems.potts.expansion import expand
 from gapwise.stages.problems.potts.kernels import label_scores
 from gapwise.stages.problems.potts.trws import NEVER, padded, value_of
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
-from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot, rows_norm2
-from gapwise.stages.problems.segmentation.maxflow import adjacency
+from gapwise.stages.problems.segmentation.images import (
+    NEGATIVE,
+    Images,
+    arcs_of,
+    checked_images,
+    least_cost,
+    wrong_area,
+)
+from gapwise.stages.problems.segmentation.kernels import add_cut, gram_form, rows_add, rows_dot, rows_norm2
 from gapwise.stages.problems.segmentation.maxflow import workspace as cut_workspace
-from gapwise.stages.problems.segmentation.segmentation import check_features
 from gapwise.stages.problems.segmentation.segmentation import derived as segmentation_derived
-from gapwise.stages.problems.void import VOID
 
 MOST_LABELS = 254
 
@@ -50,9 +55,6 @@ TRWS, EXPANSION, TRWS_EXPANSION = range(3)
 SWEEPS, SLACK = 300, 5e-4
 """Defaults of `meta["sweeps"]` and `meta["slack"]`: message passing ends after so many sweeps, or once the bound exceeds the
 answer's value by no more than so much (in units of the loss, whose largest value is 1)."""
-
-NEGATIVE = 1e-9
-"""An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
 
 PROVEN = 1e-10
 """Share of the answer's value that the bound may exceed it by where more sweeps would only remove rounding."""
@@ -78,26 +80,7 @@ class Potts(NamedTuple):
     """float32, (label_ptr[-1], D_U)"""
     pairwise: np.ndarray
     """float32, (edge_ptr[-1], D_P), >= 0"""
-    edge_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    edges: np.ndarray
-    """int32, (edge_ptr[-1], 2): superpixels of the image, from 0"""
-    gram_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    gram: np.ndarray
-    """float32, (gram_ptr[-1],): X X' of every image, flat"""
-    loss_if_wrong: np.ndarray
-    """float64, (label_ptr[-1],): the loss of a wrong label at each superpixel; 0 where it is void"""
-    arc_ptr: np.ndarray
-    """int32, (label_ptr[-1] + n,); this and the next three are `maxflow.adjacency`"""
-    head: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    reverse: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    edge: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    most_superpixels: int
-    most_edges: int
+    images: Images
 
     @property
     def labels(self) -> int:
@@ -121,11 +104,11 @@ class Potts(NamedTuple):
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         label_scores(self.unary, self.label_ptr[i], size, self.classes, w, theta)
-        rows_dot(self.pairwise, 1.0, self.edge_ptr[i], w[self.classes * width :], theta[self.classes * size :])
+        rows_dot(self.pairwise, 1.0, self.images.edge_ptr[i], w[self.classes * width :], theta[self.classes * size :])
 
     def max_oracle(self, i, theta, y, scratch):
         _maximise(self, i, theta, True, y, scratch)
-        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
 
     def max_bound(self, i, theta, y, scratch):
         return _bound(self, i, theta, y, scratch[0])
@@ -134,7 +117,7 @@ class Potts(NamedTuple):
         _maximise(self, i, theta, False, y, scratch)
 
     def value(self, i, theta, y):
-        edges = self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]]
+        edges = self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]]
         total, of_edges = 0.0, theta[self.classes * y.size :]
         for p in range(y.size):
             total += theta[U(y[p]) * U(y.size) + U(p)]
@@ -144,62 +127,41 @@ class Potts(NamedTuple):
         return total
 
     def add(self, i, y, c, out):
-        edges = self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]]
+        edges = self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]]
         of_edges = out[self.classes * y.size :]
         for p in range(y.size):
             out[U(y[p]) * U(y.size) + U(p)] += c
-        for e in range(of_edges.size):
-            if y[U(edges[e, 0])] != y[U(edges[e, 1])]:
-                of_edges[e] -= c
+        add_cut(y, c, edges, of_edges)
 
     def norm2(self, i, delta):
         size, total = self.label_ptr[i + 1] - self.label_ptr[i], 0.0
-        gram = self.gram[self.gram_ptr[i] : self.gram_ptr[i + 1]]
+        gram = self.images.gram[self.images.gram_ptr[i] : self.images.gram_ptr[i + 1]]
         for k in range(self.classes):
             total += max(gram_form(gram, delta[k * size : (k + 1) * size]), 0.0)
-        return total + rows_norm2(self.pairwise, self.edge_ptr[i], delta[self.classes * size :])
+        return total + rows_norm2(self.pairwise, self.images.edge_ptr[i], delta[self.classes * size :])
 
     def push(self, i, c, delta, w):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         for k in range(self.classes):
             of = w[k * width : (k + 1) * width]
             rows_add(self.unary, self.label_ptr[i], c, delta[k * size : (k + 1) * size], of)
-        rows_add(self.pairwise, self.edge_ptr[i], c, delta[self.classes * size :], w[self.classes * width :])
+        rows_add(self.pairwise, self.images.edge_ptr[i], c, delta[self.classes * size :], w[self.classes * width :])
 
     def by_sum(self):
         """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
         return True
 
     def loss(self, i, y):
-        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
 
     def least_loss(self, i):
-        """Void superpixels left out: a labelling that differs from the truth only there has the truth's score."""
-        costs = self.loss_if_wrong[self.label_ptr[i] : self.label_ptr[i + 1]]
-        return np.min(costs[costs > 0.0], initial=np.inf)
+        return least_cost(self.images, self.label_ptr[i], self.label_ptr[i + 1])
 
     def scratch(self):
-        messages = search.workspace(self.most_superpixels, self.most_edges, self.classes)
-        nodes, edges = self.most_superpixels, self.most_edges
+        messages = search.workspace(self.images.most_superpixels, self.images.most_edges, self.classes)
+        nodes, edges = self.images.most_superpixels, self.images.most_edges
         moves = np.empty(nodes, np.uint8), np.empty(nodes, np.uint8), np.empty(edges)
         return messages, cut_workspace(nodes, edges), moves
-
-
-@njit(**PLAIN)
-def _loss(truth, cost, first, y):
-    total = 0.0
-    for p in range(y.size):
-        if y[p] != truth[first + p]:
-            total += cost[first + p]
-    return total
-
-
-@njit(**PLAIN)
-def _arcs(self, i):
-    """arc_ptr, head, reverse and edge of block i; to be called from compiled code, as views do not get out of it."""
-    first, last, arcs, end = self.label_ptr[i], self.label_ptr[i + 1], 2 * self.edge_ptr[i], 2 * self.edge_ptr[i + 1]
-    rows = self.arc_ptr[first + i : last + i + 1]
-    return rows, self.head[arcs:end], self.reverse[arcs:end], self.edge[arcs:end]
 
 
 @njit(**PLAIN)
@@ -214,7 +176,7 @@ def _fill(self, i, theta, augmented, size, scores):
             scores[p * columns + k] = theta[k * size + p]
     if augmented:
         for p in range(size):
-            cost = self.loss_if_wrong[first + p]
+            cost = self.images.loss_if_wrong[first + p]
             for k in range(labels):
                 if k != self.truth[first + p]:
                     scores[p * columns + k] += cost
@@ -236,7 +198,7 @@ def _bound(self, i, theta, y, messages):
     """The bound on the maximum with the loss, from the messages that `messages` holds."""
     labels, graph = self.classes, messages[0][0]
     _fill(self, i, theta, True, y.size, graph.theta)
-    rows, head, reverse, edge = _arcs(self, i)
+    rows, head, reverse, edge = arcs_of(self.images, i, self.label_ptr[i], self.label_ptr[i + 1])
     capacity = theta[labels * y.size :]
     search.start(labels, capacity, rows, head, reverse, edge, messages)
     score = value_of(labels, graph.theta, graph.cap, graph.arc_ptr[: y.size + 1], graph.head, graph.edge, y)
@@ -252,7 +214,7 @@ def _maximise(self, i, theta, augmented, y, scratch):
     scores, best = graph.theta, graph.best[:size]
     _fill(self, i, theta, augmented, size, scores)
     capacity, arcs = theta[labels * size :], 2 * (theta.size - labels * size)
-    rows, head, reverse, edge = _arcs(self, i)
+    rows, head, reverse, edge = arcs_of(self.images, i, self.label_ptr[i], self.label_ptr[i + 1])
     search.start(labels, capacity, rows, head, reverse, edge, messages)
     for p in range(size):
         if augmented:
@@ -293,69 +255,30 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Potts:
         If a field is invalid; the message names it and the block.
     """
     classes, oracle, sweeps, slack = _options(meta)
-    names = ("unary", "pairwise", "edges", "labels", "area", "gram")
-    ptr = {name: np.asarray(arrays[f"{name}_ptr"], np.int64) for name in names}
-    sizes, edge_counts = np.diff(ptr["unary"]), np.diff(ptr["pairwise"])
-    for name, expected in (("labels", sizes), ("area", sizes), ("gram", sizes * sizes), ("edges", edge_counts)):
-        got = np.diff(ptr[name])
-        if got.size != expected.size:
-            raise ValueError(f"potts: {name} has {got.size} blocks, expected {expected.size}")
-        _refuse(got != expected, lambda i, n=name, g=got, x=expected: (i, f"{n} has length {g[i]}, expected {x[i]}"))
-    n, label_ptr, edge_ptr = sizes.size, ptr["unary"], ptr["pairwise"]
-    labels, area = np.asarray(arrays["labels"]).reshape(-1), np.asarray(arrays["area"], float).reshape(-1)
-    edges = np.asarray(arrays["edges"]).reshape(-1, 2)
-    unary, pairwise = frozen(arrays["unary"], np.float32), frozen(arrays["pairwise"], np.float32)
-
-    def block(pointer: np.ndarray, k: int) -> int:
-        return int(np.searchsorted(pointer, k, side="right")) - 1
-
-    _refuse(sizes == 0, lambda i: (i, "unary has no superpixels"))
-    void = labels == VOID
-    bad_label = ((labels < 0) | (labels >= classes)) & ~void
-    _refuse(
-        bad_label,
-        lambda k: (block(label_ptr, k), f"labels holds {labels[k]}, expected 0 to {classes - 1}, or {VOID} for void"),
+    checked = checked_images(
+        "potts", arrays, classes, _costs, codes=False, features_checked=bool(meta.get("checked", False))
     )
-    bad_area = ~(np.isfinite(area) & ((area > 0) | (void & (area >= 0))))
-    _refuse(bad_area, lambda k: (block(label_ptr, k), f"area holds {area[k]}, expected a positive number of pixels"))
-    within = np.repeat(sizes, edge_counts)
-    bad_edge = (edges[:, 0] < 0) | (edges[:, 0] >= edges[:, 1]) | (edges[:, 1] >= within)
-    _refuse(bad_edge, lambda k: (block(edge_ptr, k), f"edges holds {edges[k].tolist()}, expected a < b < {within[k]}"))
-    if not meta.get("checked", False):
-        for i in range(n):
-            x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
-            check_features(x, edge_x, f"potts: block {i}")
-    first, width = classes * unary.shape[1], classes * unary.shape[1] + pairwise.shape[1]
+    first = classes * checked.unary.shape[1]
+    width = first + checked.pairwise.shape[1]
     lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
     lower[first:] = 0.0
     if meta.get("potts") is not None:
         lower[first:] = upper[first:] = float(meta["potts"])
-    arc_ptr, head, reverse, edge = adjacency(edges, edge_ptr, label_ptr)
     return Potts(
-        n=n,
+        n=checked.label_ptr.size - 1,
         d=width,
-        local_ptr=frozen(classes * label_ptr + edge_ptr),
-        label_ptr=frozen(label_ptr),
-        truth=frozen(np.where(void, 0, labels), np.uint8),
+        local_ptr=frozen(classes * checked.label_ptr + checked.images.edge_ptr),
+        label_ptr=checked.label_ptr,
+        truth=checked.truth,
         lower=frozen(lower),
         upper=frozen(upper),
         classes=classes,
         oracle=ORACLES.index(oracle),
         sweeps=sweeps,
         slack=slack,
-        unary=unary,
-        pairwise=pairwise,
-        edge_ptr=frozen(edge_ptr),
-        edges=frozen(edges, np.int32),
-        gram_ptr=frozen(ptr["gram"]),
-        gram=frozen(arrays["gram"], np.float32).reshape(-1),
-        loss_if_wrong=frozen(_costs(void, area, label_ptr)),
-        arc_ptr=frozen(arc_ptr),
-        head=frozen(head),
-        reverse=frozen(reverse),
-        edge=frozen(edge),
-        most_superpixels=int(sizes.max()),
-        most_edges=int(edge_counts.max()),
+        unary=checked.unary,
+        pairwise=checked.pairwise,
+        images=checked.images,
     )
 
 
@@ -375,18 +298,11 @@ def _options(meta: Mapping[str, Any]) -> tuple[int, str, int, float]:
     return classes, oracle, int(sweeps), slack
 
 
-def _refuse(bad: np.ndarray, describe: Any) -> None:
-    if bad.any():
-        i, what = describe(int(np.argmax(bad)))
-        raise ValueError(f"potts: block {i}: {what}")
-
-
-def _costs(void: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
-    """The loss of a wrong label: the superpixel's share of the image's labelled pixels; 0 where it is void."""
-    counted = np.where(void, 0.0, area)
+def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
+    """The loss of a wrong label: the superpixel's share of the image's labelled pixels; 0 where its area is."""
     image = np.repeat(np.arange(label_ptr.size - 1), np.diff(label_ptr))
-    total = np.bincount(image, counted, minlength=label_ptr.size - 1)[image]
-    return np.divide(counted, total, out=np.zeros_like(counted), where=total > 0.0)
+    total = np.bincount(image, area, minlength=label_ptr.size - 1)[image]
+    return np.divide(area, total, out=np.zeros_like(area), where=total > 0.0)
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

@@ -24,9 +24,10 @@ import numpy as np
 
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN, U, frozen
+from gapwise.stages.problems.segmentation.images import Images, wrong_area
 from gapwise.stages.problems.segmentation.kernels import gram_form, rows_add, rows_dot
-from gapwise.stages.problems.segmentation.maxflow import minimum_cut, workspace
-from gapwise.stages.problems.segmentation.segmentation import Segmentation, _loss, _terminals
+from gapwise.stages.problems.segmentation.maxflow import workspace
+from gapwise.stages.problems.segmentation.segmentation import Segmentation, best_labelling
 
 
 class FixedSegmentation(NamedTuple):
@@ -47,26 +48,7 @@ class FixedSegmentation(NamedTuple):
     """float64, (edge_ptr[-1],): e_pq >= 0"""
     energy: np.ndarray
     """float64, (n,): E_i(y_i)"""
-    edge_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    edges: np.ndarray
-    """int32, (edge_ptr[-1], 2): superpixels of the image, from 0"""
-    gram_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    gram: np.ndarray
-    """float32, (gram_ptr[-1],): X X' of every image, flat; X is scaled"""
-    loss_if_wrong: np.ndarray
-    """float64, (label_ptr[-1],): the task loss of a wrong label at each superpixel"""
-    arc_ptr: np.ndarray
-    """int32, (label_ptr[-1] + n,); this and the next three are `maxflow.adjacency`"""
-    head: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    reverse: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    edge: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    most_superpixels: int
-    most_edges: int
+    images: Images
 
     @property
     def labels(self) -> int:
@@ -105,7 +87,7 @@ class FixedSegmentation(NamedTuple):
             out[p] += c * (2.0 * y[p] - 1.0)
 
     def norm2(self, i, delta):
-        return max(gram_form(self.gram[self.gram_ptr[i] : self.gram_ptr[i + 1]], delta), 0.0)
+        return max(gram_form(self.images.gram[self.images.gram_ptr[i] : self.images.gram_ptr[i + 1]], delta), 0.0)
 
     def push(self, i, c, delta, w):
         rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta, w)
@@ -120,47 +102,43 @@ class FixedSegmentation(NamedTuple):
 
     def task_loss(self, i, y):
         """L_i(y)."""
-        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
 
     def least_loss(self, i):
         """Unknown: the losses of cut labellings may be below 0."""
         return 0.0
 
     def scratch(self):
-        return workspace(self.most_superpixels, self.most_edges)
+        return workspace(self.images.most_superpixels, self.images.most_edges)
 
 
 @inner(**PLAIN)
 def _margin(self, i, y):
-    first, cut = self.edge_ptr[i], 0.0
-    for e in range(first, self.edge_ptr[i + 1]):
-        if y[U(self.edges[e, 0])] != y[U(self.edges[e, 1])]:
+    first, cut = self.images.edge_ptr[i], 0.0
+    for e in range(first, self.images.edge_ptr[i + 1]):
+        if y[U(self.images.edges[e, 0])] != y[U(self.images.edges[e, 1])]:
             cut += self.strength[e]
-    return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y) - (cut - self.energy[i])
+    return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y) - (cut - self.energy[i])
 
 
 @inner(**PLAIN)
 def _cut(self, i, theta, augmented, y, scratch):
-    start, stop, first, last = self.label_ptr[i], self.label_ptr[i + 1], self.edge_ptr[i], self.edge_ptr[i + 1]
-    _terminals(theta, self.truth[start:stop], self.loss_if_wrong[start:stop], augmented, stop - start, scratch[0])
-    minimum_cut(
-        self.arc_ptr[start + i : stop + i + 1],
-        self.head[2 * first : 2 * last],
-        self.reverse[2 * first : 2 * last],
-        self.edge[2 * first : 2 * last],
-        self.strength[first:last],
-        y,
-        scratch,
+    start, stop, first, last = (
+        self.label_ptr[i],
+        self.label_ptr[i + 1],
+        self.images.edge_ptr[i],
+        self.images.edge_ptr[i + 1],
     )
+    best_labelling(self.images, self.truth, i, start, stop, theta, self.strength[first:last], augmented, y, scratch)
 
 
 def with_fixed_weight(problem: Segmentation, weight: float) -> FixedSegmentation:
     """`problem` with this weight for all its pairwise features; ValueError unless it is a finite number >= 0."""
     if not 0.0 <= weight < np.inf:
         raise ValueError(f"segmentation: potts is {weight!r}, expected a number >= 0, or null to learn the weights")
-    P, edges = problem, problem.edges.astype(np.int64)
+    P, edges = problem, problem.images.edges.astype(np.int64)
     strength = weight * np.asarray(P.pairwise, np.float64).sum(axis=1)
-    image = np.repeat(np.arange(P.n), np.diff(P.edge_ptr))
+    image = np.repeat(np.arange(P.n), np.diff(P.images.edge_ptr))
     cut = P.truth[P.label_ptr[image] + edges[:, 0]] != P.truth[P.label_ptr[image] + edges[:, 1]]
     return FixedSegmentation(
         n=P.n,
@@ -174,15 +152,5 @@ def with_fixed_weight(problem: Segmentation, weight: float) -> FixedSegmentation
         unary_scale=P.unary_scale,
         strength=frozen(strength),
         energy=frozen(np.bincount(image, np.where(cut, strength, 0.0), minlength=P.n)),
-        edge_ptr=P.edge_ptr,
-        edges=P.edges,
-        gram_ptr=P.gram_ptr,
-        gram=P.gram,
-        loss_if_wrong=P.loss_if_wrong,
-        arc_ptr=P.arc_ptr,
-        head=P.head,
-        reverse=P.reverse,
-        edge=P.edge,
-        most_superpixels=P.most_superpixels,
-        most_edges=P.most_edges,
+        images=P.images,
     )

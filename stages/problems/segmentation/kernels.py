@@ -125,11 +125,16 @@ def labelling_value(theta, y, edges):
 
 
 @inner(**PLAIN)
-def add_labelling(y, c, edges, out):
-    """out += c m_i(y); edges (E, 2) are those of the block."""
-    of_edges = out[y.size :]
-    for p in range(y.size):
-        out[p] += c * (2.0 * y[p] - 1.0)
+def add_cut(y, c, edges, of_edges):
+    """of_edges -= c [y_p != y_q] on edges (E, 2) of the block."""
     for e in range(of_edges.size):
         if y[U(edges[e, 0])] != y[U(edges[e, 1])]:
             of_edges[e] -= c
+
+
+@inner(**PLAIN)
+def add_labelling(y, c, edges, out):
+    """out += c m_i(y); edges (E, 2) are those of the block."""
+    for p in range(y.size):
+        out[p] += c * (2.0 * y[p] - 1.0)
+    add_cut(y, c, edges, out[y.size :])

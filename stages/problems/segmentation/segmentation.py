@@ -23,6 +23,15 @@ import numpy as np
 
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.segmentation.images import (
+    NEGATIVE,
+    Images,
+    arcs_of,
+    check_features,
+    checked_images,
+    least_cost,
+    wrong_area,
+)
 from gapwise.stages.problems.segmentation.kernels import (
     add_labelling,
     gram_form,
@@ -31,11 +40,7 @@ from gapwise.stages.problems.segmentation.kernels import (
     rows_dot,
     rows_norm2,
 )
-from gapwise.stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
-from gapwise.stages.problems.void import VOID
-
-NEGATIVE = 1e-9
-"""An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
+from gapwise.stages.problems.segmentation.maxflow import minimum_cut, workspace
 
 
 @inner(**PLAIN)
@@ -76,26 +81,7 @@ class Segmentation(NamedTuple):
     """the factor of `unary`; 1 for plain float32"""
     pairwise: np.ndarray
     """float32, (edge_ptr[-1], D_P), >= 0"""
-    edge_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    edges: np.ndarray
-    """int32, (edge_ptr[-1], 2): superpixels of the image, from 0"""
-    gram_ptr: np.ndarray
-    """int64, (n + 1,)"""
-    gram: np.ndarray
-    """float32, (gram_ptr[-1],): X X' of every image, flat; X is scaled"""
-    loss_if_wrong: np.ndarray
-    """float64, (label_ptr[-1],): the loss of a wrong label at each superpixel"""
-    arc_ptr: np.ndarray
-    """int32, (label_ptr[-1] + n,); this and the next three are `maxflow.adjacency`"""
-    head: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    reverse: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    edge: np.ndarray
-    """int32, (2 * edge_ptr[-1],)"""
-    most_superpixels: int
-    most_edges: int
+    images: Images
 
     @property
     def labels(self) -> int:
@@ -115,70 +101,57 @@ class Segmentation(NamedTuple):
     def scores(self, i, w, theta):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         rows_dot(self.unary, self.unary_scale, self.label_ptr[i], w[:width], theta[:size])
-        rows_dot(self.pairwise, 1.0, self.edge_ptr[i], w[width:], theta[size:])
+        rows_dot(self.pairwise, 1.0, self.images.edge_ptr[i], w[width:], theta[size:])
 
     def max_oracle(self, i, theta, y, scratch):
         _cut(self, i, theta, True, y, scratch)
-        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
 
     def decode(self, i, theta, y, scratch):
         _cut(self, i, theta, False, y, scratch)
 
     def value(self, i, theta, y):
-        return labelling_value(theta, y, self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]])
+        return labelling_value(theta, y, self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]])
 
     def add(self, i, y, c, out):
-        add_labelling(y, c, self.edges[self.edge_ptr[i] : self.edge_ptr[i + 1]], out)
+        add_labelling(y, c, self.images.edges[self.images.edge_ptr[i] : self.images.edge_ptr[i + 1]], out)
 
     def norm2(self, i, delta):
         size = self.label_ptr[i + 1] - self.label_ptr[i]
-        unary = gram_form(self.gram[self.gram_ptr[i] : self.gram_ptr[i + 1]], delta[:size])
-        return max(unary, 0.0) + rows_norm2(self.pairwise, self.edge_ptr[i], delta[size:])
+        unary = gram_form(self.images.gram[self.images.gram_ptr[i] : self.images.gram_ptr[i + 1]], delta[:size])
+        return max(unary, 0.0) + rows_norm2(self.pairwise, self.images.edge_ptr[i], delta[size:])
 
     def push(self, i, c, delta, w):
         size, width = self.label_ptr[i + 1] - self.label_ptr[i], self.unary.shape[1]
         rows_add(self.unary, self.label_ptr[i], c * self.unary_scale, delta[:size], w[:width])
-        rows_add(self.pairwise, self.edge_ptr[i], c, delta[size:], w[width:])
+        rows_add(self.pairwise, self.images.edge_ptr[i], c, delta[size:], w[width:])
 
     def by_sum(self):
         """The rows of a direction are read once: `norm2` reads the Gram matrix as well."""
         return True
 
     def loss(self, i, y):
-        return _loss(self.truth, self.loss_if_wrong, self.label_ptr[i], y)
+        return wrong_area(self.truth, self.images.loss_if_wrong, self.label_ptr[i], y)
 
     def least_loss(self, i):
-        """Void superpixels left out: a labelling that differs from the truth only there has the truth's score."""
-        costs = self.loss_if_wrong[self.label_ptr[i] : self.label_ptr[i + 1]]
-        return np.min(costs[costs > 0.0], initial=np.inf)
+        return least_cost(self.images, self.label_ptr[i], self.label_ptr[i + 1])
 
     def scratch(self):
-        return workspace(self.most_superpixels, self.most_edges)
-
-
-@inner(**PLAIN)
-def _loss(truth, cost, first, y):
-    total = 0.0
-    for p in range(y.size):
-        if y[p] != truth[first + p]:
-            total += cost[first + p]
-    return total
+        return workspace(self.images.most_superpixels, self.images.most_edges)
 
 
 @inner(**PLAIN)
 def _cut(self, i, theta, augmented, y, scratch):
-    start, stop, arcs, end = self.label_ptr[i], self.label_ptr[i + 1], 2 * self.edge_ptr[i], 2 * self.edge_ptr[i + 1]
-    size = stop - start
-    _terminals(theta, self.truth[start:stop], self.loss_if_wrong[start:stop], augmented, size, scratch[0])
-    minimum_cut(
-        self.arc_ptr[start + i : stop + i + 1],
-        self.head[arcs:end],
-        self.reverse[arcs:end],
-        self.edge[arcs:end],
-        theta[size:],
-        y,
-        scratch,
-    )
+    start, stop = self.label_ptr[i], self.label_ptr[i + 1]
+    best_labelling(self.images, self.truth, i, start, stop, theta, theta[stop - start :], augmented, y, scratch)
+
+
+@inner(**PLAIN)
+def best_labelling(images, truth, i, start, stop, theta, capacity, augmented, y, scratch):
+    """y <- the best labelling of block i with scores theta and pairwise scores `capacity`, with or without the loss."""
+    _terminals(theta, truth[start:stop], images.loss_if_wrong[start:stop], augmented, stop - start, scratch[0])
+    rows, head, reverse, edge = arcs_of(images, i, start, stop)
+    minimum_cut(rows, head, reverse, edge, capacity, y, scratch)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmentation:
@@ -201,70 +174,24 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmenta
     ValueError
         If a field is invalid; the message names it and the block.
     """
-    names = ("unary", "pairwise", "edges", "labels", "area", "gram")
-    ptr = {name: np.asarray(arrays[f"{name}_ptr"], np.int64) for name in names}
-    sizes, edge_counts = np.diff(ptr["unary"]), np.diff(ptr["pairwise"])
-    for name, expected in (("labels", sizes), ("area", sizes), ("gram", sizes * sizes), ("edges", edge_counts)):
-        got = np.diff(ptr[name])
-        if got.size != expected.size:
-            raise ValueError(f"segmentation: {name} has {got.size} blocks, expected {expected.size}")
-        _refuse(got != expected, lambda i, n=name, g=got, x=expected: (i, f"{n} has length {g[i]}, expected {x[i]}"))
-    n, label_ptr, edge_ptr = sizes.size, ptr["unary"], ptr["pairwise"]
-    labels, area = np.asarray(arrays["labels"]).reshape(-1), np.asarray(arrays["area"], float).reshape(-1)
-    edges = np.asarray(arrays["edges"]).reshape(-1, 2)
-    scale, codes = scale_of(arrays), arrays["unary"].dtype == np.uint8
-    unary, pairwise = frozen(arrays["unary"], None if codes else np.float32), frozen(arrays["pairwise"], np.float32)
-
-    def block(pointer: np.ndarray, k: int) -> int:
-        return int(np.searchsorted(pointer, k, side="right")) - 1
-
-    _refuse(sizes == 0, lambda i: (i, "unary has no superpixels"))
-    void = labels == VOID
-    bad_label = (labels != 0) & (labels != 1) & ~void
-    _refuse(
-        bad_label, lambda k: (block(label_ptr, k), f"labels holds {labels[k]}, expected 0 or 1, or {VOID} for void")
+    scale = scale_of(arrays)
+    checked = checked_images(
+        "segmentation", arrays, 2, _costs, codes=True, features_checked=bool(meta.get("checked", False))
     )
-    bad_area = ~(np.isfinite(area) & ((area > 0) | (void & (area >= 0))))
-    _refuse(bad_area, lambda k: (block(label_ptr, k), f"area holds {area[k]}, expected a positive number of pixels"))
-    within = np.repeat(sizes, edge_counts)
-    bad_edge = (edges[:, 0] < 0) | (edges[:, 0] >= edges[:, 1]) | (edges[:, 1] >= within)
-    _refuse(bad_edge, lambda k: (block(edge_ptr, k), f"edges holds {edges[k].tolist()}, expected a < b < {within[k]}"))
-    if not meta.get("checked", False):
-        for i in range(n):
-            x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
-            check_features(x, edge_x, f"segmentation: block {i}")
-    width = unary.shape[1] + pairwise.shape[1]
-    lower = np.concatenate([np.full(unary.shape[1], -np.inf), np.zeros(pairwise.shape[1])])
-    arc_ptr, head, reverse, edge = adjacency(edges, edge_ptr, label_ptr)
+    free, clipped = checked.unary.shape[1], checked.pairwise.shape[1]
     return Segmentation(
-        n=n,
-        d=width,
-        local_ptr=frozen(label_ptr + edge_ptr),
-        label_ptr=frozen(label_ptr),
-        truth=frozen(np.where(void, 0, labels), np.uint8),
-        lower=frozen(lower),
-        upper=frozen(np.full(width, np.inf)),
-        unary=unary,
+        n=checked.label_ptr.size - 1,
+        d=free + clipped,
+        local_ptr=frozen(checked.label_ptr + checked.images.edge_ptr),
+        label_ptr=checked.label_ptr,
+        truth=checked.truth,
+        lower=frozen(np.concatenate([np.full(free, -np.inf), np.zeros(clipped)])),
+        upper=frozen(np.full(free + clipped, np.inf)),
+        unary=checked.unary,
         unary_scale=scale,
-        pairwise=pairwise,
-        edge_ptr=frozen(edge_ptr),
-        edges=frozen(edges, np.int32),
-        gram_ptr=frozen(ptr["gram"]),
-        gram=frozen(arrays["gram"], np.float32).reshape(-1),
-        loss_if_wrong=frozen(_costs(np.where(void, 0, labels), np.where(void, 0.0, area), label_ptr)),
-        arc_ptr=frozen(arc_ptr),
-        head=frozen(head),
-        reverse=frozen(reverse),
-        edge=frozen(edge),
-        most_superpixels=int(sizes.max()),
-        most_edges=int(edge_counts.max()),
+        pairwise=checked.pairwise,
+        images=checked.images,
     )
-
-
-def _refuse(bad: np.ndarray, describe: Any) -> None:
-    if bad.any():
-        i, what = describe(int(np.argmax(bad)))
-        raise ValueError(f"segmentation: block {i}: {what}")
 
 
 def _costs(labels: np.ndarray, area: np.ndarray, label_ptr: np.ndarray) -> np.ndarray:
@@ -289,20 +216,6 @@ def scale_of(arrays: Mapping[str, np.ndarray]) -> float:
             f"({scale.size} in all); expected one positive number, the factor of the stored values"
         )
     return float(scale[0])
-
-
-def check_features(unary: np.ndarray, pairwise: np.ndarray, where: str) -> None:
-    """ValueError, beginning with `where`, unless all features are finite and the pairwise ones >= 0."""
-    for name, values in (("unary", unary), ("pairwise", pairwise)):
-        if not np.isfinite(values).all():
-            row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
-            raise ValueError(f"{where}: {name} is {values[row, column]} in row {row}, feature {column}")
-    if pairwise.size and pairwise.min() < 0:
-        row, column = (int(k) for k in np.argwhere(pairwise < 0)[0])
-        raise ValueError(
-            f"{where}: pairwise is {pairwise[row, column]} in row {row}, feature {column}; "
-            "expected >= 0, or the max-oracle is not a cut"
-        )
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

@@ -1,0 +1,187 @@
+"""Images as graphs of superpixels: what segmentation, its form with a fixed weight, and Potts segmentation share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import PLAIN, frozen
+from gapwise.stages.problems.segmentation.maxflow import adjacency
+from gapwise.stages.problems.void import VOID
+
+NEGATIVE = 1e-9
+"""An edge score below -NEGATIVE times the largest score is an error; between that and 0 it counts as 0."""
+
+
+class Images(NamedTuple):
+    """The graphs of n images, their Gram matrices, and what wrong labels cost. label_ptr (n + 1,) is the structure's."""
+
+    edge_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    edges: np.ndarray
+    """int32, (edge_ptr[-1], 2): superpixels of the image, from 0"""
+    gram_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    gram: np.ndarray
+    """float32, (gram_ptr[-1],): X X' of every image, flat; X is scaled"""
+    loss_if_wrong: np.ndarray
+    """float64, (label_ptr[-1],): the task loss of a wrong label at each superpixel; 0 where it is void"""
+    arc_ptr: np.ndarray
+    """int32, (label_ptr[-1] + n,); this and the next three are `maxflow.adjacency`"""
+    head: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    reverse: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    edge: np.ndarray
+    """int32, (2 * edge_ptr[-1],)"""
+    most_superpixels: int
+    most_edges: int
+
+
+@inner(**PLAIN)
+def wrong_area(truth, cost, first, y):
+    """The task loss of y: what its wrong labels cost; `first` is the block's first superpixel."""
+    total = 0.0
+    for p in range(y.size):
+        if y[p] != truth[first + p]:
+            total += cost[first + p]
+    return total
+
+
+@inner(**PLAIN)
+def arcs_of(images, i, start, stop):
+    """arc_ptr, head, reverse and edge of block i; to be called from compiled code, as views do not get out of it.
+
+    The block's superpixels are start, ..., stop - 1.
+    """
+    arcs, end = 2 * images.edge_ptr[i], 2 * images.edge_ptr[i + 1]
+    rows = images.arc_ptr[start + i : stop + i + 1]
+    return rows, images.head[arcs:end], images.reverse[arcs:end], images.edge[arcs:end]
+
+
+def least_cost(images: Images, start: int, stop: int) -> float:
+    """The least task loss of a labelling that is wrong somewhere in the superpixels start, ..., stop - 1 of a block.
+
+    Void superpixels are left out: a labelling that differs from the truth only there has the truth's score.
+    """
+    costs = images.loss_if_wrong[start:stop]
+    return float(np.min(costs[costs > 0.0], initial=np.inf))
+
+
+class Checked(NamedTuple):
+    """The arrays of a split after all checks, as a problem holds them."""
+
+    label_ptr: np.ndarray
+    """int64, (n + 1,)"""
+    truth: np.ndarray
+    """uint8, (label_ptr[-1],); 0 where it is void"""
+    unary: np.ndarray
+    """float32 or uint8, (label_ptr[-1], D_U)"""
+    pairwise: np.ndarray
+    """float32, (edge_ptr[-1], D_P)"""
+    images: Images
+
+
+def checked_images(
+    structure: str,
+    arrays: Mapping[str, np.ndarray],
+    classes: int,
+    costs: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray],
+    *,
+    codes: bool,
+    features_checked: bool,
+) -> Checked:
+    """The ragged arrays of one split (each with its ``<name>_ptr``), checked.
+
+    Parameters
+    ----------
+    structure : str
+        The name that messages begin with.
+    arrays : Mapping
+        Per image: ``unary`` (S, D_U), ``pairwise`` (E, D_P), ``edges`` (E, 2) int with ends a < b < S, ``labels`` (S,) in 0,
+        ..., classes - 1 or VOID, ``area`` (S,) in labelled pixels, ``gram`` (S * S,) float32.
+    costs : function
+        From labels, areas (both 0 where void) and label_ptr to the loss of a wrong label at each superpixel.
+    codes : bool
+        Whether uint8 unary rows stay as they are.
+    features_checked : bool
+        Whether every block has passed `check_features`.
+
+    Raises
+    ------
+    ValueError
+        If a field is invalid; the message names it and the block.
+    """
+
+    def refuse(bad: np.ndarray, describe: Callable[[int], tuple[int, str]]) -> None:
+        if bad.any():
+            i, what = describe(int(np.argmax(bad)))
+            raise ValueError(f"{structure}: block {i}: {what}")
+
+    def block(pointer: np.ndarray, k: int) -> int:
+        return int(np.searchsorted(pointer, k, side="right")) - 1
+
+    names = ("unary", "pairwise", "edges", "labels", "area", "gram")
+    ptr = {name: np.asarray(arrays[f"{name}_ptr"], np.int64) for name in names}
+    sizes, edge_counts = np.diff(ptr["unary"]), np.diff(ptr["pairwise"])
+    for name, expected in (("labels", sizes), ("area", sizes), ("gram", sizes * sizes), ("edges", edge_counts)):
+        got = np.diff(ptr[name])
+        if got.size != expected.size:
+            raise ValueError(f"{structure}: {name} has {got.size} blocks, expected {expected.size}")
+        wrong = got != expected
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(f"{structure}: block {i}: {name} has length {got[i]}, expected {expected[i]}")
+    label_ptr, edge_ptr = ptr["unary"], ptr["pairwise"]
+    labels, area = np.asarray(arrays["labels"]).reshape(-1), np.asarray(arrays["area"], float).reshape(-1)
+    edges = np.asarray(arrays["edges"]).reshape(-1, 2)
+    kept = codes and arrays["unary"].dtype == np.uint8
+    unary, pairwise = frozen(arrays["unary"], None if kept else np.float32), frozen(arrays["pairwise"], np.float32)
+    refuse(sizes == 0, lambda i: (i, "unary has no superpixels"))
+    void, allowed = labels == VOID, "0 or 1" if classes == 2 else f"0 to {classes - 1}"
+    refuse(
+        ((labels < 0) | (labels >= classes) | (labels % 1 != 0)) & ~void,
+        lambda k: (block(label_ptr, k), f"labels holds {labels[k]}, expected {allowed}, or {VOID} for void"),
+    )
+    bad_area = ~(np.isfinite(area) & ((area > 0) | (void & (area >= 0))))
+    refuse(bad_area, lambda k: (block(label_ptr, k), f"area holds {area[k]}, expected a positive number of pixels"))
+    within = np.repeat(sizes, edge_counts)
+    bad_edge = (edges[:, 0] < 0) | (edges[:, 0] >= edges[:, 1]) | (edges[:, 1] >= within)
+    refuse(bad_edge, lambda k: (block(edge_ptr, k), f"edges holds {edges[k].tolist()}, expected a < b < {within[k]}"))
+    if not features_checked:
+        for i in range(sizes.size):
+            x, edge_x = unary[label_ptr[i] : label_ptr[i + 1]], pairwise[edge_ptr[i] : edge_ptr[i + 1]]
+            check_features(x, edge_x, f"{structure}: block {i}")
+    truth = np.where(void, 0, labels)
+    arc_ptr, head, reverse, edge = adjacency(edges, edge_ptr, label_ptr)
+    images = Images(
+        edge_ptr=frozen(edge_ptr),
+        edges=frozen(edges, np.int32),
+        gram_ptr=frozen(ptr["gram"]),
+        gram=frozen(arrays["gram"], np.float32).reshape(-1),
+        loss_if_wrong=frozen(costs(truth, np.where(void, 0.0, area), label_ptr)),
+        arc_ptr=frozen(arc_ptr),
+        head=frozen(head),
+        reverse=frozen(reverse),
+        edge=frozen(edge),
+        most_superpixels=int(sizes.max()),
+        most_edges=int(edge_counts.max()),
+    )
+    return Checked(frozen(label_ptr), frozen(truth, np.uint8), unary, pairwise, images)
+
+
+def check_features(unary: np.ndarray, pairwise: np.ndarray, where: str) -> None:
+    """ValueError, beginning with `where`, unless all features are finite and the pairwise ones >= 0."""
+    for name, values in (("unary", unary), ("pairwise", pairwise)):
+        if not np.isfinite(values).all():
+            row, column = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
+            raise ValueError(f"{where}: {name} is {values[row, column]} in row {row}, feature {column}")
+    if pairwise.size and pairwise.min() < 0:
+        row, column = (int(k) for k in np.argwhere(pairwise < 0)[0])
+        raise ValueError(
+            f"{where}: pairwise is {pairwise[row, column]} in row {row}, feature {column}; "
+            "expected >= 0, or the max-oracle is not a cut"
+        )
