@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gapwise.stages.problems.certainty import ESTIMATE
 from gapwise.stages.solver.options import ENDED, Status
+from gapwise.stages.verdict import Doubt, Reach, verdict_of
 
 ANOTHER = "another run, which shares these features"
 """What becomes of a command with another value of a key that makes the run's key."""
@@ -22,7 +22,7 @@ def what_next(found: Mapping[str, Any], solve: Mapping[str, Any] | None = None) 
     solve : mapping, optional
         What the manifest says of the solve stage, where the limit of time is kept.
     """
-    status, verify = found["status"], found["verify"]
+    status, verdict = found["status"], verdict_of(found["verdict"])
     within = found.get("every_lambda_within")
     if isinstance(within, int | float) and status in ENDED:
         return f"path.eps={within / 2:.2g} or less goes on from here, in this directory"
@@ -37,13 +37,12 @@ def what_next(found: Mapping[str, Any], solve: Mapping[str, Any] | None = None) 
         return _beyond("path.max_breakpoints" if all_solved else "solver.max_passes")
     if status == Status.ORACLE_LIMIT:
         return _beyond("solver.max_oracle_calls")
-    if found.get("kind") == "heuristic":
+    if verdict.doubt is Doubt.HEURISTIC:
         return f"path=regpath certifies every λ ({ANOTHER})"
-    epsilon = verify.get("epsilon")
-    if not verify["certified"] or verify.get("certainty") == ESTIMATE or status != Status.CONVERGED or not epsilon:
+    if not verdict.certified or status != Status.CONVERGED or not verdict.allowed:
         return ""
-    key = "path.tolerance" if found.get("rule", "given") == "given" else "path.eps"
-    reached = verify["max_gap"] if 0.0 < verify["max_gap"] <= epsilon / 2 else epsilon
+    key, largest = "path.tolerance" if verdict.reach is Reach.SOLVED else "path.eps", verdict.largest_gap
+    reached = largest if largest is not None and 0.0 < largest <= verdict.allowed / 2 else verdict.allowed
     return f"{key}={reached / 2:.3g} certifies half the gap ({ANOTHER}) · gapwise diff compares runs"
 
 

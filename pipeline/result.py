@@ -11,8 +11,8 @@ from gapwise.pipeline.advice import what_next
 from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.stage_graph import flow
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, promise
-from gapwise.stages.solver.options import ENDED
+from gapwise.stages.problems.certainty import UPPER_BOUNDED
+from gapwise.stages.verdict import Doubt, Verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
 from gapwise.storage.format import FORMAT_VERSION
@@ -60,11 +60,20 @@ def _is_result(found: Mapping[str, Any]) -> bool:
     path = found.get("path")
     return (
         all(isinstance(found.get(part), dict) and {*fields} <= found[part].keys() for part, fields in parts.items())
+        and _has_verdict(found)
         and isinstance(found.get("status"), str)
         and isinstance(path, list)
         and len(path) > 0
         and all(isinstance(record, dict) and {*PATH_FIELDS} <= record.keys() for record in path)
     )
+
+
+def _has_verdict(found: Mapping[str, Any]) -> bool:
+    try:
+        verdict_of(found.get("verdict"))
+    except ValueError:
+        return False
+    return True
 
 
 def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
@@ -85,7 +94,6 @@ def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
 
 def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """One record per breakpoint of path.zarr, in the order they were solved; and its attributes."""
-    from gapwise.stages.problems.certainty import UPPER_BOUNDED
     from gapwise.storage.layout import BOUNDS, read_group
 
     bounded = read_group(run_dir / "path.zarr", ())[1].get("certainty") == UPPER_BOUNDED
@@ -109,7 +117,7 @@ def summary(
     `took`: seconds of this command by stage, and of compiling, which they contain. `solve`: the manifest's facts of the
     solve, which name the limit that ended it.
     """
-    path, verify, best = found["path"], found["verify"], found["evaluate"]
+    path, verdict, best = found["path"], verdict_of(found["verdict"]), found["evaluate"]
     problem, last = found["problem"], path[-1]
     lines = [("problem", f"{problem['name']}: {problem['n']:,} blocks, {problem['d']:,} features")]
     within = found.get("every_lambda_within")
@@ -126,30 +134,13 @@ def summary(
         compiling = f" (compiling {took['compiling']:.0f} of it)" if took.get("compiling", 0.0) >= 0.5 else ""
         total = sum(seconds for name, seconds in took.items() if name != "compiling")
         lines.append(("time", f"{total:.0f} s{compiling}" + (f": {spent}" if spent else "")))
-    certainty, accuracy = verify.get("certainty", EXACT), verify.get("accuracy")
-    if verify["certified"]:
-        word = "every certificate holds" + _reach(found)
-    elif certainty == ESTIMATE and found.get("kind") != "heuristic" and verify.get("dual_point", True):
-        word = "the oracle is approximate without a bound, so gaps are estimates and nothing is certified"
-        word += f"; {promise(accuracy)}" if accuracy else ""
-    elif not verify.get("dual_point", True):
-        word = "the method has no dual point, so nothing is certified; a limit ends it and no tolerance"
-        word += "" if len(path) > 1 else f" · primal objective {_number(last['primal'])}"
-    elif found["status"] in ENDED:
-        word = "a heuristic path, nothing is certified"
-    else:
-        word = f"{found['status']} came before the tolerance, not certified to the end"
-        if found["status"] == "BOUND_LIMIT":
-            word += " (more dataset.sweeps or a smaller dataset.slack tighten the oracle's bounds)"
-    epsilon = verify.get("epsilon")
-    bound = f" ({certainty}, ε {_number(epsilon)})" if epsilon is not None else f" ({certainty})"
-    rebuilt = f"rebuilt to {_number(verify['max_rebuild_error'])}"
-    largest = f": largest gap {_number(verify['max_gap'])}{bound}, {rebuilt}" if verify.get("dual_point", True) else ""
-    lines.append(("verify", word + largest))
-    if certainty == UPPER_BOUNDED and "proven" in verify:
-        text = f"oracle proven optimal on {verify['proven']:.1%} of the blocks"
-        if verify.get("dual_point", True):  # rounding may leave less than none
-            text += f"; its bounds use {max(verify['bound_slack_share'], 0.0):.2%} of ε"
+    primal = verdict.doubt is Doubt.NO_DUAL_POINT and len(path) == 1
+    word = verdict.words + (f" · primal objective {_number(last['primal'])}" if primal else "")
+    lines.append(("verify", word + _numbers(verdict)))
+    if verdict.proven is not None:
+        text = f"oracle proven optimal on {verdict.proven:.1%} of the blocks"
+        if verdict.dual_point and verdict.bound_slack_share is not None:  # rounding may leave less than none
+            text += f"; its bounds use {max(verdict.bound_slack_share, 0.0):.2%} of ε"
         lines.append(("", text))
     losses = f"test loss {_number(best['test_loss'])} · train loss {_number(best['train_loss'])}"
     lines.append(("best", f"λ {_number(best['best_lambda'])} ({_picked(best)}) · {losses}"))
@@ -176,18 +167,13 @@ def _picked(best: Mapping[str, Any]) -> str:
     return f"picked on {number}; one standard error: λ {_number(best['one_se_lambda'])}"
 
 
-def _reach(found: Mapping[str, Any]) -> str:
-    """The lambdas for which a path is certified, in words; empty if the lambdas were given."""
-    low = found["verify"].get("lambda_low")
-    if found.get("rule", "given") == "given" or low is None:
+def _numbers(verdict: Verdict) -> str:
+    """The largest gap, what it may be, and how well the weights were rebuilt; empty without a dual point."""
+    if not verdict.dual_point:
         return ""
-    if low == 0.0:
-        return ", for every λ > 0"
-    why = {
-        "LAMBDA_NEGLIGIBLE": "; below, λ‖w‖²/2 is under 1 % of ε (path.lambda_min=… goes on)",
-        "ROUNDING_LIMIT": "; below, rounding would show (a larger path.eps goes on)",
-    }
-    return f", for λ ≥ {_number(low)}{why.get(found['status'], '')}"
+    bound = verdict.sense if verdict.allowed is None else f"{verdict.sense}, ε {_number(verdict.allowed)}"
+    rebuilt = "" if verdict.rebuild_error is None else f", rebuilt to {_number(verdict.rebuild_error)}"
+    return f": largest gap {_number(verdict.largest_gap)} ({bound}){rebuilt}"
 
 
 def _is_number(value: Any) -> bool:

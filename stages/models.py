@@ -18,6 +18,7 @@ import numpy as np
 from gapwise.stages.datasets import FeatureMap, MapBlocks
 from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
 from gapwise.stages.problems import build, structure
+from gapwise.stages.verdict import verdict_in
 from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.features import Features, features_of
 from gapwise.storage.files import read_json, tree_checksum
@@ -182,13 +183,15 @@ def model_of(run: str | Location, lam: float | str = BEST) -> Model:
     found = model_at(place / "path.zarr", float(lam), as_solved=best)
     features = _features(place, stages)
     meta = {name: value for name, value in features.meta.items() if name not in ("files", "format_version")}
+    file = place / "verify.json"
+    verdict = verdict_in(read_json(file), file) if "verify" in stages else None
     certificate = {
         "gap": found.gap,
         "eps": float(found.attrs["eps"]),
         "relative": bool(found.attrs["relative"]),
-        "certainty": found.attrs["certainty"],
-        "verified": "verify" in stages,
-        "certified": "verify" in stages and bool(found.attrs["certified"]) and (found.gap or 0.0) <= found.allowed,
+        "certainty": found.attrs["certainty"] if verdict is None else verdict.sense,
+        "verified": verdict is not None,
+        "certified": verdict is not None and verdict.at(float(lam), found.gap, found.allowed).certified,
     }
     origin = {"run": manifest["name"], "key": manifest["key"], "rule": found.attrs["rule"], "versions": versions()}
     return Model(float(lam), found.weights, certificate, meta, features.shared(), origin)

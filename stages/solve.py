@@ -17,7 +17,7 @@ import numpy as np
 from gapwise.stages.attempt import Attempt, Report
 from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import HERE, Spread
-from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
+from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.methods import method
@@ -35,6 +35,7 @@ from gapwise.stages.solver.path.walk import begin, check_choices, in_metric_of, 
 from gapwise.stages.solver.snapshots import Snapshots
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.trace import iterations_of, trace_of
+from gapwise.stages.verdict import claims
 from gapwise.storage.backend import Location
 from gapwise.storage.behind import CommitsBehind
 from gapwise.storage.commits import Commit, CommitStore, StateError
@@ -208,7 +209,9 @@ def _attributes(
         "status_meanings": [s.value for s in Status],
         "method": solver.options.method,
         **attributes_of(path),
-        "certified": path.kind != "heuristic" and solver.certifies and certainty_of(solver.problem) != ESTIMATE,
+        "certified": claims(
+            heuristic=path.kind == "heuristic", dual_point=solver.certifies, sense=certainty_of(solver.problem)
+        ),
         "certainty": certainty_of_path(solver.problem, path),
         "dual_point": solver.certifies,
         "between": rule.between,

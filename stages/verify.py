@@ -22,6 +22,7 @@ from gapwise.stages.solver.methods import method as find_method
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import ENDED, PathOptions, Status, open_ended
 from gapwise.stages.solver.path.rule import GIVEN, attributes_of, rule_of
+from gapwise.stages.verdict import Findings, claims, ends_of, judge, not_the_path
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
@@ -70,7 +71,7 @@ def asked_for(
         "seed": seed,
         "method": method,
         **attributes_of(path),
-        "certified": path.kind != "heuristic" and certifies and certainty != ESTIMATE,
+        "certified": claims(heuristic=path.kind == "heuristic", dual_point=certifies, sense=certainty),
         "certainty": ESTIMATE if path.kind == "heuristic" else certainty,
         "dual_point": certifies,
         "between": rule_of(path).between,
@@ -105,7 +106,8 @@ def verify(
     Returns
     -------
     dict
-        The `verify` part of ``result.json``: certified, epsilon, max_gap, max_rebuild_error, max_simplex_error, samples.
+        The content of ``verify.json``: what was recomputed (max_gap, max_rebuild_error, max_simplex_error, samples, broken),
+        and `verdict`, the record of a `stages.verdict.Verdict`, from which certified, certainty and epsilon are taken.
 
     Raises
     ------
@@ -118,46 +120,68 @@ def verify(
     arrays, attrs = without_weights(run_dir / "path.zarr")
     wrong = differences(problem, arrays, attrs, asked or Asked({}))
     if wrong:
-        write_json(run_dir / "verify.json", {"certified": False, "broken": wrong})
+        verdict = not_the_path(wrong)
+        write_json(
+            run_dir / "verify.json", {"certified": verdict.certified, "broken": wrong, "verdict": verdict.record()}
+        )
         raise CertificateError(f"{run_dir}: path.zarr is not the path of this run: {'; '.join(wrong)}. {REMEDY}")
+    sense = certainty_here(problem, attrs)
     try:
         audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))
-        result = _recomputed(audit, samples, seed)
+        found, numbers = _recomputed(audit, sense, samples, seed)
     except BaselessError as error:
-        result = {
-            "dual_point": bool(attrs["dual_point"]),
-            "certified": False,
-            "certainty": certainty_here(problem, attrs),
-            "epsilon": float(attrs["eps"]),
-            "broken": error.broken,
-        }
-    broken = result["broken"]
+        numbers = {"broken": error.broken}
+        found = Findings(
+            sense, 0, arrays["lambda"].size, math.nan, math.nan, math.nan, broken=error.broken, baseless=True
+        )
+    verdict = judge(attrs, found)
+    result = {
+        "dual_point": verdict.dual_point,
+        "certified": verdict.certified,
+        "certainty": verdict.sense,
+        "epsilon": verdict.allowed,
+        **numbers,
+        "verdict": verdict.record(),
+    }
     write_json(run_dir / "verify.json", result)
-    if broken and (attrs["certified"] or not attrs["dual_point"] or "max_gap" not in result):
+    if verdict.refuted:
         raise CertificateError(
-            f"{run_dir}: {len(broken)} certificate(s) do not hold; the first: {broken[0]}. See verify.json. {REMEDY}"
+            f"{run_dir}: {len(found.broken)} certificate(s) do not hold; the first: {found.broken[0]}. See verify.json. "
+            f"{REMEDY}"
         )
     return result
 
 
-def _recomputed(audit: Audit, samples: int, seed: int) -> dict[str, Any]:
-    """The `verify` part of ``result.json``; BaselessError where nothing can be recomputed."""
+def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, dict[str, Any]]:
+    """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.twin.intervals()
     sampled = audit.sampled(samples, seed) if intervals else []
     closed, relative = audit.twin.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
-    claimed, accuracy = bool(attrs["certified"] and attrs["dual_point"]), accuracy_of(audit.problem)
-    return {
-        "dual_point": bool(attrs["dual_point"]),
-        "certified": claimed and not audit.broken and all(map(audit.twin.claims, range(len(rebuilt)))),
-        "epsilon": float(attrs["eps"]),
-        "max_gap": max(gaps),
-        "max_rebuild_error": max(b.rebuild_error for b in rebuilt),
+    met = np.array([audit.twin.claims(b) for b in range(len(rebuilt))], bool)
+    low = float(closed[-1]) if closed.size else math.nan
+    low, high = (low, math.inf) if attrs["rule"] != GIVEN else ends_of(audit.arrays["lambda"][met])
+    accuracy, bounds = accuracy_of(audit.problem), bounds_of(audit)
+    found = Findings(
+        sense,
+        met=int(met.sum()),
+        solved=met.size,
+        largest_gap=float(max(gaps)),
+        lam_low=low,
+        lam_high=high,
+        rebuild_error=float(max(b.rebuild_error for b in rebuilt)),
+        broken=audit.broken,
+        proven=bounds.get("proven", math.nan),
+        bound_slack_share=bounds.get("bound_slack_share", math.nan),
+        accuracy=accuracy,
+    )
+    return found, {
+        "max_gap": found.largest_gap,
+        "max_rebuild_error": found.rebuild_error,
         "max_simplex_error": max(b.simplex_error for b in rebuilt),
         "lambda_low": float(closed[-1]) if closed.size else None,
-        "certainty": certainty_here(audit.problem, attrs),
-        **bounds_of(audit),
+        **bounds,
         **({} if accuracy is None else {"accuracy": accuracy}),
         "samples": sampled,
         "broken": audit.broken,

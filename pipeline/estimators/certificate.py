@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import dataclasses
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from gapwise.pipeline.estimators.solving import Solved
+from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.solver.options import ENDED, PathOptions
+from gapwise.stages.verdict import Verdict, claimed, verdict_of
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,8 @@ class Certificate:
         It holds for lam_low <= lambda <= lam_high: one lambda, or the range of a path.
     status : str
         How the solve ended: CONVERGED, or the limit that it reached.
+    verdict : Verdict
+        All of it as one record, and in words: ``certificate_.verdict.words``.
     """
 
     gap: float
@@ -41,30 +46,39 @@ class Certificate:
     lam_low: float
     lam_high: float
     status: str
+    verdict: Verdict = field(repr=False)
 
     @property
     def holds(self) -> bool:
         """Whether the gap is as small as it was asked to be."""
-        return self.certainty != "estimate" and self.gap <= self.allowed
+        return self.verdict.certified
 
 
 def certificate_of(solved: Solved, path: PathOptions, row: int) -> Certificate:
     """The certificate of a path, or of breakpoint `row` of given lambdas."""
-    stored, certainty = solved.path, str(solved.path.attrs["certainty"])
+    stored = solved.path
+    arrays = {str(name): variable.values for name, variable in stored.variables.items()}
+    whole = claimed(arrays, stored.attrs) if solved.verified is None else verdict_of(solved.verified["verdict"])
+    whole = dataclasses.replace(whole, status=str(solved.status))  # a limit of time ends a copy of the state
     if path.is_path:
-        verified = solved.verified or {}
-        gap = float(verified.get("max_gap", np.max(stored["gap"].values)))
-        allowed = path.eps
-        low = float(stored["cell_low"].values[-1]) if stored.sizes.get("cell") else np.inf
-        high = np.inf
+        found = whole
+        low, high = (np.inf if whole.lam_low is None else whole.lam_low), np.inf
     else:
-        gap = float(stored["gap"].values[row])
-        allowed = path.tolerance * (max(float(stored["dual"].values[row]), 0.0) if path.relative else 1.0)
+        dual = max(float(stored["dual"].values[row]), 0.0) if path.relative else 1.0
         low = high = float(stored["lambda"].values[row])
-    checked = solved.verified is not None and bool(solved.verified["certified"])
-    if not path.is_path and solved.verified is not None:
-        checked = certainty != "estimate" and not solved.verified["broken"]
-    return Certificate(gap, allowed, certainty == "exact", certainty, checked, low, high, str(solved.status))
+        found = whole.at(low, float(stored["gap"].values[row]), path.tolerance * dual)
+    nothing = float("nan")
+    return Certificate(
+        gap=nothing if found.largest_gap is None else found.largest_gap,
+        allowed=nothing if found.allowed is None else found.allowed,
+        exact=found.sense == EXACT,
+        certainty=found.sense,
+        verified=found.verified and found.bounded,
+        lam_low=low,
+        lam_high=high,
+        status=str(solved.status),
+        verdict=found,
+    )
 
 
 def ended_early(solved: Solved) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gapwise.pipeline.overview.attempt_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow
+from gapwise.stages.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, read_json
 from gapwise.storage.format import FORMAT_VERSION
@@ -58,10 +59,15 @@ class Standing:
         found = self.stages.get("solve", {}).get("status")
         return None if found is None else str(found)
 
+    @property
+    def verdict(self) -> Verdict | None:
+        """What its path proves; None before the run is complete."""
+        return None if self.result is None else verdict_of(self.result["verdict"])
+
     def facts(self) -> dict[str, Any]:
         """What `gapwise ls --json` says of it."""
         path = (self.result or {}).get("path") or []
-        verified, best = ((self.result or {}).get(part, {}) for part in ("verify", "evaluate"))
+        best, verdict = (self.result or {}).get("evaluate", {}), self.verdict
         counts = (self.commit or {}).get("counts", {})
         solving = self.said.solving if self.state == "running" else None
         science = self.manifest.get("science", {})
@@ -77,8 +83,9 @@ class Standing:
             "created": self.manifest.get("created"), "changed": self.changed,
             "stage": self.stage, "stages_done": list(self.stages), "solve_status": self.solved,
             "lambdas": number, "lambda": lam, "passes": sum(r["effective_passes"] for r in path) if path else None,
-            "gap": verified.get("max_gap", solving and solving["gap"]), "epsilon": verified.get("epsilon"),
-            "certified": verified.get("certified"), "certainty": verified.get("certainty", solving and solving["certainty"]),
+            "gap": verdict.largest_gap if verdict else solving and solving["gap"], "epsilon": verdict and verdict.allowed,
+            "certified": verdict and verdict.certified, "verdict": verdict and verdict.words,
+            "certainty": verdict.sense if verdict else solving and solving["certainty"],
             "best_lambda": best.get("best_lambda"), "test_loss": best.get("test_loss"), "train_loss": best.get("train_loss"),
             "holder": None if self.holder is None else self.holder._asdict(),
         }  # fmt: skip

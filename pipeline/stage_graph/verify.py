@@ -27,7 +27,7 @@ def run(job: Job) -> dict[str, Any]:
         certainty=certainty_of(job.train),
     )
     found = verify(job.train, job.dir.path, asked=asked, spread=job.spread, report=job.report)
-    return {"certified": bool(found["certified"])}
+    return {"certified": bool(found["verdict"]["certified"])}
 
 
 def export(to: Export) -> None:
@@ -39,8 +39,12 @@ def export(to: Export) -> None:
 
 def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
     from gapwise.pipeline.result import VERIFY_FIELDS, facts_of
+    from gapwise.pipeline.rundir import read_json
+    from gapwise.stages.verdict import verdict_in
 
-    return {"verify": facts_of(directory.path / "verify.json", VERIFY_FIELDS)}
+    file = directory.path / "verify.json"
+    found = facts_of(file, VERIFY_FIELDS)
+    return {"verify": found, "verdict": verdict_in(read_json(file), file).record()}
 
 
 STAGE = Stage(

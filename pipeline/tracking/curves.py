@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT
 from gapwise.stages.solver.counts import CERTIFIED
+from gapwise.stages.verdict import Verdict, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import Mixture
 
@@ -52,12 +52,12 @@ def lambda_step(lam: float) -> int:
 
 def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
     """What a comparison begins with, and the measures at the best lambda."""
-    path, best, verify = result["path"], result["evaluate"], result["verify"]
+    path, best, verdict = result["path"], result["evaluate"], verdict_of(result["verdict"])
     numbers = {
         "best_test_loss": best["test_loss"],
         "best_lambda": best["best_lambda"],
         **({"best_validation_loss": best["validation_loss"]} if "validation_loss" in best else {}),
-        **({"certified_gap": verify["max_gap"]} if _holds(result) else {}),
+        **({"certified_gap": verdict.largest_gap} if verdict.bounded and verdict.largest_gap is not None else {}),
         "passes": sum(record["effective_passes"] for record in path),
         "oracle_calls": sum(record["oracle_calls"] for record in path),
         "seconds": sum(record["seconds"] for record in path),
@@ -66,13 +66,6 @@ def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
         if name.startswith(("train_", "test_", "validation_")) and name != "test_loss" and type(value) in (int, float):
             numbers[f"with_best_lambda/{name}"] = value
     return (Point(name, float(value), stamp, 0) for name, value in numbers.items())
-
-
-def _holds(result: Mapping[str, Any]) -> bool:
-    """Whether verify's largest gap is one: not an estimate, nor that of breakpoints alone on a heuristic path."""
-    verify = result["verify"]
-    exact = verify.get("certainty", EXACT) != ESTIMATE and verify.get("dual_point", True)
-    return bool(exact and result.get("kind") != "heuristic")
 
 
 def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
@@ -111,7 +104,7 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
     arrays, attrs = read_numbers(run_dir)
     lams = grid(arrays)
     curves: dict[str, list[float]] = {"vs_lambda/log10_lambda": np.log10(lams).round(12).tolist()}
-    gaps = _gaps(arrays, attrs, lams)
+    gaps = _gaps(arrays, attrs, read_verdict(run_dir, arrays, attrs), lams)
     if gaps is not None:
         curves["vs_lambda/certified_gap"] = gaps
     for name in ("effective_passes", "seconds"):
@@ -141,14 +134,16 @@ def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     return found if found.size else lams[:1]
 
 
-def _gaps(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lams: np.ndarray) -> list[float] | None:
-    """The certified gap at `lams`; None where nothing is certified there."""
-    if attrs.get("certainty") == ESTIMATE or attrs["kind"] == "heuristic":
+def _gaps(
+    arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], verdict: Verdict, lams: np.ndarray
+) -> list[float] | None:
+    """Bounds on the gap at `lams`; None where nothing bounds it there."""
+    if not verdict.bounded:
         return None
     if "cell_low" not in arrays:
         gap_of = dict(zip(arrays["lambda"].tolist(), arrays["gap"].tolist(), strict=True))
         return [gap_of[lam] for lam in lams.tolist()]
-    if not attrs["certified"]:
+    if not verdict.of_path:
         return None
     from gapwise.stages.solver.path.rules import path_rule
 

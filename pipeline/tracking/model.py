@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import model_at
 
@@ -76,9 +77,9 @@ def _weights_alone(run_dir: Location, to: Path, result: Mapping[str, Any]) -> st
 
 def description(name: str, result: Mapping[str, Any], how: str) -> str:
     """README.md of a run's model; `how` says what reads it."""
-    best, verify, problem = result["evaluate"], result["verify"], result["problem"]
-    if verify.get("dual_point", True):
-        gap = f"duality gap at most {verify['max_gap']:.3g} ({verify.get('certainty', 'exact')})"
+    best, verdict, problem = result["evaluate"], verdict_of(result["verdict"]), result["problem"]
+    if verdict.largest_gap is not None:
+        gap = f"duality gap at most {verdict.largest_gap:.3g} ({verdict.sense})"
     else:
         gap = "no duality gap is known: the method has no dual point"
     return DESCRIPTION.format(

@@ -32,7 +32,7 @@ from gapwise.pipeline.tracking.names import (
 )
 from gapwise.pipeline.tracking.saved_view import TAG, saved_view
 from gapwise.pipeline.tracking.store import end, experiment_id, found_or_made, store, write
-from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import fetched, listed
 
@@ -102,11 +102,11 @@ def project(
 
 def _words(run_dir: Location, result: Mapping[str, Any]) -> dict[str, str]:
     """Tags of a finished run: how it ended, what its certificates are, its summary as the description."""
-    verify = result["verify"]
+    verdict = verdict_of(result["verdict"])
     return {
         "gapwise.status": result["status"],
-        "gapwise.certainty": verify.get("certainty", EXACT),
-        "gapwise.certified": str(verify["certified"]).lower(),
+        "gapwise.certainty": verdict.sense,
+        "gapwise.certified": str(verdict.certified).lower(),
         "mlflow.note.content": note(run_dir),
     }
 

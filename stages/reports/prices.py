@@ -17,6 +17,7 @@ import pandas as pd
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
 from gapwise.stages.solver.options import ENDED
+from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.files import read_json
 
@@ -55,8 +56,9 @@ class PathRun(NamedTuple):
     price: Price
     arrays: Mapping[str, np.ndarray]
     attrs: Mapping[str, Any]
-    verified: Mapping[str, Any]
-    """verify.json"""
+    verdict: Verdict
+    samples: Sequence[Mapping[str, float]]
+    """lambda and gap where verify made exact passes between solved lambdas"""
 
 
 def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Price], list[PathRun]]:
@@ -68,7 +70,8 @@ def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Pr
         if attrs["kind"] == "single":
             solves.append(price)
         else:
-            paths.append(PathRun(price, arrays, attrs, read_json(place / "verify.json")))
+            verdict, samples = read_verdict(place, arrays, attrs), read_json(place / "verify.json")["samples"]
+            paths.append(PathRun(price, arrays, attrs, verdict, samples))
     return solves, paths
 
 
@@ -105,7 +108,7 @@ def _upper_median(values: pd.Series) -> float:
 
 def path_row(path: PathRun) -> Row:
     """What a path costs, how far down it is certified, and to which gap."""
-    price, verified = path.price, path.verified
+    price, verdict = path.price, path.verdict
     return {
         "variant": price.variant,
         "rule": path.attrs["rule"],
@@ -113,10 +116,10 @@ def path_row(path: PathRun) -> Row:
         "breakpoints": int(path.arrays["lambda"].size),
         **{name: price.cost(name) for name in MEASURES},
         "status": path.attrs["status"],
-        "certified": verified["certified"],
-        "lambda_low": verified["lambda_low"],
-        "certified gap": verified["max_gap"],
-        "sampled gap": max((sample["gap"] for sample in verified["samples"]), default=None),
+        "certified": verdict.certified,
+        "lambda_low": verdict.lam_low,
+        "certified gap": verdict.largest_gap,
+        "sampled gap": max((sample["gap"] for sample in path.samples), default=None),
     }
 
 

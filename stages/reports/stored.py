@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.layout import open_group
@@ -49,6 +50,11 @@ class StoredRun:
     @cached_property
     def _numbers(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         return read_numbers(self.place)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What the path proves; before it is verified, what it says of itself."""
+        return read_verdict(self.place, self.arrays, self.attrs)
 
     @cached_property
     def test_blocks(self) -> dict[str, np.ndarray]:

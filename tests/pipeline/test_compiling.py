@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from judged import judged
 from numba.core import event
 
 from gapwise.pipeline.compiling import WHAT, Compiling
@@ -38,7 +39,7 @@ def test_summary__says_where_the_time_went() -> None:
     record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 1.0}
     found = {
         "path": [record],
-        "verify": {"certified": False, "epsilon": 0.1, "max_gap": 0.2, "max_rebuild_error": 0.0},
+        "verdict": judged(status="PASS_LIMIT", found={"met": 0}).record(),
         "evaluate": {"best_lambda": 1.0, "test_loss": 0.5, "train_loss": 0.5},
         "problem": {"name": "x", "n": 5, "d": 3},
         "status": "PASS_LIMIT",

@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
+from judged import GIVEN, judged
 
 from gapwise.pipeline.result import summary
 
+HEURISTIC = {"kind": "heuristic", "certainty": "estimate"}
 
-def found(status: str, low: float, certified: bool = True) -> dict:
+
+def found(
+    status: str, low: float, certified: bool = True, findings: dict | None = None, attrs: dict | None = None
+) -> dict:
     record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
+    met = 3 if certified else 2
+    verdict = judged(status=status, found={"lam_low": low, "met": met, **(findings or {})}, **(attrs or {}))
     return {
         "status": status,
-        "rule": "one_sided",
         "problem": {"name": "ocr", "n": 5, "d": 3},
         "path": [record],
-        "verify": {
-            "certified": certified, "dual_point": True, "epsilon": 0.1, "max_gap": 0.09, "max_rebuild_error": 1e-15,
-            "lambda_low": low,
-        },
+        "verdict": verdict.record(),
         "evaluate": {"best_lambda": 1.0, "train_loss": 0.1, "test_loss": 0.2},
     }  # fmt: skip
 
 
 def test_summary__says_what_a_method_without_a_dual_point_has_found() -> None:
-    cut = found("PASS_LIMIT", 0.0, certified=False)
-    cut["verify"] |= {"dual_point": False, "max_gap": "nan"}
+    no_dual = {"dual_point": False, "certified": False}
+    cut = found("PASS_LIMIT", 0.0, findings={"largest_gap": math.nan}, attrs=no_dual)
     cut["path"][0] |= {"primal": 0.24321, "gap": "nan"}
     words = "the method has no dual point, so nothing is certified; a limit ends it and no tolerance"
     assert f"  verify  {words} · primal objective 0.243\n" in summary(cut, Path("run"))
-    cut["verify"]["certainty"] = "upper-bounded"
-    cut["verify"] |= {"proven": 0.9, "bound_slack_share": 0.05}
+    bounds = {"largest_gap": math.nan, "proven": 0.9, "bound_slack_share": 0.05}
+    bounded = {**no_dual, "certainty": "upper-bounded"}
+    cut["verdict"] = found("PASS_LIMIT", 0.0, findings=bounds, attrs=bounded)["verdict"]
     assert "oracle proven optimal on 90.0% of the blocks\n" in summary(cut, Path("run")), (
         "no tolerance to take a share of"
     )
@@ -53,8 +58,9 @@ def test_summary__says_how_far_down_a_path_is_certified(status: str) -> None:
 
 
 @pytest.mark.parametrize("status", SAYS)
-def test_summary__calls_a_path_that_ended_without_certificate_heuristic(status: str) -> None:
-    assert "a heuristic path" in summary(found(status, 0.0, certified=False), Path("run"))
+def test_summary__says_that_a_heuristic_path_certifies_nothing(status: str) -> None:
+    path = found(status, 0.0, attrs=HEURISTIC)
+    assert "a heuristic path, nothing is certified: largest gap" in summary(path, Path("run"))
 
 
 NEXT = {
@@ -87,9 +93,11 @@ def test_summary__says_what_would_certify_more() -> None:
     assert "    next  path.eps=0.05 certifies half the gap (another run, which shares these features)" in summary(
         good, Path("run")
     )
-    less = {**good, "verify": {**good["verify"], "max_gap": 0.03}}
+    less = found("CONVERGED", 0.0, findings={"largest_gap": 0.03})
     assert "    next  path.eps=0.015 certifies half the gap" in summary(less, Path("run"))
-    assert "    next  path.tolerance=0.05 certifies half the gap" in summary({**good, "rule": "given"}, Path("run"))
-    assert "    next  path=regpath certifies every λ" in summary({**good, "kind": "heuristic"}, Path("run"))
-    estimate = {**good, "verify": {**good["verify"], "certified": False, "certainty": "estimate"}}
+    given = found("CONVERGED", 1.0, attrs=GIVEN)
+    assert "    next  path.tolerance=0.05 certifies half the gap" in summary(given, Path("run"))
+    heuristic = found("CONVERGED", 0.0, attrs=HEURISTIC)
+    assert "    next  path=regpath certifies every λ" in summary(heuristic, Path("run"))
+    estimate = found("CONVERGED", 0.0, attrs={"certainty": "estimate"})
     assert "    next" not in summary(estimate, Path("run"))

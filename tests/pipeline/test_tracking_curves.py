@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from judged import judged
 from shown import columns, finished_run, result_of, trace
 
 from gapwise.pipeline.rundir import read_json
@@ -74,6 +75,7 @@ def test_over_lambda__given_lambdas_stay_where_they_are(tmp_path: Path, lams: li
     for name in [name for name in group.array_keys() if name.startswith("cell_")]:
         del group[name]
     group["lambda"][:] = lams
+    group.attrs.update({"rule": "given", "kind": "grid"})
     shown = over_lambda(run)
     steps = {
         1000 + round(100 * math.log10(lam)): loss for lam, loss in zip(lams, columns(3)["test_loss"], strict=False)
@@ -96,7 +98,7 @@ def test_headline__names_come_first_and_an_estimate_is_no_certified_gap() -> Non
     assert sorted(found)[:6] == alone
     others = {point.name for point in curves.convergence(trace())} | found.keys() - set(alone)
     assert all(name > "test_loss" for name in others)
-    result["verify"]["certainty"] = "estimate"
+    result["verdict"] = judged(certainty="estimate", certified=False).record()
     assert "certified_gap" not in {point.name for point in curves.headline(result, 0)}
 
 
@@ -148,6 +150,6 @@ def test_source__is_the_command_without_what_changes_no_number(tmp_path: Path) -
 def test_description__of_a_model_has_its_gap_if_there_is_one() -> None:
     result = result_of(5)
     assert "- duality gap at most 0.08 (exact)\n" in description("run", result, "How.")
-    verify = {**result["verify"], "dual_point": False, "max_gap": "nan"}  # as result.json has it
-    text = description("run", {**result, "verify": verify}, "How.")
+    unknown = judged(dual_point=False, certified=False, found={"largest_gap": math.nan}).record()
+    text = description("run", {**result, "verdict": unknown}, "How.")
     assert "- no duality gap is known: the method has no dual point\n" in text

@@ -22,10 +22,11 @@ from gapwise.pipeline.result import breakpoints, summary
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.stages.problems.certainty import accuracy_of, certainty_of
-from gapwise.stages.reports.page.verdict import verdict
+from gapwise.stages.reports.page.verdict import in_words
 from gapwise.stages.reports.run_figures import path as path_figure
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.verdict import claimed, verdict_of
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.results import read_path
 
@@ -154,7 +155,7 @@ def result_of(folder, problem):
         "certainty": attrs["certainty"],
         "problem": {"name": "tiny", "n": problem.n, "d": problem.d},
         "path": records,
-        "verify": verify(problem, folder),
+        "verdict": verify(problem, folder)["verdict"],
         "evaluate": {"best_lambda": 1.0, "train_loss": 0.1, "test_loss": 0.2},
     }
 
@@ -163,7 +164,7 @@ def test_summary__says_which_gaps_they_are():
     bounded = result_of(run(), problem_of())
     text = summary(bounded, Path("run"))
     assert "(upper-bounded, ε 0.1)" in text
-    assert f"oracle proven optimal on {bounded['verify']['proven']:.1%} of the blocks" in text
+    assert f"oracle proven optimal on {bounded['verdict']['proven']:.1%} of the blocks" in text
     assert {"proven", "bound_slack"} <= set(bounded["path"][0])
     text = summary(result_of(run("one_sided", "expansion"), problem_of("expansion")), Path("run"))
     assert "the oracle is approximate without a bound, so gaps are estimates and nothing is certified" in text
@@ -175,9 +176,8 @@ def test_summary__says_which_gaps_they_are():
 
 def test_figure__says_which_gaps_it_shows():
     figure = matplotlib.figure.Figure()
-    path_figure.paint(
-        figure, type("Run", (), dict(zip(("arrays", "attrs"), read_path(run() / "path.zarr"), strict=True)))
-    )
+    arrays, attrs = read_path(run() / "path.zarr")
+    path_figure.paint(figure, SimpleNamespace(arrays=arrays, attrs=attrs, verdict=claimed(arrays, attrs)))
     assert figure.axes[0].get_ylabel() == "duality gap (upper-bounded)"
 
 
@@ -201,10 +201,10 @@ def test_accuracy__is_said_with_what_lj13_promises(tmp_path, monkeypatch):
     problem = python_oracle("Greedy")
     solved(problem, tmp_path / "run", options_of(), path_of(**KINDS["single"]))
     result = result_of(tmp_path / "run", problem)
-    assert (result["verify"]["accuracy"], result["verify"]["certified"]) == (0.8, False)
+    assert (result["verdict"]["accuracy"], result["verdict"]["certified"]) == (0.8, False)
     said = "a gap is at most 1.25 times its estimate and BCFW takes at most 1.562 times the steps (LJ13 section 4)"
     assert said in summary(result, Path("run"))
-    assert said in str(verdict(SimpleNamespace(verified=result["verify"], attrs={}, kind="single")))
+    assert said in str(in_words(verdict_of(result["verdict"])))
     assert accuracy_of(python_oracle("GreedyBounded")) is None  # a bound says more
     for name, value in (("Greedy", 1.5), ("Pairs", 0.8)):
         monkeypatch.setattr(getattr(python_task, name), "accuracy", value, raising=False)

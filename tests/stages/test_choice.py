@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from judged import GIVEN, judged
 from matplotlib.figure import Figure
 
 from gapwise.pipeline.result import summary
@@ -117,8 +118,8 @@ def test_summary__says_what_lambda_was_picked_on(run) -> None:
     *_, found = run
     record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
     result = {
-        "status": "CONVERGED", "rule": "given", "problem": {"name": "x", "n": 5, "d": 3}, "path": [record],
-        "verify": {"certified": True, "epsilon": 0.1, "max_gap": 0.09, "max_rebuild_error": 1e-15},
+        "status": "CONVERGED", "problem": {"name": "x", "n": 5, "d": 3}, "path": [record],
+        "verdict": judged(**GIVEN).record(),
         "evaluate": {**found, "best_lambda": 16.0, "one_se_lambda": 31.0},
     }  # fmt: skip
     said = summary(result, Path("run"))

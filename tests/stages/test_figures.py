@@ -21,6 +21,7 @@ from gapwise.stages.reports.run_figures import path as path_figure
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solver.path.descend import stepwise_model
 from gapwise.storage.features import FeatureWriter, open_features
+from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.results import write_trace
 
 ZERO = {"lam_top": 1.0, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
@@ -36,7 +37,7 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
     columns: dict[str, np.ndarray] = {
         "lambda": lam, "lambda_low": np.append(lam[1:], 0.0), "gap": np.full(count, 0.08), "hinge": 0.5 * lam**0.5,
         "norm2": 0.02 / lam, "loss_dual": np.full(count, 0.6), "effective_passes": np.full(count, 3.0),
-        "seconds": np.full(count, 0.2), "train_loss": 0.4 * lam**0.3,
+        "status": np.zeros(count, np.int8), "seconds": np.full(count, 0.2), "train_loss": 0.4 * lam**0.3,
         "test_loss": 0.2 + 0.1 * np.abs(np.arange(count) - count // 2),
     }  # fmt: skip
     if kind != "single":
@@ -44,7 +45,11 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, column in columns.items():
         group.create_array(name, data=column)
-    group.attrs.update({**ZERO, "format_version": 3, "kind": kind, "rule": "one_sided", "eps": 0.1, "certified": True})
+    rule = "one_sided" if kind == "regpath" else "given"
+    group.attrs.update({
+        **ZERO, "format_version": FORMAT_VERSION, "kind": kind, "rule": rule, "eps": 0.1, "certified": True,
+        "dual_point": True, "status_meanings": ["CONVERGED"],
+    })  # fmt: skip
     steps = np.arange(1.0, 3.0 * count + 1.0)
     trace = {
         "lambda": np.repeat(lam, 3),

@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from judged import judged
+
 from gapwise.pipeline.rundir import write_json
 from gapwise.pipeline.stage_graph import flow
 from gapwise.storage.format import FORMAT_VERSION
@@ -94,7 +96,7 @@ def _result(key: str, status: str) -> dict[str, Any]:
         "format_version": FORMAT_VERSION, "key": key, "experiment": None, "status": status, "rule": "one_sided",
         "kind": "regpath", "problem": {"name": "toy", "n": 10, "d": 3},
         "path": [{"lambda": lam, **record, "status": status} for lam in (4.0, 2.0)],
-        "verify": {**verify, "dual_point": True, "lambda_low": 0.0},
+        "verify": {**verify, "dual_point": True, "lambda_low": 0.0}, "verdict": judged(status=status).record(),
         "evaluate": {"best_lambda": 2.0, "train_loss": 0.1, "test_loss": 0.2},
     }  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import zarr
+from judged import judged
 
 from gapwise.pipeline.rundir import RunDir, write_json
 from gapwise.storage.format import FORMAT_VERSION
@@ -94,7 +95,7 @@ def write_path(target: Path, count: int, seed: int = 0) -> None:
     group.attrs.update({
         "format_version": FORMAT_VERSION, "status_meanings": ["CONVERGED"], "n": 147, "d": 3, "eps": 0.1, "kappa": 0.9,
         "rule": "one_sided", "kind": "regpath", "relative": False, "certified": False, "certainty": "exact",
-        "between": False,
+        "between": False, "dual_point": True, "status": "CONVERGED",
     })  # fmt: skip
 
 
@@ -111,6 +112,7 @@ def result_of(count: int, seed: int = 0) -> dict[str, Any]:
             "certified": True, "epsilon": 0.1, "max_gap": 0.08, "max_rebuild_error": 1e-15, "max_simplex_error": 0.0,
             "certainty": "exact", "dual_point": True,
         },
+        "verdict": judged(found={"largest_gap": 0.08, "met": count, "solved": count}).record(),
         "evaluate": {
             "best_lambda": found["lambda"][best].item(), "train_loss": found["train_loss"][best].item(),
             "test_loss": found["test_loss"][best].item(), "test_accuracy": found["test_accuracy"][best].item(),

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.reports.page import FILE, write_page
 from gapwise.stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
 from gapwise.stages.reports.page.html import chart, joined, number, paragraph, picture, records, table
@@ -19,6 +18,7 @@ from gapwise.stages.reports.page.pixels import saved
 from gapwise.stages.reports.page.terms import term
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.sweep_figures import figure_file
+from gapwise.stages.verdict import verdict_in
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import read_json
 from gapwise.storage.results import read_trace
@@ -153,7 +153,7 @@ def convergence(rows: Sequence[Row]) -> Markup:
     if not values:
         return Markup("")
     files = [location(row["run"]) / "verify.json" for row in rows]
-    kinds = {str(read_json(file).get("certainty", EXACT)) for file in files if file.is_file()}
+    kinds = {verdict_in(read_json(file), file).sense for file in files if file.is_file()}
     label = "duality gap" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
     plots = []
     for name, title in (("passes", "effective passes"), ("seconds", "seconds of solving")):

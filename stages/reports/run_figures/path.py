@@ -26,7 +26,7 @@ def paint(figure: Figure, run: StoredRun) -> None:
         gap = np.divide(gap, arrays["primal"], out=np.array(gap), where=arrays["primal"] > 0.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
     is_path = attrs["kind"] in ("regpath", "heuristic")
-    if is_path and attrs["certified"]:
+    if run.verdict.of_path:
         upper.plot(*between(arrays, attrs), color=BLUE, lw=1, label="certified between breakpoints")
     many = lam.size > 200
     upper.plot(lam, gap, ls="", marker="." if many else "o", ms=2 if many else 4, color=ORANGE, label="at a breakpoint")

@@ -93,8 +93,7 @@ def _paint_certified(paths: Sequence[PathRun], target: Location) -> None:
             eps, price, solved = float(path.attrs["eps"]), path.price, path.arrays["lambda"]
             axes.plot(*whole_axis(path.arrays, path.attrs, first, last), color=BLUE, lw=1.2, label="certified")
             axes.plot(solved, np.zeros(solved.size), "|", color=GREY, ms=7, label="solved")
-            samples = path.verified["samples"]
-            at, gaps = [s["lambda"] for s in samples], [s["gap"] for s in samples]
+            at, gaps = [s["lambda"] for s in path.samples], [s["gap"] for s in path.samples]
             axes.plot(at, gaps, "o", ms=4, color=ORANGE, label="exact, at sampled λ's")
             axes.axhline(eps, color=GREY, ls="--", lw=1)
             count, name = solved.size, price.variant.replace("_", " ")

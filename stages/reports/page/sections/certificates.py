@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT
 from gapwise.stages.reports.page.html import number, paragraph, table
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.reports.page.terms import term
@@ -58,7 +57,7 @@ def content(run: ReportedRun) -> Markup:
 def cells(run: ReportedRun, k: int, losses: list[str]) -> list[Any]:
     """The row of breakpoint `k`."""
     arrays, attrs = run.arrays, run.attrs
-    kind = str(run.verified.get("certainty", attrs.get("certainty", ESTIMATE if run.kind == "heuristic" else EXACT)))
+    kind = run.verdict.sense
     gap = float(arrays["gap"][k])
     names = attrs.get("status_meanings", [])
     code = int(arrays["status"][k]) if "status" in arrays else -1

@@ -35,7 +35,7 @@ def content(run: ReportedRun) -> Markup:
          "scale": log_or_linear(float(np.nanmin(gap)), top)}  # fmt: skip
     kinds = {"domain": ["between breakpoints", "at a breakpoint"], "range": [BLUE, ORANGE]}
     layers: list[dict[str, Any]] = []
-    whole = run.kind == "regpath" and bool(attrs.get("certified"))
+    whole = run.verdict.of_path
     if whole:
         layers.append({
             "data": {"values": bound(run)}, "mark": {"type": "line", "strokeWidth": 1.5},

@@ -86,12 +86,12 @@ def best(run: ReportedRun) -> Markup:
 
 def tiles(run: ReportedRun) -> Markup:
     """Number and name of a few facts."""
-    found, verified = run.measured, run.verified
+    found = run.measured
     shown = [
         ("best λ" if run.arrays["lambda"].size > 1 else "λ", found.get("best_lambda")),
         ("test loss", found.get("test_loss")),
         ("train loss", found.get("train_loss")),
-        ("largest gap", verified.get("max_gap")),
+        ("largest gap", run.verdict.largest_gap if run.verified else None),
     ]
     words = ("error", "accuracy", "f1", "iou")
     shown += [

@@ -1,0 +1,197 @@
+"""One verdict for every combination of gap, path and end; and every reader says the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from judged import GIVEN, judged
+from tiny import TINY
+from verified import KINDS, copy_of, problem_of, run_of
+
+from gapwise.pipeline.advice import what_next
+from gapwise.pipeline.cli.ls import progress
+from gapwise.pipeline.estimators.certificate import certificate_of
+from gapwise.pipeline.estimators.solving import Solved
+from gapwise.pipeline.overview.standing import Standing
+from gapwise.pipeline.result import summary
+from gapwise.pipeline.tracking.curves import headline
+from gapwise.pipeline.tracking.model import description
+from gapwise.stages.reports.page.verdict import in_words
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.verdict import Doubt, Reach, Verdict, claimed, claims, not_the_path, verdict_in, verdict_of
+from gapwise.stages.verify import verify
+from gapwise.storage.files import DamagedError
+from gapwise.storage.paths import open_path
+from gapwise.storage.results import read_path
+
+SENSES = ("exact", "upper-bounded", "estimate")
+PATHS: dict[str, dict[str, Any]] = {
+    "path": {},
+    "grid": {**GIVEN},
+    "single": {**GIVEN, "kind": "single"},
+    "heuristic": {"kind": "heuristic", "rule": "paper"},
+    "no dual point": {**GIVEN, "kind": "single", "dual_point": False},
+}
+ENDS: dict[str, dict[str, Any]] = {
+    "converged": {},
+    "cut": {"status": "PASS_LIMIT", "found": {"met": 2, "lam_low": 0.5}},
+    "cut before the first": {"status": "PASS_LIMIT", "found": {"met": 0, "lam_low": math.nan}},
+    "negligible": {"status": "LAMBDA_NEGLIGIBLE", "found": {"lam_low": 0.01}},
+    "broken": {"found": {"broken": ["lambda 1 (breakpoint 0): the gap is wrong"]}},
+}
+
+
+def verdict_on(sense: str, path: str, end: str) -> Verdict:
+    attrs = {**PATHS[path], **ENDS[end]}
+    heuristic, dual = path == "heuristic", attrs.get("dual_point", True)
+    word = "estimate" if heuristic else sense
+    found = dict(attrs.pop("found", {}))
+    if path in ("grid", "single", "no dual point") and "lam_low" not in found:
+        found |= {"lam_low": 0.2, "lam_high": 1.0}
+    if not dual:
+        found["largest_gap"] = math.nan
+    said = claims(heuristic=heuristic, dual_point=dual, sense=sense)
+    return judged(**{**attrs, "certainty": word, "certified": said, "found": found})
+
+
+def expected(sense: str, path: str, end: str) -> tuple[Reach, Doubt | None]:
+    """Reach and doubt, from the definitions alone."""
+    if path == "no dual point":
+        return Reach.NOTHING, Doubt.BROKEN if end == "broken" else Doubt.NO_DUAL_POINT
+    if path == "heuristic":
+        return Reach.NOTHING, Doubt.HEURISTIC
+    if sense == "estimate":
+        return Reach.NOTHING, Doubt.ESTIMATE
+    if end == "broken":
+        return Reach.NOTHING, Doubt.BROKEN
+    whole = {"converged": Reach.EVERY, "cut": Reach.RANGE, "cut before the first": Reach.NOTHING}
+    reach = whole.get(end, Reach.RANGE) if path == "path" else Reach.SOLVED
+    if end == "cut before the first":
+        reach = Reach.NOTHING
+    return reach, Doubt.UNFINISHED if end.startswith("cut") else None
+
+
+CASES = list(itertools.product(SENSES, PATHS, ENDS))
+
+
+@pytest.mark.parametrize(("sense", "path", "end"), CASES)
+def test_judge__of_every_combination(sense: str, path: str, end: str) -> None:
+    found = verdict_on(sense, path, end)
+    assert (found.reach, found.doubt) == expected(sense, path, end)
+    assert found.certified is (found.doubt is None)
+    assert found.refuted is (found.doubt is Doubt.BROKEN)
+    assert found.bounded is (path not in ("heuristic", "no dual point") and sense != "estimate" and end != "broken")
+    assert verdict_of(json.loads(json.dumps(found.record(), allow_nan=False))) == found
+    assert found.verified is (end != "broken")
+
+
+def result_with(found: Verdict) -> dict[str, Any]:
+    """result.json of a run with this verdict."""
+    record = {"lambda": 1.0, "gap": 0.05, "primal": 0.5, "dual": 0.45, "effective_passes": 1.0, "oracle_calls": 5}
+    return {
+        "status": found.status, "problem": {"name": "x", "n": 5, "d": 3},
+        "path": [{**record, "seconds": 0.1, "status": found.status}], "verdict": found.record(), "verify": {},
+        "evaluate": {"best_lambda": 1.0, "train_loss": 0.1, "test_loss": 0.2},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("sense", "path", "end"), CASES)
+def test_verdict__is_what_every_reader_says(sense: str, path: str, end: str) -> None:
+    found = verdict_on(sense, path, end)
+    result = result_with(found)
+    said = summary(result, Path("run"))
+    assert f"  verify  {found.words}" in said
+    assert ("every certificate holds" in said) is found.certified
+    page = str(in_words(found))
+    assert ("all of them hold" in page) is found.certified
+    assert ("does not hold" in page) is found.refuted
+    assert ("nothing is certified" in page) is (found.doubt in (Doubt.NO_DUAL_POINT, Doubt.HEURISTIC, Doubt.ESTIMATE))
+    assert ("for every λ &gt; 0" in page or "for every λ > 0" in page) is (
+        found.certified and found.reach is Reach.EVERY
+    )
+    facts = Standing(Path("run"), "complete", result=result).facts()  # type: ignore[arg-type]
+    assert (facts["certified"], facts["certainty"], facts["verdict"]) == (found.certified, found.sense, found.words)
+    assert ("not certified" in progress(facts)) is not found.certified
+    metrics = {point.name for point in headline(result, 0)}
+    assert ("certified_gap" in metrics) is found.bounded
+    assert ("no duality gap is known" in description("run", result, "How.")) is (path == "no dual point")
+    advice = what_next(result)
+    assert ("certifies half the gap" in advice) is (found.certified and end == "converged")
+    assert ("path=regpath certifies" in advice) is (path == "heuristic" and not end.startswith("cut"))
+
+
+def test_verdict__of_a_path_that_is_not_the_runs_is_refuted() -> None:
+    found = not_the_path([f"attribute {k}: wrong" for k in range(5)])
+    assert (found.certified, found.refuted, found.reach, len(found.broken)) == (False, True, Reach.NOTHING, 3)
+    assert verdict_of(found.record()) == found
+
+
+def test_verdict_in__names_a_file_without_one() -> None:
+    for record in ({}, {"verdict": None}, {"verdict": {"reach": "all"}}, None):
+        with pytest.raises(DamagedError, match=r"verify\.json: the verdict is missing or damaged"):
+            verdict_in(record, Path("verify.json"))
+    wrong = {**judged().record(), "reach": "half of them"}
+    with pytest.raises(ValueError, match="no verdict"):
+        verdict_of(wrong)
+
+
+def test_words__tell_an_unverified_claim_from_a_verified_one() -> None:
+    assert "no separate code has checked this" not in judged().words
+    assert "no separate code has checked this" in judged(found={"recomputed": False}).words
+
+
+def test_at__of_one_lambda() -> None:
+    whole = judged(found={"lam_low": 0.5})
+    assert whole.at(0.7, None, math.inf).certified
+    assert not whole.at(0.4, None, math.inf).certified, "below the path's end"
+    cut = judged(status="PASS_LIMIT", found={"met": 2, "lam_low": 0.5})
+    assert cut.at(0.5, 0.09, 0.1).certified
+    assert not cut.at(0.3, 0.2, 0.1).certified
+    estimate = judged(certainty="estimate", certified=False).at(0.5, 0.01, 0.1)
+    assert (estimate.certified, estimate.doubt, estimate.largest_gap) == (False, Doubt.ESTIMATE, 0.01)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_claimed__is_what_verify_finds(kind: str, tmp_path: Path) -> None:
+    """Before verify, a path claims what verify then confirms, unverified and with the gaps of solved lambdas alone."""
+    run = copy_of(run_of("multiclass", kind), tmp_path)
+    own = claimed(*read_path(run / "path.zarr"))
+    found = verdict_of(verify(problem_of("multiclass", kind), run)["verdict"])
+    assert not own.verified
+    assert found.verified or kind == "heuristic", "whose stale gaps need not be those recomputed"
+    same = ("reach", "doubt", "sense", "status", "met", "solved", "lam_low", "lam_high", "allowed", "relative")
+    assert {name: getattr(own, name) for name in same} == {name: getattr(found, name) for name in same}
+    if kind != "heuristic":
+        assert own.largest_gap <= found.largest_gap + 1e-9
+
+
+@pytest.mark.parametrize("kind", ["one_sided", "limited", "grid", "single", "heuristic"])
+@pytest.mark.parametrize("checked", [True, False])
+def test_certificate__of_an_estimator_is_the_verdict(kind: str, checked: bool, tmp_path: Path) -> None:
+    run = copy_of(run_of("multiclass", kind), tmp_path)
+    path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind]})
+    result = verify(TINY["multiclass"](), run) if checked else None
+    stored = open_path(run)
+    at = certificate_of(Solved(stored, Status(stored.attrs["status"]), result, None), path, 0)
+    assert at.holds is at.verdict.certified
+    assert at.holds is (kind not in ("limited", "heuristic"))
+    assert at.verified is (checked and kind != "heuristic")
+    assert np.isfinite(at.gap)
+    if kind in ("grid", "single"):
+        assert at.lam_low == at.lam_high == float(stored["lambda"][0])
+    else:
+        assert at.lam_high == math.inf
+
+
+def test_record__has_every_field() -> None:
+    found = judged()
+    assert {field.name for field in dataclasses.fields(Verdict)} < found.record().keys()
+    assert SimpleNamespace(**found.record()).words == found.words

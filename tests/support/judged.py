@@ -1,0 +1,24 @@
+"""Verdicts written by hand: a path that is certified for every lambda > 0, and whatever a test changes of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gapwise.stages.verdict import Findings, Verdict, judge
+
+ATTRS = {
+    "kind": "regpath", "rule": "one_sided", "eps": 0.1, "relative": False, "certified": True, "certainty": "exact",
+    "dual_point": True, "status": "CONVERGED",
+}  # fmt: skip
+GIVEN = {"kind": "grid", "rule": "given"}
+FOUND: dict[str, Any] = {
+    "sense": "exact", "met": 3, "solved": 3, "largest_gap": 0.09, "lam_low": 0.0, "lam_high": math.inf,
+    "rebuild_error": 1e-15,
+}  # fmt: skip
+
+
+def judged(*, found: dict[str, Any] | None = None, **attrs: Any) -> Verdict:
+    """The verdict on a path with these attributes, besides ATTRS, and these findings, besides FOUND."""
+    asked = {**ATTRS, **attrs}
+    return judge(asked, Findings(**{**FOUND, "sense": asked["certainty"], **(found or {})}))
