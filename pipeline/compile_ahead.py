@@ -198,7 +198,7 @@ def warm_up(stage: str, problem: Problem, options: Any, path: Any) -> None:
         init_path(problem, path)
     elif stage == "solve":
         from gapwise.stages.init_path import init_path
-        from gapwise.stages.solver.path.walk import warm_up as warm_up_solver
+        from gapwise.stages.solver.engine import warm_up as warm_up_solver
 
         warm_up_solver(problem, options, path, init_path(problem, path))
     elif stage == "verify":

@@ -8,7 +8,7 @@ follows by arithmetic; at some lambdas between breakpoints it is also checked by
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,12 +28,40 @@ from gapwise.storage.files import write_json
 from gapwise.storage.layout import CELL_CERTIFICATES, CELLS, PATH
 from gapwise.storage.results import weights_of, without_weights
 
-__all__ = ["Asked", "CertificateError", "asked_for", "verify"]
+__all__ = ["Asked", "CertificateError", "Source", "asked_for", "in_memory", "verified", "verify"]
 
 REMEDY = (
-    "If path.zarr has changed since it was solved, delete it: the same command makes it again from state/. If that fails as "
-    "well, delete both it and state/ to solve again from the beginning."
+    " If path.zarr has changed since it was solved, delete it: the same command makes it again from state/. If that fails "
+    "as well, delete both it and state/ to solve again from the beginning."
 )
+
+
+@dataclass(frozen=True)
+class Source:
+    """A solved path, wherever it is."""
+
+    name: str
+    """What messages call it."""
+    arrays: Mapping[str, np.ndarray]
+    """Those of path.zarr, without the weights."""
+    attrs: Mapping[str, Any]
+    weights: Callable[[int], np.ndarray]
+    """weights(b): the weights (d,) of breakpoint b; those of all together may not fit in memory."""
+    remedy: str = ""
+    """What to do if it is wrong: a sentence, for messages."""
+
+
+def stored(run_dir: Location) -> Source:
+    """The path.zarr of a run; FileNotFoundError if there is none."""
+    path = run_dir / "path.zarr"
+    return Source(str(run_dir), *without_weights(path), weights_of(path), REMEDY)
+
+
+def in_memory(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Source:
+    """A path that no folder has: arrays and attributes as those of path.zarr."""
+    weights = arrays["weights"]
+    others = {name: array for name, array in arrays.items() if name != "weights"}
+    return Source("in memory", others, attrs, lambda b: weights[b])
 
 
 @dataclass(frozen=True)
@@ -117,17 +145,38 @@ def verify(
         Raised for any path that is not the one asked for (names the attribute, what is stored and what was asked for), whose
         arrays do not fit the problem, or where a labelling is worth more than the max-oracle's.
     """
-    arrays, attrs = without_weights(run_dir / "path.zarr")
-    wrong = differences(problem, arrays, attrs, asked or Asked({}))
+
+    def keep(result: Mapping[str, Any]) -> None:
+        write_json(run_dir / "verify.json", result)
+
+    return verified(
+        problem, stored(run_dir), asked=asked, samples=samples, seed=seed, spread=spread, report=report, keep=keep
+    )
+
+
+def verified(
+    problem: Problem,
+    source: Source,
+    *,
+    asked: Asked | None = None,
+    samples: int = 20,
+    seed: int = 0,
+    spread: Spread = HERE,
+    report: Report = lambda done, total, what: None,
+    keep: Callable[[Mapping[str, Any]], None] = lambda result: None,
+) -> dict[str, Any]:
+    """`verify` of a path that may be in memory; `keep` gets the result before an error is raised."""
+    wrong = differences(problem, source.arrays, source.attrs, asked or Asked({}))
     if wrong:
         verdict = not_the_path(wrong)
-        write_json(
-            run_dir / "verify.json", {"certified": verdict.certified, "broken": wrong, "verdict": verdict.record()}
+        keep({"certified": verdict.certified, "broken": wrong, "verdict": verdict.record()})
+        raise CertificateError(
+            f"{source.name}: path.zarr is not the path of this run: {'; '.join(wrong)}.{source.remedy}"
         )
-        raise CertificateError(f"{run_dir}: path.zarr is not the path of this run: {'; '.join(wrong)}. {REMEDY}")
+    attrs, arrays = source.attrs, source.arrays
     sense = certainty_here(problem, attrs)
     try:
-        audit = Audit(problem, arrays, attrs, spread, report, weights_of(run_dir / "path.zarr"))
+        audit = Audit(problem, arrays, attrs, spread, report, source.weights)
         found, numbers = _recomputed(audit, sense, samples, seed)
     except BaselessError as error:
         numbers = {"broken": error.broken}
@@ -143,11 +192,11 @@ def verify(
         **numbers,
         "verdict": verdict.record(),
     }
-    write_json(run_dir / "verify.json", result)
+    keep(result)
     if verdict.refuted:
+        see = f" See verify.json.{source.remedy}" if source.remedy else ""
         raise CertificateError(
-            f"{run_dir}: {len(found.broken)} certificate(s) do not hold; the first: {found.broken[0]}. See verify.json. "
-            f"{REMEDY}"
+            f"{source.name}: {len(found.broken)} certificate(s) do not hold; the first: {found.broken[0]}.{see}"
         )
     return result
 

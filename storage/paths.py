@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import xarray as xr
 
 from gapwise.storage.backend import Location, backend, location
 from gapwise.storage.format import check_format
+from gapwise.storage.layout import path_specs
 from gapwise.storage.mixture import CELL_NAMES, NAMES, Mixture, mixed
+from gapwise.storage.results import CELL_SPECS
 
 
 class SolvedPath(xr.Dataset):
@@ -81,3 +84,10 @@ def open_path(run: str | Location) -> SolvedPath:
     for name in ("lambda", "gap", "dual", *(name for name in stored.data_vars if str(name).startswith("cell_"))):
         stored[name].load()
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)
+
+
+def path_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> SolvedPath:
+    """A path in memory, of the arrays and attributes that its path.zarr would have."""
+    specs = (*path_specs(arrays), *(spec for spec in CELL_SPECS if spec.name in arrays))
+    found = {spec.name: (spec.dims, arrays[spec.name], {"description": spec.doc}) for spec in specs}
+    return SolvedPath(found, attrs=dict(attrs)).set_coords("lambda")

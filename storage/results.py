@@ -56,6 +56,24 @@ def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
+def path_arrays(
+    records: Sequence[Mapping[str, Any]],
+    cells: Mapping[str, np.ndarray] | None = None,
+    kept: Sequence[int] | None = None,
+) -> dict[str, np.ndarray]:
+    """The arrays that `write_path` writes, of breakpoints as mappings in the order in which they were solved."""
+    arrays = stack(records if kept is None or len(kept) == len(records) else kept_records(records, kept))
+    if not cells:
+        return arrays
+    order = np.argsort(-arrays["lambda"], kind="stable")
+    ranked = {name: array if name in RAGGED else array[order] for name, array in arrays.items()}
+    return {**ranked, **{spec.name: cells[spec.name] for spec in CELL_SPECS if spec.name in cells}}
+
+
+CELL_SPECS = (*CELLS, *CELL_CERTIFICATES)
+"""The arrays of a path that say what holds between its breakpoints."""
+
+
 def write_path(
     path: Location,
     segments: Sequence[Location],
@@ -80,7 +98,8 @@ def write_path(
         dtypes = {name: array.dtype for name, array in last.items()}
     if kept is not None and len(kept) < sum(shape["lambda"][0] for shape in shapes):
         parts = [read_group(segment)[0] for segment in segments] + ([] if last is None else [dict(last)])
-        _write_kept(path, parts, attrs, cells, kept)
+        records = kept_records([_record(part, b) for part in parts for b in range(part["lambda"].size)], kept)
+        write_path(path, (), stack(records), attrs, cells)  # all of them are in memory
         return
     if not shapes:
         raise ValueError(f"{path}: there is no breakpoint to write")
@@ -93,7 +112,7 @@ def write_path(
         if spec.name == "label_offset":
             rows -= len(shapes) - 1
         target[spec.name] = create_array(group, spec, (rows, *shapes[0][spec.name][1:]), dtypes[spec.name])
-    for spec in (*CELLS, *CELL_CERTIFICATES):
+    for spec in CELL_SPECS:
         if cells and spec.name in cells:
             create_array(group, spec, cells[spec.name].shape, cells[spec.name].dtype)[...] = cells[spec.name]
     lams = [read_group(s, ("lambda",))[0]["lambda"] for s in segments] + ([] if last is None else [last["lambda"]])
@@ -125,25 +144,18 @@ WORK = ("effective_passes", "oracle_calls", "seconds")
 """The arrays of PATH whose sum is the work of the path."""
 
 
-def _write_kept(
-    path: Location,
-    parts: Sequence[Mapping[str, np.ndarray]],
-    attrs: Mapping[str, Any],
-    cells: Mapping[str, np.ndarray] | None,
-    kept: Sequence[int],
-) -> None:
-    """`write_path` of the breakpoints numbered `kept`, counted over all `parts` in order; all of them are in memory."""
-    records, number, waiting = [], 0, dict.fromkeys(WORK, 0.0)
-    for part in parts:
-        for b in range(part["lambda"].size):
-            work = {name: part[name][b] + waiting[name] for name in WORK}
-            if number in kept:
-                records.append({**_record(part, b), **work})
-            waiting = dict.fromkeys(WORK, 0.0) if number in kept else work
-            number += 1
+def kept_records(records: Sequence[Mapping[str, Any]], kept: Sequence[int]) -> list[dict[str, Any]]:
+    """The breakpoints numbered `kept`; the work of the others is counted with the next one that is kept."""
+    found: list[dict[str, Any]] = []
+    waiting = dict.fromkeys(WORK, 0.0)
+    for number, record in enumerate(records):
+        work = {name: record[name] + waiting[name] for name in WORK}
+        if number in kept:
+            found.append({**record, **work})
+        waiting = dict.fromkeys(WORK, 0.0) if number in kept else work
     for name, more in waiting.items():
-        records[-1][name] += more
-    write_path(path, (), stack(records), attrs, cells)
+        found[-1][name] += more
+    return found
 
 
 def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, Any]:
@@ -221,10 +233,16 @@ def add_losses(path: Location, losses: Mapping[str, np.ndarray]) -> None:
 
 
 def write_trace(
-    path: Location, rows: np.ndarray, columns: Sequence[str], iterations: Mapping[ArraySpec, np.ndarray] | None = None
+    path: Location,
+    rows: np.ndarray,
+    columns: Sequence[str],
+    iterations: Mapping[tuple[str, tuple[str, ...], str, str], np.ndarray] | None = None,
 ) -> None:
-    """Write the trace of a solve, and what its method recorded of its outer iterations, one array a column."""
-    own = {} if iterations is None else iterations
+    """Write the trace of a solve, and what its method recorded of its outer iterations, one array a column.
+
+    `iterations` has these arrays by their specs, which are those of `layout.ArraySpec`.
+    """
+    own = {ArraySpec(*spec): array for spec, array in (iterations or {}).items()}
     arrays = {"trace": rows, **{spec.name: array for spec, array in own.items()}}
     write_group(aside(path), (*TRACE, *own), arrays, {"trace_columns": list(columns)})
     publish(path)

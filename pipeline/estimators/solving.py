@@ -1,4 +1,4 @@
-"""One solve of one problem, verified, its path loaded: in a temporary folder, or in one that makes it resumable."""
+"""One solve of one problem, verified, its path loaded: in memory, or in a folder that makes it resumable."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import contextlib
 import dataclasses
 import hashlib
 import logging
-import math
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,25 +17,29 @@ from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.rundir import flat
+from gapwise.stages.outcome import in_memory
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.protocol import Problem, leaves
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Session, identity, never, restored, solve
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.supports import Supports
-from gapwise.stages.verify import asked_for, verify
+from gapwise.stages.verify import Asked, asked_for, verified, verify
+from gapwise.stages.verify import in_memory as source_in_memory
 from gapwise.storage.backend import Location, location
+from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import locked, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.paths import SolvedPath, open_path
+from gapwise.storage.paths import SolvedPath, open_path, path_of
+from gapwise.storage.sink import MemorySink
 
 log = logging.getLogger("gapwise")
 
 RECORD = "fit.json"
 """What a folder belongs to: data, options and program."""
-MEMORY = Path("/dev/shm")
-ROOM = 1 << 30
-"""Bytes that must be free in memory, besides those for some dozens of models, for a temporary folder to lie there."""
+IN_MEMORY = "in memory"
+"""The key of a path that no folder has."""
 UNTIMED = ("name", "max_seconds")
 """Options of a solver that change no number."""
 
@@ -115,7 +116,7 @@ def solved(
     ----------
     run_dir : path or URL, optional
         Where the state is committed. The same call continues what was committed there, to the same bits; other data or
-        other options are refused. Without it nothing remains on disk.
+        other options are refused. Without it nothing is written to disk.
     kind : str
         What the folder is a fit of, for messages.
     data : callable, optional
@@ -134,73 +135,73 @@ def solved(
     KeyboardInterrupt, SystemExit
         After a signal, with what was done committed in `run_dir`.
     """
-    science = _science(options, path, seed)
-    spread = spread_of(compute)
+    task, spread = Task(problem, options, path, seed, initial=initial), spread_of(compute)
     if run_dir is None:
-        with _temporary(problem) as folder:
-            return _in(
-                folder, "in memory", science, math.inf, problem, options, path, seed, spread, stop, check, initial
-            )
+        return _in_memory(Engine.begin(task, spread), check)
     where = location(run_dir)
     found = (data or (lambda: digest(problem)))()
+    science = _science(options, path, seed)
     if initial is not None:
         science["initial"] = hashlib.sha256(b"".join(part.tobytes() for part in initial)).hexdigest()
+    session = Session(spread=spread, stop=stop or never, every_seconds=every_seconds)
     make_directory(where)
     with locked(where / "lock"):
         _claim(where, {"kind": kind, "data": found, "format_version": FORMAT_VERSION, "science": science})
-        done = _in(where, found, science, every_seconds, problem, options, path, seed, spread, stop, check, initial)
-    return done._replace(data=found)
+        status = solve(task, where, key=found, science=science, session=session)
+        if status is Status.INTERRUPTED:
+            raise Interrupted(stop.signal if stop is not None else 2)
+        if (where / "path.zarr").is_dir():
+            return _loaded(where, found, status, task, spread, check)._replace(data=found)
+        commit = CommitStore(where / "state", identity(found, science)).load()
+        assert commit is not None  # time ran out at a boundary, whose state is committed
+        return _at_limit(restored(task, commit, spread, where / "state"), found, check)._replace(data=found)
 
 
-def _in(
-    folder: Any,
-    key: str,
-    science: Mapping[str, Any],
-    every_seconds: float,
-    problem: Problem,
-    options: MethodOptions,
-    path: PathOptions,
-    seed: int,
-    spread: Spread,
-    stop: Stop | None,
-    check: bool,
-    initial: Supports | None,
-) -> Solved:
-    def carry_out(where: Any, chosen: MethodOptions) -> Status:
-        return solve(
-            problem, chosen, path, where, key=key, seed=seed, science=science, spread=spread, initial=initial,
-            every_seconds=every_seconds, stop=(lambda: False) if stop is None else stop,
-        )  # fmt: skip
-
-    status = carry_out(folder, options)
-    if status is Status.INTERRUPTED:
-        raise Interrupted(stop.signal if stop is not None else 2)
-    if (folder / "path.zarr").is_dir():
-        return _loaded(folder, key, status, problem, options, path, seed, spread, check)
-    if path.is_path or not isinstance(folder, Path):
-        raise ValueError(
-            f"max_seconds: {options.max_seconds:g} s were over before the first lambda was solved; give more"
-        )
-    with _temporary(problem) as copy:  # the run goes on from its own state; here it ends where it is
-        shutil.copytree(folder / "state", copy / "state")
-        carry_out(copy, dataclasses.replace(options, max_passes=1e-9, max_seconds=math.inf))
-        return _loaded(copy, key, None, problem, options, path, seed, spread, check)._replace(status=status)
+def _in_memory(engine: Engine, check: bool) -> Solved:
+    """Walk to the end, and give back what a folder would have."""
+    sink = MemorySink()
+    engine.warm_up()
+    engine.run(sink=sink)
+    if not sink.breakpoints:
+        return _at_limit(engine, IN_MEMORY, check)
+    return _given(engine, sink, IN_MEMORY, check)
 
 
-def _loaded(
-    folder: Any, key: str, status: Status | None, problem: Problem, options: MethodOptions, path: PathOptions, seed: int,
-    spread: Spread, check: bool,
-) -> Solved:  # fmt: skip
-    asked = asked_for(
-        path, options.method, seed=seed, key=key, status=None if status is None else status.value,
-        certainty=certainty_of(problem),
-    )  # fmt: skip
-    found = verify(problem, folder, asked=asked, spread=spread) if check else None
+def _at_limit(engine: Engine, key: str, check: bool) -> Solved:
+    """Given lambdas where time ran out before the first was solved: certified at the point that was reached."""
+    if engine.task.path.is_path:
+        seconds = engine.task.options.max_seconds
+        raise ValueError(f"max_seconds: {seconds:g} s were over before the first lambda was solved; give more")
+    here, sink = engine.without_steps(), MemorySink()
+    here.run(sink=sink)
+    return _given(here, sink, key, check)._replace(status=Status.TIME_LIMIT)
+
+
+def _given(engine: Engine, sink: MemorySink, key: str, check: bool) -> Solved:
+    """The path of a walk that has ended, verified."""
+    arrays, attrs = in_memory(engine, sink, key)
+    found = None
+    if check:
+        asked = _asked(engine.task, key, attrs["status"])
+        found = verified(engine.task.problem, source_in_memory(arrays, attrs), asked=asked, spread=engine.spread)
+    return Solved(path_of(arrays, attrs), Status(attrs["status"]), found, None)
+
+
+def _asked(task: Task, key: str, status: str) -> Asked:
+    """What the path has to be."""
+    certainty = certainty_of(task.problem)
+    return asked_for(task.path, task.options.method, seed=task.seed, key=key, status=status, certainty=certainty)
+
+
+def _loaded(folder: Location, key: str, status: Status, task: Task, spread: Spread, check: bool) -> Solved:
+    """The path of a folder, verified."""
+    asked = _asked(task, key, status.value)
+    found = verify(task.problem, folder, asked=asked, spread=spread) if check else None
     stored = open_path(folder)
     loaded = SolvedPath(stored.load().variables, attrs=stored.attrs).set_coords("lambda")
     for variable in loaded.variables.values():
         variable.encoding = {}  # it holds on to the store
-    return Solved(loaded, status or Status(loaded.attrs["status"]), found, None)
+    return Solved(loaded, status, found, None)
 
 
 def _ended(signal: int) -> BaseException:
@@ -213,14 +214,6 @@ def _science(options: MethodOptions, path: PathOptions, seed: int) -> dict[str, 
     """All that determines the numbers, besides the data."""
     solver = {name: value for name, value in dataclasses.asdict(options).items() if name not in UNTIMED}
     return flat({"solver": solver, "path": dataclasses.asdict(path), "seed": seed})
-
-
-@contextlib.contextmanager
-def _temporary(problem: Problem) -> Iterator[Path]:
-    """A folder for the time of a solve; in memory if there is room."""
-    here = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM + 800 * problem.d
-    with tempfile.TemporaryDirectory(prefix="gapwise-", dir=MEMORY if here else None) as folder:
-        yield Path(folder)
 
 
 def _claim(folder: Any, record: Mapping[str, Any]) -> None:

@@ -20,27 +20,26 @@ def run(job: Job) -> dict[str, Any]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
     from gapwise.pipeline.rundir import flat
-    from gapwise.stages.solve import solve
+    from gapwise.stages.solve import Session, Spacing, Task, solve
     from gapwise.stages.solver.counts import CERTIFIED, TRACE
 
     snapshots = job.settings.snapshots
     total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
-    status = solve(
-        job.train,
-        job.settings.solver,
-        job.settings.path,
-        job.dir.path,
-        key=job.dir.key,
-        seed=job.settings.seed,
-        science=flat(job.settings.science),
-        start=job.start,
+    settings = job.settings
+    session = Session(
         spread=job.spread,
         report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
         stop=job.stop,
-        every_seconds=job.settings.checkpoint.every_seconds,
-        snapshot_passes=snapshots.every_passes,
-        snapshot_share=snapshots.every_share,
-        observe=lambda rows: job.tracker.observe(dict(zip((*TRACE, CERTIFIED), rows.T, strict=False))),
+        committed=lambda rows: job.tracker.observe(dict(zip((*TRACE, CERTIFIED), rows.T, strict=False))),
+        every_seconds=settings.checkpoint.every_seconds,
+    )
+    status = solve(
+        Task(job.train, settings.solver, settings.path, settings.seed, start=job.start),
+        job.dir.path,
+        key=job.dir.key,
+        science=flat(settings.science),
+        snapshots=Spacing(snapshots.every_passes, snapshots.every_share),
+        session=session,
     )
     if status == "INTERRUPTED":
         raise Interrupted(job.stop.signal)

@@ -9,12 +9,14 @@ together they can be.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.method import Method
-from gapwise.stages.solver.options import MethodOptions
+from gapwise.stages.solver.options import MethodOptions, Status
 
 
 class Parts(Protocol):
@@ -26,26 +28,33 @@ class Parts(Protocol):
     def append(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
 
 
+@dataclass(frozen=True)
+class Spacing:
+    """How far apart snapshots are."""
+
+    every_passes: float = 0.0
+    """Least number of effective passes between two snapshots; 0: none are taken."""
+    every_share: float = 0.0
+    """The same as a share of the passes so far at the current lambda, where that is more."""
+
+
 class Snapshots:
-    """The snapshots of one solve.
+    """The snapshots of one solve; an observer of its engine."""
 
-    Parameters
-    ----------
-    store : Parts
-    every_passes : float
-        Least number of effective passes between two snapshots; 0: none are taken.
-    every_share : float
-        The same as a share of the passes so far at the current lambda.
-    """
-
-    def __init__(self, store: Parts, every_passes: float, every_share: float = 0.0) -> None:
-        self.store, self.every_passes, self.every_share = store, every_passes, every_share
+    def __init__(self, store: Parts, spacing: Spacing) -> None:
+        self.store, self.spacing = store, spacing
         self.rows: list[dict[str, Any]] = []
         self._last: tuple[int, int] | None = None
 
+    def __call__(self, event: Event) -> Status | None:
+        """Take a snapshot at a boundary, if one is due."""
+        if event.kind is Kind.BOUNDARY:
+            self.offer(event.engine.solver)
+        return None
+
     def check(self, options: MethodOptions) -> None:
         """Raise ValueError if the solve may certify another point than the one that snapshots show."""
-        if self.every_passes and options.certifies_unseen:
+        if self.spacing.every_passes and options.certifies_unseen:
             raise ValueError(
                 "snapshots.every_passes: snapshots are of w, not of its average; use solver.averaging=none"
             )
@@ -63,9 +72,9 @@ class Snapshots:
     def offer(self, solver: Method) -> None:
         """Take a snapshot if one is due; call only where the state can be committed."""
         calls, at = solver.oracle_calls, solver.at
-        if not self.every_passes:
+        if not self.spacing.every_passes:
             return
-        apart = max(self.every_passes * solver.problem.n, self.every_share * (calls - at.calls_before))
+        apart = max(self.spacing.every_passes * solver.problem.n, self.spacing.every_share * (calls - at.calls_before))
         if self._last is not None and self._last[0] == at.breakpoint and calls - self._last[1] < apart:
             return
         self._last = (at.breakpoint, calls)

@@ -16,12 +16,12 @@ from pathlib import Path
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.init_path import init_path
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.events import Event
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
-from gapwise.stages.solver.path.rule import as_open_ended, rule_of
-from gapwise.stages.solver.path.walk import begin, walk
+from gapwise.stages.solver.path.rule import as_open_ended
 
 Cost = tuple[float, float, float]
 """Effective passes, solved lambdas, CPU seconds."""
@@ -30,19 +30,19 @@ Cost = tuple[float, float, float]
 def costs(problem: Problem, options: MethodOptions, path: PathOptions, seed: int, wanted: list[float]) -> list[Cost]:
     """What it took until each eps of `wanted` was certified at every lambda; of a path that knows its eps, to the end."""
     start = init_path(problem, path)
-    rule = rule_of(path).begin(path, start)
-    falling = as_open_ended(rule)
-    solver = begin(problem, options, path, start, seed)
-    solver.warm_up()
+    engine = Engine.begin(Task(problem, options, path, seed, start))
+    falling, solver = as_open_ended(engine.rule), engine.solver
+    engine.warm_up()
     begun, found, solved = time.process_time(), dict[float, Cost](), list[Breakpoint]()
 
-    def note(solver: Method) -> Status | None:
+    def note(event: Event) -> Status | None:
         for eps in wanted:
             if falling and falling.certified and falling.reached <= eps and eps not in found:
                 found[eps] = solver.oracle_calls / problem.n, len(solved), time.process_time() - begun
         return Status.CONVERGED if len(found) == len(wanted) else None
 
-    walk(solver, path, start, note, solved.append, rule)
+    for breakpoint in engine.walk([note]):
+        solved.append(breakpoint)
     end = solver.oracle_calls / problem.n, len(solved), time.process_time() - begun
     return [found.get(eps, end) for eps in wanted]
 

@@ -19,11 +19,10 @@ from gapwise.stages.featurize import open_problem
 from gapwise.stages.init_path import init_path
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import CACHED_STEPS
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.methods.accelerated_at_mean import AtMeanGroup
 from gapwise.stages.solver.options import AccelerationOptions, CacheOptions, MethodOptions, PathOptions
-from gapwise.stages.solver.path.rule import rule_of
-from gapwise.stages.solver.path.walk import begin, walk
 
 CHEAPER = {
     "acceleration": AccelerationOptions(c=0.04, inner_target=0.55),
@@ -43,11 +42,11 @@ Row = tuple[float, float, int, float, float]
 def measured(problem: Problem, options: MethodOptions, path: PathOptions, seed: int) -> Row:
     """(effective passes, cached block steps / n, breakpoints, CPU seconds, last lambda) of one solve."""
     start = init_path(problem, path) if path.is_path else None
-    rule, solved = rule_of(path).begin(path, start), []
-    solver = begin(problem, options, path, start, seed)
-    solver.warm_up()
+    engine = Engine.begin(Task(problem, options, path, seed, start))
+    solver = engine.solver
+    engine.warm_up()
     begun = time.process_time()
-    walk(solver, path, start, lambda _: None, solved.append, rule)
+    solved = list(engine.walk())
     seconds = time.process_time() - begun
     cached = int(solver.state.counters[CACHED_STEPS])
     return solver.oracle_calls / problem.n, cached / problem.n, len(solved), seconds, solver.at.lam

@@ -37,7 +37,7 @@ from synthetic_letters import synthetic_letters
 from gapwise.stages.attempt import Attempt
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Session, Task, solve
 from gapwise.stages.solver.block_method import SPECS, BlockMethod
 from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, PathOptions
@@ -147,7 +147,12 @@ def steps_from(
     behind_writes.BEHIND_BYTES = least if behind else sys.maxsize
     try:
         with memory() as most, Pauses() as pauses, contextlib.suppress(Over):
-            solve(problem, options, path, folder, key="", seed=0, initial=supports, every_seconds=every, stop=stop)
+            solve(
+                Task(problem, options, path, initial=supports),
+                folder,
+                key="",
+                session=Session(every_seconds=every, stop=stop),
+            )
     finally:
         behind_writes.BEHIND_BYTES = least
     first, last = clocks[1], clocks[-1]
@@ -199,7 +204,7 @@ def changes(problem: Problem, folder: Path) -> None:
         kinds[1].note(solver.at.seconds, marks)
 
     Attempt.boundary = watch  # type: ignore[method-assign]
-    solve(problem, OPTIONS, PathOptions(), folder, key="", seed=0, every_seconds=math.inf)
+    solve(Task(problem, OPTIONS, PathOptions()), folder, key="", session=Session(every_seconds=math.inf))
     print("\n".join(map(str, kinds)))
 
 

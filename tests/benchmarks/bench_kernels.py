@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.stages.problems import build
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.storage.results import read_path
@@ -42,7 +42,7 @@ def solved(problem, method: str, path: PathOptions) -> tuple[dict[str, np.ndarra
     options = method_options(method, cache=CacheOptions(kind="gap"), max_passes=4000.0, **step)
     with tempfile.TemporaryDirectory() as folder:
         began = time.process_time()
-        solve(problem, options, path, Path(folder), key="k", seed=0)
+        solve(Task(problem, options, path), Path(folder), key="k")
         return dict(read_path(Path(folder) / "path.zarr")[0]), time.process_time() - began
 
 

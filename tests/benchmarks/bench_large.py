@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from large import large_chain, large_multiclass
 
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.verify import verify
@@ -45,7 +45,7 @@ def run(name: str, blocks: int, rule: str) -> str:
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=100.0)
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        status = solve(problem, options, PathOptions(rule=rule, eps=0.2), Path(folder), key="k", seed=0)
+        status = solve(Task(problem, options, PathOptions(rule=rule, eps=0.2)), Path(folder), key="k")
         solved = time.perf_counter()
         found = verify(problem, Path(folder), samples=3)
         verified = time.perf_counter()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions
-from gapwise.stages.solver.path.walk import begin
 
 ACCELERATED = method_options(name="accelerated", method="accelerated", cache=CacheOptions("gap"))
 
@@ -18,11 +18,11 @@ def timed_solve(
 ) -> tuple[float, Certificate]:
     """(CPU seconds until gap / dual <= tolerance is certified, the certificate); compiled code is loaded before."""
     path = PathOptions(kind="single", lam=lam, tolerance=tolerance, relative=True)
-    solver = begin(problem, options, path, None, 0)
-    solver.warm_up()
+    engine = Engine.begin(Task(problem, options, path))
+    engine.warm_up()
     begun = time.process_time()
-    _, point = solver.solve(tolerance, lambda _: None, relative=True)
-    return time.process_time() - begun, point
+    (solved,) = engine.walk()
+    return time.process_time() - begun, solved.point
 
 
 def told(seconds: list[float]) -> str:

@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from gapwise import ChainSVM, MulticlassSVM, SegmentationSVM, StructuredSVM, open_path, path, solve
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems import build
+from gapwise.stages.solve import Task
 from gapwise.stages.solve import solve as solve_stage
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions
@@ -64,7 +65,7 @@ def test_fit__has_the_bits_of_the_stage(tmp_path: Path) -> None:
     model = MulticlassSVM(lam=0.05, tolerance=0.01, fit_intercept=False).fit(X, y)
     problem = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
     chosen = PathOptions(kind="single", lam=0.05, tolerance=0.01, relative=True)
-    solve_stage(problem, method_options("accelerated"), chosen, tmp_path, key="other", seed=0)
+    solve_stage(Task(problem, method_options("accelerated"), chosen), tmp_path, key="other")
     assert model.coef_.tobytes() == open_path(tmp_path)["weights"].values[0].tobytes()
 
 

@@ -93,7 +93,7 @@ from solved import options_of, path_of
 from tiny import TINY
 from gapwise.pipeline.compile_ahead import PARTS, warm_up
 from gapwise.stages.evaluate import _constant_loss, predict
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.verify import verify
 
 method, rule = sys.argv[1:]
@@ -108,7 +108,7 @@ def compile(self, signature):
     return compiles(self, signature)
 Dispatcher.compile = compile
 with tempfile.TemporaryDirectory() as folder:
-    solve(problem, options, path, Path(folder), key="k", seed=0)
+    solve(Task(problem, options, path), Path(folder), key="k")
     assert not late, f"solve: {late}"
     assert verify(problem, Path(folder))["certified"]
     predict(problem, problem.lower if problem.lower.size else __import__("numpy").zeros(problem.d))

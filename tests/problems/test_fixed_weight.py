@@ -8,7 +8,6 @@ import numba
 import numpy as np
 import pytest
 from dense import optimum
-from single import never
 from solved import options_of, path_of, solved
 from tiny import all_labels, feature_matrix, local, segmentation
 
@@ -17,9 +16,9 @@ from gapwise.stages.problems import build
 from gapwise.stages.problems.segmentation import FixedSegmentation
 from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
 from gapwise.stages.problems.stored import check_supports
+from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.stages.solver.path.walk import begin, walk
+from gapwise.stages.solver.options import CacheOptions
 from gapwise.stages.verify import verify
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
@@ -104,11 +103,8 @@ def test_no_weight__is_the_plain_structure_without_edges():
 def test_solve__reaches_the_optimum_of_a_dense_qp(lam, method):
     problem = fixed()
     options = method_options(method, cache=CacheOptions(kind="gap"), step="pairwise", max_passes=2000.0)
-    path = PathOptions(kind="single", lam=lam, tolerance=1e-8)
-    solver = begin(problem, options, path, None, seed=0)
-    records = []
-    walk(solver, path, None, never, records.append)
-    assert records[0].point.primal == pytest.approx(optimum(problem, lam), abs=2e-8)
+    solved = solve(problem, lam, options, tolerance=1e-8, relative=False)
+    assert solved.breakpoint.point.primal == pytest.approx(optimum(problem, lam), abs=2e-8)
 
 
 @plainly

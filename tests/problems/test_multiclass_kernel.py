@@ -230,9 +230,7 @@ def explicit(kernel: str, x: np.ndarray) -> np.ndarray:
 
 
 @plainly
-@pytest.mark.parametrize(
-    "method", ["accelerated", "mpbcfw", "fasole", "cutting_plane", "cutting_plane_nslack"]
-)
+@pytest.mark.parametrize("method", ["accelerated", "mpbcfw", "fasole", "cutting_plane", "cutting_plane_nslack"])
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: str, method: str) -> None:
     problem = problem_of(kernel, n=12, classes=3)

@@ -6,14 +6,13 @@ import numba
 import numpy as np
 import pytest
 from liblinear import linear_svc, objective
-from single import never
 from tiny import csr, multiclass_sparse
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.multiclass_sparse import class_weights
+from gapwise.stages.solver.engine import solve
 from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.stages.solver.path.walk import begin, walk
+from gapwise.stages.solver.options import CacheOptions
 
 plainly = pytest.mark.skipif(
     not numba.config.DISABLE_JIT,
@@ -37,11 +36,8 @@ def binary(structure: str, x: np.ndarray, labels: np.ndarray):
 def solved(problem, lam: float, tolerance: float):
     """The certified breakpoint and w at one lambda."""
     options = method_options("bcfw", cache=CacheOptions(kind="gap"), step="pairwise", max_passes=3000.0)
-    path = PathOptions(kind="single", lam=lam, tolerance=tolerance)
-    solver = begin(problem, options, path, None, seed=0)
-    records = []
-    walk(solver, path, None, never, records.append)
-    return records[0], solver.primal()
+    found = solve(problem, lam, options, tolerance=tolerance, relative=False)
+    return found.breakpoint, found.weights
 
 
 def test_rows__give_what_the_dense_structure_gives():

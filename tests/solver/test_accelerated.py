@@ -16,7 +16,7 @@ from gapwise.stages.solver.step import clip_into
 
 pytestmark = pytest.mark.slow
 
-SCHEDULES = ("accelerated")
+SCHEDULES = "accelerated"
 
 
 @pytest.mark.share(0.6)

@@ -14,13 +14,13 @@ from single import never, solver_of
 from solved import options_of, path_of
 from tiny import TINY, multiclass, potts
 
-from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import Spread
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import accelerated_at_mean
 from gapwise.stages.solver.methods.accelerated_at_mean import AtMeanGroup
 from gapwise.stages.solver.options import AccelerationOptions, Status
-from gapwise.stages.solver.path.walk import begin, walk
 from gapwise.stages.solver.supports import pack
 
 pytestmark = pytest.mark.slow
@@ -219,8 +219,8 @@ def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too():
 def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
     """A path whose epsilon falls goes up and down: each lambda begins to count anew."""
     problem, path = multiclass(n=60, width=12, classes=6), path_of(rule=rule, eps=0.05, lambda_min=0.05)
-    start = init_path(problem, path)
-    solver, before = begin(problem, at_mean(), path, start, 0), []
+    engine, before = Engine.begin(Task(problem, at_mean(), path)), []
+    solver = engine.solver
     moved = solver.move_to
 
     def move_to(*arguments):
@@ -229,7 +229,7 @@ def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
         assert len(solver.at.marks) == (0 if kept else before[-1])
 
     solver.move_to = move_to
-    walk(solver, path, start, lambda _: Status.INTERRUPTED if len(before) == 3 else None, lambda _: None)
+    engine.run([Stop(lambda: len(before) == 3)])
     assert len(before) == 3
     assert before[-1] > 0
 

@@ -9,17 +9,16 @@ import numba
 import numpy as np
 import pytest
 from dense import optimum, primal_value
-from single import never
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, all_labels, potts
 
 from gapwise.stages.init_path import init_path
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.oracles import Corners, check_corners, corners_at
 from gapwise.stages.solver.path import start as path_start
-from gapwise.stages.solver.path.walk import begin, walk
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
 
@@ -40,10 +39,9 @@ def loose(seed=SMALL["seed"]):
 def solved_at(problem, lam, tolerance, method="bcfw", **choices):
     options = method_options(method, cache=CacheOptions(kind="gap"), **{"max_passes": 300.0, **choices})
     path = PathOptions(kind="single", lam=lam, tolerance=tolerance)
-    solver = begin(problem, options, path, None, seed=0)
-    records = []
-    walk(solver, path, None, never, records.append)
-    return records[0], solver
+    engine = Engine.begin(Task(problem, options, path))
+    (solved,) = engine.walk()
+    return solved, engine.solver
 
 
 def weights_for(problem, seed=0, size=0.4):

@@ -8,16 +8,17 @@ import itertools
 import numpy as np
 import pytest
 from dense import optimum, primal_value
-from single import never
 from tiny import TINY, multiclass
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.problems import build
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, worst_gap_above
 from gapwise.stages.solver.path.rules.paper import Paper
-from gapwise.stages.solver.path.walk import begin, check_choices, walk
+from gapwise.stages.solver.path.walk import begin, check_choices
 
 pytestmark = pytest.mark.slow
 
@@ -28,12 +29,9 @@ LOWEST = 0.02
 def walked(problem, cache="gap", **choices):
     path = PathOptions(**{"eps": EPS, "kappa": 0.9, "rule": "one_sided", **choices})
     path.check()
-    options = method_options(cache=CacheOptions(kind=cache))
-    start = init_path(problem, path) if path.is_path else None
-    solver = begin(problem, options, path, start, seed=0)
-    records = []
-    status = walk(solver, path, start, never, records.append)
-    return status, records, start, solver
+    engine = Engine.begin(Task(problem, method_options(cache=CacheOptions(kind=cache)), path))
+    records = list(engine.walk())
+    return engine.status, records, engine.start, engine.solver
 
 
 @functools.cache
@@ -194,14 +192,9 @@ def test_relative_tolerance__needs_no_refresh(sampler):
     """The dual value that it is relative to is not known before an exact pass: one has to be made."""
     options = method_options(sampler=sampler, refresh_every=0)
     path = PathOptions(kind="grid", lambdas=[0.1, 1.0], relative=True, tolerance=0.01)
-    solver = begin(TINY["multiclass"](), options, path, None, seed=0)
-    points = []
-
-    def boundary(solver):
-        points.append(1)
-        return Status.INTERRUPTED if len(points) > 2000 else None
-
-    assert walk(solver, path, None, boundary, lambda b: None) is Status.CONVERGED
+    points = iter(range(2000))
+    engine = Engine.begin(Task(TINY["multiclass"](), options, path))
+    assert engine.run([Stop(lambda: next(points, None) is None)]) is Status.CONVERGED
 
 
 def test_path__refuses_bounds_that_are_no_cone():

@@ -15,13 +15,14 @@ from single import LAM, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import feature_matrix, instance, local, multiclass
 
-from gapwise.stages import attempt, parallel
+from gapwise.stages import parallel
 from gapwise.stages.parallel import Spread
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.oracles import corners_at
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.verify import CertificateError, asked_for, verify
+from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.mixture import model_at
 from gapwise.storage.results import read_path, read_trace
@@ -160,7 +161,7 @@ class Stopped(Exception):
 
 
 def test_stop__between_two_commits_or_in_an_exact_pass_costs_no_bit(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(attempt, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)
     problem, path = multiclass(n=9), path_of(kind="single", lam=0.05)
     options = options_of(method="ssg", averaging="weighted", rebase_steps=40, refresh_every=3, max_passes=60.0)
     solved(problem, tmp_path / "whole", options, path)

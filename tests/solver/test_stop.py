@@ -13,9 +13,10 @@ from equality import assert_same_path
 from solved import SINGLE, options_of, path_of, solved
 from tiny import multiclass
 
-from gapwise.stages import attempt, parallel
+from gapwise.stages import parallel
 from gapwise.stages.parallel import Pace, Spread
 from gapwise.stages.solver.options import Status
+from gapwise.storage import sink
 from gapwise.storage.commits import CommitStore
 
 
@@ -42,7 +43,7 @@ class StopAtCheck:
     ids=["gap", "permutation", "batches", "accelerated", "multiplane_half", "mpbcfw"],
 )  # fmt: skip
 def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch, choices: dict) -> None:
-    monkeypatch.setattr(attempt, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)
     problem, path = multiclass(n=9), path_of(**SINGLE)
     options = options_of(**choices)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
@@ -60,7 +61,7 @@ def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch, c
 
 def test_stop__does_not_reach_steps_whose_rebase_point_is_not_kept(tmp_path: Path, monkeypatch) -> None:
     """Where rebase points are close, the next one is waited for: no work is lost."""
-    monkeypatch.setattr(attempt, "KEPT_SECONDS", 1e9)
+    monkeypatch.setattr(sink, "KEPT_SECONDS", 1e9)
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
     problem, asked = multiclass(n=9), []
     far = options_of(rebase_steps=40, refresh_every=0, max_passes=30.0)

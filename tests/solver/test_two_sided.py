@@ -13,8 +13,8 @@ from solved import options_of, path_methods
 from tiny import TINY, multiclass
 from walks import EPS, dense_dual, walked, weights
 
-from gapwise.stages.init_path import init_path
 from gapwise.stages.problems import build
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.cells import (
@@ -30,7 +30,6 @@ from gapwise.stages.solver.path.cells import (
 )
 from gapwise.stages.solver.path.rules import two_sided
 from gapwise.stages.solver.path.rules.two_sided import TwoSided
-from gapwise.stages.solver.path.walk import begin, walk
 
 pytestmark = pytest.mark.slow
 
@@ -165,13 +164,12 @@ def test_path__holds_with_every_method(method):
 def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
     """With steps many times too long every interval fails at first; what comes out holds all the same."""
     monkeypatch.setattr(two_sided, "THETA", (4.0, 6.0))
-    problem, order = TINY[name](), []
-    path = PathOptions(rule="two_sided", eps=0.02, lambda_min=LOWEST)
-    start = init_path(problem, path)
-    solver = begin(problem, method_options(cache=CacheOptions(kind="gap")), path, start, seed=0)
-    sides = TwoSided.begin(path, start)
+    problem, path = TINY[name](), PathOptions(rule="two_sided", eps=0.02, lambda_min=LOWEST)
+    engine = Engine.begin(Task(problem, method_options(cache=CacheOptions(kind="gap")), path))
+    sides = engine.rule
     sides.theta = 5.0
-    assert walk(solver, path, start, lambda solver: None, order.append, sides) is Status.CONVERGED
+    order = list(engine.walk())
+    assert engine.status is Status.CONVERGED
     lams = [b.point.lam for b in order]
     assert lams != sorted(lams, reverse=True)
     records = sorted(order, key=lambda b: -b.point.lam)

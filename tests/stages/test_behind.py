@@ -6,7 +6,6 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +14,13 @@ from equality import assert_same_path
 from solved import PATHS, SINGLE, DieAfter, Killed, StopAfter, options_of, path_of, solved
 from tiny import TINY, multiclass
 
-from gapwise.stages import attempt, parallel
+from gapwise.stages import parallel
 from gapwise.stages.parallel import Spread
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.methods import methods
 from gapwise.stages.solver.options import Status
-from gapwise.storage import behind
+from gapwise.storage import behind, sink
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import read_json
 from gapwise.storage.layout import open_group
@@ -108,7 +109,7 @@ def test_stop__with_a_commit_in_flight_leaves_that_and_the_last_state(
     status = solved(
         problem, tmp_path / "parts", options, path, stop=StopAfter(left), every_seconds=0.0,
         report=lambda at: points.append(at["oracle_calls"]),
-        observe=lambda trace: observed.append(generation(tmp_path / "parts")),
+        committed=lambda trace: observed.append(generation(tmp_path / "parts")),
     )  # fmt: skip
     assert status is Status.INTERRUPTED
     assert writing.begun == writing.ended == generation(tmp_path / "parts") >= 2
@@ -127,7 +128,7 @@ def test_stop__between_rebase_points_leaves_the_commit_in_flight_and_the_last_po
     tmp_path: Path, writing: Writing, monkeypatch
 ) -> None:
     """A signal in the steps: the state that is kept since the last rebase point follows the one in flight."""
-    monkeypatch.setattr(attempt, "KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)
     problem = multiclass(n=9)
     options, path = (
@@ -197,35 +198,34 @@ def test_end__at_once_leaves_no_thread_that_writes_and_resumes_to_the_same_bits(
 def test_breakpoints__that_wait_for_too_long_are_waited_for(tmp_path: Path, writing: Writing, monkeypatch) -> None:
     """Memory is bounded: a solve that finishes lambdas faster than they can be written takes a break."""
     for name in ("MAX_BUFFERED_BYTES", "MAX_WAITING_BYTES"):
-        monkeypatch.setattr(attempt, name, 0)
-    most, real = [0], attempt.Attempt.boundary
+        monkeypatch.setattr(sink, name, 0)
+    most, real = [0], sink.CommitSink.offer
 
-    def boundary(attempt, solver):
-        most[0] = max(most[0], len(attempt.finished))
-        return real(attempt, solver)
+    def offer(self, pack, breakpoints):
+        most[0] = max(most[0], len(self.finished) + len(breakpoints))
+        return real(self, pack, breakpoints)
 
-    monkeypatch.setattr(attempt.Attempt, "boundary", boundary)
+    monkeypatch.setattr(sink.CommitSink, "offer", offer)
     writing.seconds = 0.05
     solved(TINY["chain"](), tmp_path, options_of(rebase_steps=4), path_of())
     assert most == [1]
 
 
 @pytest.mark.parametrize("name", methods())
-def test_packed__arrays_are_touched_by_no_later_step(tmp_path: Path, monkeypatch, name: str) -> None:
+def test_packed__arrays_are_touched_by_no_later_step(name: str) -> None:
     """A thread writes them while the solve goes on."""
     choices = {"averaging": "weighted"} if name in ("bcfw", "ssg") else {}
     known: list[tuple[dict[str, np.ndarray], dict[str, bytes]]] = []
-    real: Callable = attempt.Attempt.boundary
 
-    def boundary(attempt, solver):
+    def watch(event: Event) -> None:
+        if event.kind is not Kind.BOUNDARY:
+            return
         for arrays, contents in known:
             for array, content in contents.items():
                 assert arrays[array].tobytes() == content, array
-        packed = attempt.packed(solver).arrays
+        packed = event.engine.pack().arrays
         known.append((packed, {array: values.tobytes() for array, values in packed.items()}))
-        return real(attempt, solver)
 
-    monkeypatch.setattr(attempt.Attempt, "boundary", boundary)
-    problem, options = multiclass(n=9), options_of(method=name, max_passes=20.0, **choices)
-    solved(problem, tmp_path, options, path_of(**{**SINGLE, "tolerance": 1e-9}))
+    options = options_of(method=name, max_passes=20.0, **choices)
+    Engine.begin(Task(multiclass(n=9), options, path_of(**{**SINGLE, "tolerance": 1e-9}))).run([watch])
     assert len(known) > 2

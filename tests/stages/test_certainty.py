@@ -86,7 +86,7 @@ def test_progress__says_what_the_gap_is_and_counts_the_slack_of_the_bounds_in(tm
         return np.array([at["gap"] for at in found])
 
     shown = reports("bounds")
-    monkeypatch.setattr("gapwise.stages.attempt.UPPER_BOUNDED", "nothing")
+    monkeypatch.setattr("gapwise.stages.solver.events.UPPER_BOUNDED", "nothing")
     answers = reports("answers")
     known = np.isfinite(answers)
     assert (shown[known] >= answers[known]).all()

@@ -19,7 +19,7 @@ from gapwise.stages.featurize import open_problem
 from gapwise.stages.predict import predict
 from gapwise.stages.reports.run_figures import losses as losses_figure
 from gapwise.stages.reports.stored import StoredRun
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.storage.features import FeatureWriter, open_features
@@ -59,7 +59,7 @@ def run(tmp_path_factory) -> tuple[Path, Path, dict]:
     features, place = folder / "features", folder / "run"
     path = PathOptions(kind="grid", lambdas=LAMS, tolerance=1e-3)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
-    solve(open_problem(features, "train"), options, path, place, key="k", seed=0)
+    solve(Task(open_problem(features, "train"), options, path), place, key="k")
     solved = tree_checksum(place / "path.zarr")
     found = evaluate(features, place)
     assert tree_checksum(place / "path.zarr", without=MEASURES) == solved  # or the run would never be complete

@@ -16,7 +16,7 @@ from gapwise.stages.featurize import open_problem
 from gapwise.stages.predict import predict
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.reports.cross_validation import paint
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.storage.features import FeatureWriter
@@ -42,9 +42,7 @@ def finished(folder: Path, name: str, fold: int | None, path: PathOptions) -> Fi
                     writer.put(target, "x", x[part])
                     writer.put(target, "labels", labels[part])
         writer.meta = {"structure": "multiclass", "classes": 3}
-    solve(
-        open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path, place, key=name, seed=0
-    )
+    solve(Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), place, key=name)
     return FinishedRun(name, place, features)
 
 

@@ -14,7 +14,7 @@ from gapwise.stages.evaluate import evaluate, predict
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.parallel import Spread
 from gapwise.stages.problems import structure
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.storage.features import FeatureWriter
@@ -69,7 +69,7 @@ def run(request, tmp_path: Path) -> tuple[Path, Path]:
     features = store_of(tmp_path, request.param)
     path = PathOptions(kind="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
-    solve(open_problem(features, "train"), options, path, tmp_path / "run", key="k", seed=0)
+    solve(Task(open_problem(features, "train"), options, path), tmp_path / "run", key="k")
     return features, tmp_path / "run"
 
 
@@ -162,7 +162,7 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_pat
     features = store_of(tmp_path, "multiclass")
     path = PathOptions(rule="two_sided", eps=0.05, lambda_min=0.01)
     solve(
-        open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path, tmp_path, key="k", seed=0
+        Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), tmp_path, key="k"
     )
     solved = tree_checksum(tmp_path / "path.zarr")
     found = evaluate(features, tmp_path)

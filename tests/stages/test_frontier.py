@@ -17,7 +17,7 @@ from gapwise.stages.reports.bounds import whole_axis
 from gapwise.stages.reports.prices import Price, cost_cell, price_table, solve_lines, winners
 from gapwise.stages.reports.sweep_figures import compare
 from gapwise.stages.reports.tables import markdown
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.descend import stepwise_model
@@ -116,7 +116,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for rule in RULES:
         places[rule] = tmp_path_factory.mktemp(rule)
         options = method_options(cache=CacheOptions(kind="gap"))
-        solve(problem, options, PathOptions(rule=rule, eps=0.1, kappa=0.0), places[rule], key="k", seed=0)
+        solve(Task(problem, options, PathOptions(rule=rule, eps=0.1, kappa=0.0)), places[rule], key="k")
         verify(problem, places[rule], samples=60)
     return places
 

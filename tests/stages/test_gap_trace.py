@@ -39,7 +39,7 @@ def options(problem: Problem, **choices) -> MethodOptions:
 def with_snapshots(
     problem: Problem, run: Path, every: float = 1.0, solver: MethodOptions | None = None, **ways
 ) -> Status:
-    return solved(problem, run, solver or options(problem), GRID, snapshot_passes=every, **ways)
+    return solved(problem, run, solver or options(problem), GRID, every_passes=every, **ways)
 
 
 def after(calls: int) -> Callable[[], bool]:
@@ -166,7 +166,7 @@ def test_snapshots__are_as_far_apart_as_asked_for(tmp_path: Path) -> None:
 
 def test_snapshots__can_be_a_share_of_the_passes_apart_and_have_test_losses(tmp_path: Path) -> None:
     problem = TINY["chain"]()
-    with_snapshots(problem, tmp_path, 0.5, snapshot_share=0.5)
+    with_snapshots(problem, tmp_path, 0.5, every_share=0.5)
     gap_trace(problem, tmp_path, test=problem)
     found = read_gap_trace(tmp_path)
     for b in (0, 1):

@@ -12,10 +12,10 @@ from tiny import chain, multiclass, multiclass_cone, segmentation
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.solve import solve
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
-from gapwise.stages.solver.path.walk import begin, walk
 from gapwise.storage.paths import open_path
 
 PROBLEMS = {
@@ -38,9 +38,10 @@ def optima(name: str) -> tuple[np.ndarray, np.ndarray]:
     top = 4.0 * max(start.lam, start.lam_top)
     lams = np.sort(np.exp(np.random.default_rng(1).uniform(math.log(LOWEST), math.log(top), 200)))[::-1]
     path = PathOptions(kind="grid", lambdas=lams.tolist(), tolerance=NEAR)
-    solver, found = begin(problem, OPTIONS, path, None, seed=5), []
-    assert walk(solver, path, None, lambda solver: None, found.append) is Status.CONVERGED
-    return lams, np.array([b.point.dual for b in found])
+    engine = Engine.begin(Task(problem, OPTIONS, path, seed=5))
+    found = np.array([b.point.dual for b in engine.walk()])
+    assert engine.status is Status.CONVERGED
+    return lams, found
 
 
 @pytest.mark.slow
@@ -52,7 +53,7 @@ def test_guarantee__holds_at_200_random_lambdas(tmp_path: Path, name: str, rule:
     problem, eps = PROBLEMS[name](), EPS
     choices = {"rule": "two_sided", "relative": True} if rule == "relative" else {"rule": rule}
     path = PathOptions(eps=eps, lambda_min=LOWEST, **choices)
-    assert solve(problem, OPTIONS, path, tmp_path, key="k", seed=0) is Status.CONVERGED
+    assert solve(Task(problem, OPTIONS, path), tmp_path, key="k") is Status.CONVERGED
     found = open_path(tmp_path)
     lams, duals = optima(name)
     assert lams[0] > max(float(found["lambda"][0]), found.attrs["lam_top"])

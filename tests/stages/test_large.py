@@ -11,7 +11,7 @@ from large import large_chain, large_multiclass
 
 from gapwise.stages.certify.recompute import rebuild_zero
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.solver.state import corners_pool, derive, new_state
@@ -62,7 +62,7 @@ PROBLEMS = {"multiclass": large_multiclass, "chain": large_chain}
 def test_path__of_noisy_data_ends_by_itself_and_is_certified(tmp_path: Path, name: str, rule: str) -> None:
     problem = PROBLEMS[name](N)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=100.0)
-    status = solve(problem, options, PathOptions(rule=rule, eps=0.2), tmp_path, key="k", seed=0)
+    status = solve(Task(problem, options, PathOptions(rule=rule, eps=0.2)), tmp_path, key="k")
     assert status is Status.LAMBDA_NEGLIGIBLE
     found = verify(problem, tmp_path, samples=3)
     assert found["certified"]
@@ -76,7 +76,7 @@ def test_verify__has_no_false_alarm_at_a_very_small_lambda(tmp_path: Path, name:
     problem = PROBLEMS[name](N)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=2.0)
     path = PathOptions(kind="single", lam=LAM, tolerance=0.1)
-    assert solve(problem, options, path, tmp_path, key="k", seed=0) is Status.PASS_LIMIT
+    assert solve(Task(problem, options, path), tmp_path, key="k") is Status.PASS_LIMIT
     found = verify(problem, tmp_path)
     assert found["broken"] == []
     assert found["max_rebuild_error"] < 1e-10

@@ -17,7 +17,7 @@ from gapwise.stages.evaluate import predict
 from gapwise.stages.problems import build
 from gapwise.stages.reports.run_figures import path as path_figure
 from gapwise.stages.reports.stored import StoredRun
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.rule import rule_of
 from gapwise.stages.verify import verify
@@ -63,7 +63,7 @@ KINDS = {
 
 def certified(problem, kind: str, run: Path, method: str) -> dict:
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, "lambda_min": 0.05, **KINDS[kind]})
-    status = solve(problem, options_of(method=method, max_passes=300.0), path, run, key="k", seed=0)
+    status = solve(Task(problem, options_of(method=method, max_passes=300.0), path), run, key="k")
     assert status is Status.CONVERGED
     found = verify(problem, run)
     assert found["certified"]

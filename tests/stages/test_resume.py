@@ -28,7 +28,7 @@ from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import Spread
 from gapwise.stages.solver.methods.mpbcfw import MEASURED
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, Status
-from gapwise.stages.solver.path.rules import two_sided
+from gapwise.stages.solver.path.rules import path_rule, two_sided
 from gapwise.stages.solver.steps import steps
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_iterations, read_path, read_trace
@@ -73,7 +73,7 @@ def test_start__that_is_known_is_not_found_again_and_changes_no_bit(tmp_path: Pa
     problem, options, path = TINY["chain"](), options_of(), path_of(**PATHS[kind])
     assert solved(problem, tmp_path / "found", options, path) is Status.CONVERGED
     start = init_path(problem, path)
-    monkeypatch.setattr("gapwise.stages.solve.init_path", None)
+    monkeypatch.setattr(path_rule(path.rule), "start", None)
     assert solved(problem, tmp_path / "given", options, path, start=start) is Status.CONVERGED
     assert_same_path(tmp_path / "found", tmp_path / "given")
 

@@ -14,7 +14,7 @@ from verified import copy_of
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.verify import CertificateError, verify
@@ -62,7 +62,7 @@ def run_of(kind: str, s: float, t: float) -> Path:
     path.check()
     run = Path(tempfile.mkdtemp(dir=FOLDER.name))
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=1000.0, rebase_steps=20)
-    status = solve(problem_of(kind, s, t), options, path, run, key="k", seed=0)
+    status = solve(Task(problem_of(kind, s, t), options, path), run, key="k")
     assert status is (Status.LAMBDA_NEGLIGIBLE if kind.startswith("negligible") else Status.CONVERGED)
     return run
 

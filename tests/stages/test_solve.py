@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 def test_trace__is_complete_after_a_resume_and_keeps_its_timestamps(tmp_path: Path) -> None:
     problem, options, path = TINY["multiclass"](), options_of(), path_of(lambda_min=0.02)
     seen = []
-    stopped_and_resumed(problem, tmp_path, options, path, [5, 5, 5], observe=lambda rows: seen.append(rows.copy()))
+    stopped_and_resumed(problem, tmp_path, options, path, [5, 5, 5], committed=lambda rows: seen.append(rows.copy()))
     arrays, trace = read_path(tmp_path / "path.zarr")[0], read_trace(tmp_path)
     assert len(seen) >= 3
     for rows in seen:

@@ -14,7 +14,7 @@ from lying import lying
 from tiny import TINY, by_all_methods
 from verified import copy_of, problem_of, run_of
 
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 from gapwise.stages.verify import CertificateError, verify
@@ -249,7 +249,7 @@ def test_verify__finds_a_max_oracle_that_always_returns_the_truth(tmp_path: Path
     problem = lying("truth", n=6)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=100.0)
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **kind})
-    assert solve(problem, options, path, tmp_path, key="k", seed=0) is Status.CONVERGED
+    assert solve(Task(problem, options, path), tmp_path, key="k") is Status.CONVERGED
     with pytest.raises(CertificateError, match=r"w = 0: block \d: the max-oracle's answer is worth 0 "):
         verify(problem, tmp_path)
     assert json.loads((tmp_path / "verify.json").read_text())["certified"] is False

@@ -39,7 +39,7 @@ def compile_of(names: list[str]) -> None:
     from tiny import BY_DEFAULT_METHOD, TINY
 
     from gapwise.stages.evaluate import predict
-    from gapwise.stages.solve import solve
+    from gapwise.stages.solve import Task, solve
     from gapwise.stages.verify import verify
 
     single = path_of(kind="single", lam=0.3, tolerance=0.05)
@@ -60,7 +60,7 @@ def compile_of(names: list[str]) -> None:
         for options, path in (*usual, *(() if name in BY_DEFAULT_METHOD else others), *also.get(name, ())):
             with tempfile.TemporaryDirectory() as folder:
                 problem = TINY[name]()
-                solve(problem, options, path, Path(folder), key="k", seed=0)
+                solve(Task(problem, options, path), Path(folder), key="k")
                 verify(problem, Path(folder))
                 predict(problem, np.zeros(problem.d))
 

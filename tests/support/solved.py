@@ -6,7 +6,7 @@ import dataclasses
 import math
 from pathlib import Path
 
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Session, Spacing, Task, solve
 from gapwise.stages.solver.methods import method, method_options, methods, options_type
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
 
@@ -62,7 +62,15 @@ def path_of(**choices) -> PathOptions:
 
 
 def solved(problem, run: Path, options: MethodOptions, path: PathOptions, **more) -> Status:
-    return solve(problem, options, path, run, key="k", **{"seed": 3, "every_seconds": math.inf, **more})
+    """Solve into a folder; `more`: fields of Task, Spacing and Session, and `science`."""
+    task = Task(problem, options, path, **{"seed": 3, **_fields(Task, more)})
+    session = Session(**{"every_seconds": math.inf, **_fields(Session, more)})
+    return solve(task, run, key="k", snapshots=Spacing(**_fields(Spacing, more)), session=session, **more)
+
+
+def _fields(record: type, more: dict) -> dict:
+    """The fields of a dataclass that are in `more`, which loses them."""
+    return {field.name: more.pop(field.name) for field in dataclasses.fields(record) if field.name in more}
 
 
 class StopAfter:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tiny import TINY, multiclass
 
-from gapwise.stages.solve import solve
+from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
 
@@ -45,7 +45,7 @@ def run_of(name: str, kind: str, **choices) -> Path:
     limit = 6.0 if kind == "limited" else 1000.0
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=limit, rebase_steps=20, **choices)
     options.check()
-    status = solve(problem_of(name, kind), options, path, run, key="k", seed=0)
+    status = solve(Task(problem_of(name, kind), options, path), run, key="k")
     assert status is (Status.PASS_LIMIT if kind == "limited" else Status.CONVERGED)
     return run
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.init_path import init_path
+from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.stages.solver.path.rule import rule_of
-from gapwise.stages.solver.path.walk import begin, walk
 
 EPS = 0.1
 
@@ -16,11 +14,9 @@ EPS = 0.1
 def walked(problem, solver=None, **choices):
     path = PathOptions(**{"rule": "two_sided", "eps": EPS, **choices})
     path.check()
-    start = init_path(problem, path)
-    solver = begin(problem, solver or method_options(cache=CacheOptions(kind="gap")), path, start, seed=0)
-    sides, records = rule_of(path).begin(path, start), []
-    status = walk(solver, path, start, lambda solver: None, records.append, sides)
-    return status, sorted(records, key=lambda b: -b.point.lam), start, sides
+    engine = Engine.begin(Task(problem, solver or method_options(cache=CacheOptions(kind="gap")), path))
+    records = sorted(engine.walk(), key=lambda b: -b.point.lam)
+    return engine.status, records, engine.start, engine.rule
 
 
 def weights(records, cell):

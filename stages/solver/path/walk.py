@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Generator
 from functools import partial
 from typing import Any
 
@@ -22,11 +21,6 @@ from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, as_open
 from gapwise.stages.solver.state import corners_pool, pool_of, truth_pool
 from gapwise.stages.solver.supports import Supports
 
-MOST_WARM_UP_PASSES = 20.0
-"""Effective passes at a lambda, after which `warm_up` gives the path up."""
-
-Emit = Callable[[Breakpoint], None]
-
 
 def begin(
     problem: Problem,
@@ -36,7 +30,7 @@ def begin(
     seed: int,
     spread: Spread = HERE,
     dual: Supports | None = None,
-) -> Any:
+) -> Method:
     """The method at the first lambda, at the dual point `dual` if one is given."""
     if start is None:
         pool, initial = truth_pool(problem) if dual is None else pool_of(problem, dual), 0
@@ -62,15 +56,8 @@ def own_primal(options: MethodOptions, path: PathOptions) -> bool:
     return options.two_points if path.is_path else True
 
 
-def walk(
-    solver: Method,
-    path: PathOptions,
-    start: PathStart | None,
-    boundary: Boundary,
-    emit: Emit,
-    rule: PathRule | None = None,
-) -> Status:
-    """Solve one lambda after another from the state of `solver` and `rule`, passing each to `emit` when it is solved.
+def walk(solver: Method, rule: PathRule, path: PathOptions, boundary: Boundary) -> Generator[Breakpoint, None, Status]:
+    """Solve one lambda after another from the state of `solver` and `rule`, yielding each when it is solved.
 
     Returns
     -------
@@ -78,7 +65,6 @@ def walk(
         CONVERGED at the end of the path or grid; INTERRUPTED, TIME_LIMIT or whatever `boundary` stopped it with, the
         solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
-    rule = rule or in_metric_of(solver.problem, rule_of(path).begin(path, start))
     solver.revisits = as_open_ended(rule) is not None
     while True:
         asked = rule.tolerance()
@@ -91,7 +77,7 @@ def walk(
         if following.again:
             solver.move_to(following.lam, 0, rule.warm_start())
             continue
-        emit(breakpoint_of(solver, status, point, following.low, dual))
+        yield breakpoint_of(solver, status, point, following.low, dual)
         if math.isnan(following.lam):
             return following.status
         solver.move_to(following.lam, index + 1, rule.warm_start())
@@ -134,11 +120,3 @@ def _check_kernel_choices(options: MethodOptions, path: PathOptions) -> None:
             "which the numbers themselves do not give with a kernel; use path.rule=two_sided or one_sided, path=grid or "
             "path=single"
         )
-
-
-def warm_up(problem: Problem, options: MethodOptions, path: PathOptions, start: PathStart | None) -> None:
-    """Compile or load every function that solving a path or grid calls, by solving a little of it."""
-    few = dataclasses.replace(options, max_passes=MOST_WARM_UP_PASSES)
-    solver = begin(problem, few, path, start, seed=0)
-    solver.warm_up()
-    walk(solver, path, start, lambda _: None, lambda _: None)

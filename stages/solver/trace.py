@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gapwise.stages.solver.counts import CERTIFIED, TRACE
-from gapwise.stages.solver.method import Method
+from gapwise.stages.solver.method import ArraySpec, Method
 from gapwise.stages.solver.path.rule import PathRule, as_open_ended
-from gapwise.storage.layout import ArraySpec
 
 
 def trace_of(solver: Method, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -31,6 +30,6 @@ def trace_rows(solver: Method) -> np.ndarray:
 
 def iterations_of(solver: Method) -> dict[ArraySpec, np.ndarray]:
     """What a method records of its outer iterations: the arrays of its specs whose dimension is `iteration`."""
-    specs = [ArraySpec(*spec) for spec in solver.specs if spec[1] == ("iteration",)]
+    specs = [spec for spec in solver.specs if spec[1] == ("iteration",)]
     arrays = solver.packed()[0] if specs else {}
-    return {spec: arrays[spec.name] for spec in specs}
+    return {spec: arrays[spec[0]] for spec in specs}

@@ -1,0 +1,82 @@
+"""What a walk leaves: the attributes of its path, the cells between its breakpoints, how it ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.solver.engine import Engine
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.path.rule import as_open_ended, attributes_of
+from gapwise.stages.verdict import claims
+from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.results import path_arrays
+from gapwise.storage.sink import MemorySink
+
+NUMBERS = ("lambda", "lambda_low", "gap", "hinge", "loss_dual", "norm2")
+"""The argument of `PathRule.model`."""
+
+
+class Columns(Protocol):
+    """A sink that knows the numbers of all breakpoints."""
+
+    @property
+    def columns(self) -> Callable[[tuple[str, ...]], dict[str, np.ndarray]]:
+        """columns(names): one number a breakpoint, in the order in which they were solved."""
+
+
+def status_of(engine: Engine, sink: Columns) -> Status:
+    """How the walk ended; given lambdas have ended with the first limit that one of them reached."""
+    assert engine.status is not None
+    if engine.status is not Status.CONVERGED or engine.task.path.is_path:
+        return engine.status
+    statuses = [list(Status)[int(code)] for code in sink.columns(("status",))["status"]]
+    return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
+
+
+def cells_of(engine: Engine, sink: Columns) -> dict[str, np.ndarray]:
+    """The model of every lambda of a path (`PathRule.model`); {} of given lambdas."""
+    columns = sink.columns(NUMBERS)
+    order = np.argsort(-columns["lambda"], kind="stable")
+    return engine.rule.model({name: column[order] for name, column in columns.items()})
+
+
+def kept_of(engine: Engine) -> list[int] | None:
+    """Numbers of the breakpoints that the certificate of an open-ended path rests on; None: all."""
+    rule = as_open_ended(engine.rule)
+    return None if rule is None else rule.kept
+
+
+def attributes(engine: Engine, status: Status, key: str) -> dict[str, Any]:
+    """The attributes of path.zarr."""
+    task, solver, start, rule = engine.task, engine.solver, engine.start, as_open_ended(engine.rule)
+    return {
+        "key": key,
+        "seed": task.seed,
+        "status": status.value,
+        "status_meanings": [s.value for s in Status],
+        "method": solver.options.method,
+        **attributes_of(task.path),
+        "certified": claims(
+            heuristic=task.path.kind == "heuristic", dual_point=solver.certifies, sense=certainty_of(task.problem)
+        ),
+        "certainty": engine.certainty,
+        "dual_point": solver.certifies,
+        "between": engine.rule.between,
+        "own_primal": solver.rewrites_w,
+        "n": task.problem.n,
+        "d": task.problem.d,
+        **({} if start is None else start.scalars()),
+        **({} if rule is None else rule.attributes()),
+    }
+
+
+def in_memory(engine: Engine, sink: MemorySink, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """(arrays, attributes) as `storage.results.read_path` would read them, had the walk been written."""
+    arrays = path_arrays([b.record() for b in sink.breakpoints], cells_of(engine, sink), kept_of(engine))
+    attrs = {"format_version": FORMAT_VERSION, **attributes(engine, status_of(engine, sink), key)}
+    return arrays, json.loads(json.dumps(attrs))

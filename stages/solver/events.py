@@ -1,0 +1,141 @@
+"""What an engine tells while it solves, and who listens: progress, stops, limits; and the sink that keeps its states."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gapwise.stages.problems.certainty import UPPER_BOUNDED
+from gapwise.stages.solver.method import ArraySpec, Method
+from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.path.breakpoints import Breakpoint
+from gapwise.stages.solver.path.rule import PathRule, as_open_ended
+
+
+class Kind(Enum):
+    """What happened."""
+
+    BOUNDARY = auto()
+    """The method is at a rebase point: its state may be committed, and the walk may end here."""
+    CERTIFIED = auto()
+    """A lambda is done."""
+    LIMIT = auto()
+    """An observer or a limit ended the walk at a boundary, from where it can go on."""
+    END = auto()
+    """The walk is at its end."""
+
+
+class Packed(NamedTuple):
+    """A state that can be committed, and gone on from."""
+
+    specs: tuple[ArraySpec, ...]
+    arrays: dict[str, np.ndarray]
+    """copies, so that a thread may write them while the solve goes on"""
+    attrs: dict[str, Any]
+    """JSON-able"""
+    trace: np.ndarray
+    """float64, (rows, columns): the trace so far (`solver.trace`)"""
+
+
+class Walking(Protocol):
+    """What an observer sees of an engine."""
+
+    solver: Method
+    rule: PathRule
+
+    @property
+    def certainty(self) -> str:
+        """What the gaps of this path are (`problems.certainty`)."""
+
+    def pack(self) -> Packed:
+        """The present state; only at a boundary."""
+
+
+class Event(NamedTuple):
+    """One message of an engine."""
+
+    kind: Kind
+    engine: Walking
+    breakpoint: Breakpoint | None = None
+    """of CERTIFIED"""
+    status: Status | None = None
+    """of LIMIT and END"""
+
+
+Observer = Callable[[Event], "Status | None"]
+"""observer(event): called often, must be cheap. A status returned at a BOUNDARY ends the walk there."""
+
+Report = Callable[[Mapping[str, Any]], None]
+"""report(progress): what `progress` returns."""
+
+
+class Sink(Protocol):
+    """Keeps the states and breakpoints of a walk: `storage.sink`.
+
+    What it writes, and when, changes no bit of the result. What was committed when `commit` returned is not lost.
+    """
+
+    def offer(self, pack: Callable[[], Packed], breakpoints: Sequence[Breakpoint]) -> bool:
+        """A state that may be committed, and the breakpoints since the last offer.
+
+        Returns whether this state is committed or held in memory, so that work may be abandoned before the next offer.
+        """
+
+    def commit(self, pack: Callable[[], Packed] | None = None, breakpoints: Sequence[Breakpoint] = ()) -> None:
+        """Commit the state of `pack`, or the last offer that is held; returns when that is done."""
+
+    def end(self, breakpoints: Sequence[Breakpoint]) -> None:
+        """Take the breakpoints since the last offer, at the end of a walk; returns when nothing is being written."""
+
+
+class Progress:
+    """An observer that reports the present gap and its tolerance at each boundary."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def __call__(self, event: Event) -> Status | None:
+        if event.kind is Kind.BOUNDARY:
+            self.report(progress(event.engine))
+        return None
+
+
+class Stop:
+    """An observer that ends the walk with INTERRUPTED at the first boundary where `stop()` is True."""
+
+    def __init__(self, stop: Callable[[], bool]) -> None:
+        self.stop = stop
+
+    def __call__(self, event: Event) -> Status | None:
+        return Status.INTERRUPTED if event.kind is Kind.BOUNDARY and self.stop() else None
+
+
+def progress(engine: Walking) -> dict[str, Any]:
+    """The present lambda, breakpoint, passes, gap, its certainty and tolerance, oracle_calls, seconds.
+
+    `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
+    """
+    solver, at, rule = engine.solver, engine.solver.at, as_open_ended(engine.rule)
+    return {
+        "lambda": at.lam,
+        "breakpoint": at.breakpoint,
+        "passes": solver.passes_here,
+        "gap": solver.known_gap + (at.slack if engine.certainty == UPPER_BOUNDED else 0.0),
+        "certainty": engine.certainty,
+        "tolerance": engine.rule.tolerance().gap if solver.certifies else math.nan,
+        "oracle_calls": solver.oracle_calls,
+        "seconds": at.seconds,
+        **({"certified": rule.reached} if rule else {}),
+    }
+
+
+def limit_of(engine: Walking) -> Status | None:
+    """TIME_LIMIT where the seconds are over; how an open-ended path ends that has reached its eps; else None."""
+    rule = as_open_ended(engine.rule)
+    if rule and (ended := rule.ended):
+        return ended
+    return Status.TIME_LIMIT if engine.solver.at.seconds >= engine.solver.options.max_seconds else None
