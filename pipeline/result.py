@@ -190,7 +190,7 @@ def _reach(found: Mapping[str, Any]) -> str:
     return f", for λ ≥ {_number(low)}{why.get(found['status'], '')}"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -128,7 +128,7 @@ WORK = ("effective_passes", "oracle_calls", "seconds")
 def _write_kept(
     path: Location,
     parts: Sequence[Mapping[str, np.ndarray]],
-    attrs: Mapping[str, Any],
+    attrs: Mapping[str, object],
     cells: Mapping[str, np.ndarray] | None,
     kept: Sequence[int],
 ) -> None:

@@ -42,10 +42,10 @@ class KeepsOpen(WorkerPlugin):
     def __init__(self, features: str) -> None:
         self.features = features
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: object) -> None:
         opened(self.features, "train")
 
-    def teardown(self, worker: Any) -> None:
+    def teardown(self, worker: object) -> None:
         opened.cache_clear()
 
 

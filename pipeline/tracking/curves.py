@@ -141,7 +141,7 @@ def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     return found if found.size else lams[:1]
 
 
-def _gaps(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lams: np.ndarray) -> list[float] | None:
+def _gaps(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lams: np.ndarray) -> list[float] | None:
     """The certified gap at `lams`; None where nothing is certified there."""
     if attrs.get("certainty") == ESTIMATE or attrs["kind"] == "heuristic":
         return None

@@ -26,7 +26,7 @@ SHORTEST = 500
 """MLflow's database keeps this many characters of a parameter."""
 
 
-def experiment_of(science: Mapping[str, Any]) -> str:
+def experiment_of(science: Mapping[str, object]) -> str:
     """Data set, its size if there are several, and task, e.g. `ocr-small-path`; of a sweep, what all its runs share."""
     given = flat(science)
     kind = given.get("path.kind")
@@ -54,7 +54,7 @@ def run_name(manifest: Mapping[str, Any]) -> str:
     return " · ".join([*words, *_data(science), f"seed {science['seed']}"])
 
 
-def _data(science: Mapping[str, Any]) -> list[str]:
+def _data(science: Mapping[str, object]) -> list[str]:
     """At most two options of the data that differ from those of its group, e.g. `n_train 24`."""
     presets = _defaults(str(science.get("dataset.name")))
     given = {name.removeprefix("dataset."): value for name, value in science.items() if name.startswith("dataset.")}
@@ -62,7 +62,7 @@ def _data(science: Mapping[str, Any]) -> list[str]:
     return own[:2]
 
 
-def parameters(solver: str | None, science: Mapping[str, Any]) -> dict[str, str]:
+def parameters(solver: str | None, science: Mapping[str, object]) -> dict[str, str]:
     """The choices that a run's numbers depend on, as text; without those that do nothing beside the others.
 
     Parameters
@@ -100,7 +100,7 @@ def _defaults(dataset: str) -> dict[str, Any]:
     return flat(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
 
 
-def source_tags(manifest: Mapping[str, Any], run_dir: Location) -> dict[str, str]:
+def source_tags(manifest: Mapping[str, object], run_dir: Location) -> dict[str, str]:
     """MLflow's tags for where a run comes from: the command that makes it again, and the commit of the code."""
     tags = {"mlflow.source.name": command_of(manifest, run_dir), "mlflow.source.type": "JOB"}
     commit, dirty, _ = str(manifest.get("commit") or "").partition("-dirty")
