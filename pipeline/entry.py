@@ -1,4 +1,4 @@
-"""Entry point: `python -m pipeline +experiment=regpath_horseseg`, or `gapwise`; `--help` explains the command line.
+"""Entry point: `gapwise +experiment=regpath_horseseg`; `--help` explains the command line.
 
 A first word that names a command of `gapwise.pipeline.cli` is carried out there; anything else configures a run.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gapwise.pipeline.config import choices
@@ -22,6 +23,8 @@ NEUTRAL = {
 NOTHING = ("None", "False", "inf", "[]", "{}")
 ELSEWHERE = ("tracking", "run.", "compute", "sweep.", "checkpoint.", "hydra")
 """Beginnings of overrides that change no number."""
+COMMAND, MODULES = "python -m gapwise", ("gapwise", "pipeline")
+"""How a command is shown, which works wherever Gapwise is installed; modules that it may have been started as."""
 SHORTEST = 500
 """MLflow's database keeps this many characters of a parameter."""
 
@@ -118,12 +121,16 @@ def command_of(manifest: Mapping[str, Any], run_dir: Location) -> str:
         return plain(manifest.get("command", ""))
     overrides = OmegaConf.create(attempts[0].read_text(encoding="utf-8"))
     said = [word for word in map(str, overrides) if not word.lstrip("+~").startswith(ELSEWHERE)]
-    return " ".join(["python -m pipeline", *said])
+    return " ".join([COMMAND, *said])
 
 
 def plain(command: str) -> str:
-    """A command without the path of the interpreter and its own options."""
-    return " ".join(["python -m pipeline", *command.partition("-m pipeline")[2].split()])
+    """A command without the path of the interpreter and its own options, however Gapwise was called."""
+    words = command.split()
+    ours = (
+        k for k, word in enumerate(words) if (word in MODULES and words[k - 1] == "-m") or Path(word).name == "gapwise"
+    )
+    return " ".join([COMMAND, *words[next(ours, len(words)) + 1 :]])
 
 
 def dataset_of(manifest: Mapping[str, Any], n: int, d: int) -> dict[str, str]:
