@@ -141,7 +141,9 @@ class Cluster:
             if other:
                 alike = theirs["processor"] == ours["processor"]
                 hint = "" if alike else "; NUMBA_CPU_NAME=generic everywhere makes different processors equivalent"
-                wrong.append(f"{worker} has {', '.join(other)}: install the same versions and restart it{hint}")
+                wrong.append(
+                    f"{worker} has {', '.join(other)}: install the same versions, name the same parts ($GAPWISE_PARTS) and restart it{hint}"
+                )
             elif "features" in theirs:
                 wrong.append(f"{worker}: {theirs['features']}")
         return wrong
