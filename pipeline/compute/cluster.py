@@ -142,7 +142,8 @@ class Cluster:
                 alike = theirs["processor"] == ours["processor"]
                 hint = "" if alike else "; NUMBA_CPU_NAME=generic everywhere makes different processors equivalent"
                 wrong.append(
-                    f"{worker} has {', '.join(other)}: install the same versions, name the same parts ($GAPWISE_PARTS) and restart it{hint}"
+                    f"{worker} has {', '.join(other)}: install the same versions and restart it, with the same "
+                    f"$GAPWISE_PARTS if there is one{hint}"
                 )
             elif "features" in theirs:
                 wrong.append(f"{worker}: {theirs['features']}")
