@@ -174,7 +174,7 @@ def choices(options: Mapping[str, Any]) -> list[Any]:
 
 
 def compile_part(
-    part: tuple[str, ...], dataset: Mapping[str, Any], options: Any, path: Any, said: Connection
+    part: tuple[str, ...], dataset: Mapping[str, object], options: object, path: object, said: Connection
 ) -> None:  # pragma: no cover  (in a process of its own)
     """Compile what each stage of `part` calls, and say its name when that is done; the target of the processes."""
     from gapwise.stages.datasets import specimen

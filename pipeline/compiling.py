@@ -42,10 +42,10 @@ class Compiling:
         outer = self
 
         class Listener(event.Listener):
-            def on_start(self, event: Any) -> None:
+            def on_start(self, event: object) -> None:
                 outer._count(1)
 
-            def on_end(self, event: Any) -> None:
+            def on_end(self, event: object) -> None:
                 outer._count(-1)
 
         self._listener = Listener()

@@ -27,7 +27,7 @@ def source_of(settings: Settings) -> dict[str, Any]:
     return {**reader.source(), "contents": contents(reader.files(), known)}
 
 
-def refuse_others(settings: Settings, source: Mapping[str, Any]) -> None:
+def refuse_others(settings: Settings, source: Mapping[str, object]) -> None:
     """Raise DataError if the raw data are no longer `source`."""
     now = source_of(settings)
     if json.loads(json.dumps(now)) != json.loads(json.dumps(dict(source))):

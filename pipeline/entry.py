@@ -1,4 +1,4 @@
-"""Entry point: `python -m pipeline +experiment=regpath_horseseg`, or `gapwise`; `--help` explains the command line.
+"""Entry point: `gapwise +experiment=regpath_horseseg`; `--help` explains the command line.
 
 A first word that names a command of `gapwise.pipeline.cli` is carried out there; anything else configures a run.
 """
@@ -18,7 +18,7 @@ from gapwise.pipeline.errors import BAD_CONFIGURATION, FAILED, INTERRUPTED, refu
 def main() -> int:
     """Exit code: 0 done, 1 failed, 2 bad configuration, 130 or 143 interrupted; of a multirun the largest."""
     try:
-        parts.use(sys.argv[1:])
+        sys.argv[1:] = parts.use(sys.argv[1:])
     except NotADirectoryError as error:
         return refuse(error, BAD_CONFIGURATION)
     from gapwise.pipeline.cli import REMOVED, carry_out, is_command, is_stray, known  # they look for parts

@@ -27,7 +27,7 @@ class Export:
     features: Location
     folder: Path
 
-    def json(self, name: str, value: Mapping[str, Any]) -> None:
+    def json(self, name: str, value: Mapping[str, object]) -> None:
         write_json(self.folder / name, value)
 
     def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m pipeline --help`: groups, their choices and the keys changed most, with the comments in conf/ as explanation.
+"""`gapwise --help`: groups, their choices and the keys changed most, with the comments in conf/ as explanation.
 
 The files are read as text, without loading Hydra, so that the answer comes at once.
 """
@@ -13,9 +13,9 @@ from gapwise.pipeline.cli import command, known
 from gapwise.pipeline.config import CONF, choices
 
 INTRO = """\
-usage: python -m pipeline [+experiment=NAME] [GROUP=CHOICE ...] [KEY=VALUE ...]
-       python -m pipeline -m KEY=VALUE,VALUE ...     one run for each combination
-       gapwise COMMAND ...                           a command on runs that exist; gapwise COMMAND --help
+usage: gapwise [+experiment=NAME] [GROUP=CHOICE ...] [KEY=VALUE ...]     (or python -m gapwise)
+       gapwise -m KEY=VALUE,VALUE ...     one run for each combination
+       gapwise COMMAND ...                a command on runs that exist; gapwise COMMAND --help
 
 Solves a structured SVM along its regularization path, verifies every certificate, measures losses and draws figures.
 The same command again resumes an interrupted run, or shows the result of a complete one. Printed last: the run's directory.

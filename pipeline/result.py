@@ -176,7 +176,7 @@ def _numbers(verdict: Verdict) -> str:
     return f": largest gap {_number(verdict.largest_gap)} ({bound}){rebuilt}"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -98,7 +98,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
         return INTERRUPTED + 2
 
 
-def places(settings: Settings, source: Mapping[str, Any]) -> tuple[RunDir, Location, str]:
+def places(settings: Settings, source: Mapping[str, object]) -> tuple[RunDir, Location, str]:
     """The run's directory, the location of its features, and their key; creates nothing."""
     root = location(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
@@ -248,7 +248,7 @@ def _wait(holder: str) -> None:
     print(f"waiting for this run, which {holder} works on", file=sys.stderr, flush=True)
 
 
-def _print_summary(found: Mapping[str, Any], directory: RunDir, seconds: Mapping[str, float] | None = None) -> int:
+def _print_summary(found: Mapping[str, object], directory: RunDir, seconds: Mapping[str, float] | None = None) -> int:
     width = min(shutil.get_terminal_size().columns, 120)
     solve = directory.manifest["stages"].get("solve", {})
     print(result.summary(found, directory.path, width, seconds or {}, solve))

@@ -68,7 +68,7 @@ class RunDir:
         self.key = key
         self.manifest: dict[str, Any] = {}
 
-    def prepare(self, settings: Settings, source: Mapping[str, Any]) -> None:
+    def prepare(self, settings: Settings, source: Mapping[str, object]) -> None:
         """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
 
         A damaged manifest is renamed and a new one begun; its stages then run again, from what they have committed.
@@ -120,7 +120,7 @@ class RunDir:
     def save(self) -> None:
         write_json(self.path / "manifest.json", self.manifest, seal=True)
 
-    def record(self, stage: str, **facts: Any) -> None:
+    def record(self, stage: str, **facts: object) -> None:
         """Note that `stage` is done, with its facts and the checksums of its outputs."""
         self.forget(stage)
         outputs = {name: found for name in stages()[stage].outputs if (found := self._checksum(name)) is not None}
@@ -199,7 +199,7 @@ def _finite(value: Any) -> Any:
     return _finite(value.tolist()) if type(value).__module__ == "numpy" else value
 
 
-def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
     """Nested mappings as one, with dotted keys."""
     out: dict[str, Any] = {}
     for name, item in value.items():

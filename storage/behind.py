@@ -14,7 +14,6 @@ import contextlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any
 
 import numpy as np
 
@@ -81,8 +80,8 @@ class CommitsBehind:
         self,
         specs: Sequence[ArraySpec],
         arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        segment: Callable[[], Mapping[str, Any]] | None,
+        attrs: Mapping[str, object],
+        segment: Callable[[], Mapping[str, object]] | None,
         *,
         nbytes: int,
         then: Then,

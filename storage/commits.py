@@ -65,7 +65,7 @@ class CommitStore:
         differing keys.
     """
 
-    def __init__(self, folder: Location, identity: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Location, identity: Mapping[str, object]) -> None:
         self.folder = folder
         self.identity = {str(k): _plain(v) for k, v in identity.items()}
         self.generation = 0
@@ -233,7 +233,7 @@ class CommitStore:
                 remove(path)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """What a value looks like after a round trip through JSON."""
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]

@@ -74,7 +74,7 @@ def _known(file: Path) -> dict[str, list[Any]]:
         return {}
 
 
-def _keep(file: Path, known: Mapping[str, Any]) -> None:
+def _keep(file: Path, known: Mapping[str, object]) -> None:
     with contextlib.suppress(OSError):  # a read-only folder costs time, not the run
         file.parent.mkdir(parents=True, exist_ok=True)
         mine = file.with_name(f".tmp-{file.name}-{os.getpid()}")

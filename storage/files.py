@@ -122,12 +122,12 @@ def listed(folder: Location, pattern: str) -> list[Location]:
     return sorted(found, key=lambda path: str(path).split("/"))
 
 
-def write_json(path: Location, value: Any) -> None:
+def write_json(path: Location, value: object) -> None:
     """Write JSON durably; a reader sees the old or the new value."""
     backend(path).write(path, json_bytes(value))
 
 
-def json_bytes(value: Any) -> bytes:
+def json_bytes(value: object) -> bytes:
     """`value` as JSON, in the format of all JSON files of a run."""
     return (json.dumps(value, indent=1, allow_nan=True) + "\n").encode()
 

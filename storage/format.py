@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 FORMAT_VERSION = 3
 """Raise it when the meaning or the form of what a stage writes changes."""
@@ -12,7 +11,7 @@ MEASURES = ("train_*", "test_*", "validation_*", "evaluated_*")
 """Names of all arrays that evaluate adds to a path.zarr: `layout.LOSSES` and a structure's own."""
 
 
-def check_format(attrs: Mapping[str, Any], where: object) -> None:
+def check_format(attrs: Mapping[str, object], where: object) -> None:
     """ValueError unless `attrs`, read from `where`, say the present version."""
     found = attrs.get("format_version")
     if found != FORMAT_VERSION:

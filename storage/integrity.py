@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def sealed(value: Mapping[str, Any]) -> dict[str, Any]:
+def sealed(value: Mapping[str, object]) -> dict[str, Any]:
     """`value` with a checksum of itself under the last key, `seal`."""
     bare = {name: item for name, item in value.items() if name != "seal"}
     return {**bare, "seal": _seal(bare)}
 
 
-def unsealed(value: Any, where: Any) -> dict[str, Any]:
+def unsealed(value: object, where: object) -> dict[str, Any]:
     """`value` without its seal; DamagedError, naming `where` it came from, if the seal is missing or wrong."""
     if not isinstance(value, dict):
         raise DamagedError(f"{where}: expected an object, got {type(value).__name__}; the file is damaged")
@@ -43,7 +43,7 @@ def checksums(folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def changed(folder: Path, expected: Mapping[str, Mapping[str, Any]]) -> str | None:
+def changed(folder: Path, expected: Mapping[str, Mapping[str, object]]) -> str | None:
     """The first file below `folder` that does not match `expected` (of `checksums`), in words; None if all match."""
     for name, facts in expected.items():
         file = folder / name
@@ -76,7 +76,7 @@ def checked_array(folder: Any, name: str, expected: Mapping[str, Any]) -> np.nda
         raise DamagedError(f"{folder / name}: not an .npy file without pickled objects ({error})") from error
 
 
-def _seal(bare: Mapping[str, Any]) -> str:
+def _seal(bare: Mapping[str, object]) -> str:
     """sha256 of the canonical JSON of `bare` as a reader of the file gets it: tuples as lists."""
     plain = json.loads(json.dumps(bare))
     return hashlib.sha256(json.dumps(plain, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

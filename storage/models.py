@@ -37,7 +37,7 @@ def is_model(folder: Location) -> bool:
 
 
 def write_model(
-    folder: Location, facts: Mapping[str, Any], weights: np.ndarray, shared: Mapping[str, np.ndarray]
+    folder: Location, facts: Mapping[str, object], weights: np.ndarray, shared: Mapping[str, np.ndarray]
 ) -> None:
     """Write a model, in the place of another one if there is one.
 
@@ -113,7 +113,7 @@ def read_model(folder: Location) -> StoredModel:
     )
 
 
-def _read(folder: Location, name: str, expected: Mapping[str, Any]) -> np.ndarray:
+def _read(folder: Location, name: str, expected: Mapping[str, object]) -> np.ndarray:
     if ".." in name.split("/") or not (name == WEIGHTS or name.startswith(SHARED)):
         raise DamagedError(f"{folder / FILE}: names the file {name}, which is none of a model's")
     return checked_array(folder, name, expected)

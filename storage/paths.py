@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from gapwise.storage.backend import Location, backend, location
@@ -25,7 +26,7 @@ class SolvedPath(xr.Dataset):
 
     __slots__ = ()
 
-    def weights_at(self, lam: Any) -> xr.DataArray:
+    def weights_at(self, lam: npt.ArrayLike) -> xr.DataArray:
         """w(lambda): the weights that the path certifies, at any lambda and not only at breakpoints.
 
         At a lambda that was solved to its tolerance these are the weights stored there.

@@ -22,6 +22,6 @@ class Pointer:
             raise FileNotFoundError(f"{self.path}: no such file")
         return parsed(data, self.path)
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         """Replace the value; ChangedError if another process has done so since it was last read or written here."""
         self._seen = backend(self.path).swap(self.path, json_bytes(value), self._seen)

@@ -32,7 +32,7 @@ class SnapshotParts:
         self.parts: list[dict[str, Any]] = []
         """Name, checksum and rows of each part, in order; each commit records them."""
 
-    def resume(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    def resume(self, parts: Sequence[Mapping[str, object]]) -> dict[str, np.ndarray]:
         """Go on after the committed `parts`; returns the arrays of the last one ({} if there is none).
 
         Raises
@@ -56,7 +56,7 @@ class SnapshotParts:
                 )
         return read_group(self.folder / self.parts[-1]["name"])[0] if self.parts else {}
 
-    def append(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, rows: Sequence[Mapping[str, object]]) -> None:
         """Write one more part: one row per snapshot, under the names of `gapwise.storage.layout.SNAPSHOTS`."""
         arrays = {spec.name: np.asarray([row[spec.name] for row in rows], spec.dtype) for spec in SNAPSHOTS}
         make_directory(self.folder)

@@ -12,7 +12,7 @@ parts. It is read when a package is first imported, therefore it must be set bef
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -54,18 +54,30 @@ def folder() -> Path | None:
     return found
 
 
-def use(words: Iterable[str]) -> None:
-    """Set the variable if one of the `words` of a command is ``parts=FOLDER``; NotADirectoryError if it is no folder."""
-    for word in words:
-        key, equals, value = word.partition("=")
-        if key in ("parts", "+parts", "++parts") and equals:
-            if value in ("null", ""):
-                os.environ.pop(VARIABLE, None)
-            elif not Path(value).expanduser().is_dir():
-                raise NotADirectoryError(f"parts: expected a folder with parts of your own, got {value}")
-            else:
-                os.environ[VARIABLE] = value
+def use(words: Sequence[str]) -> list[str]:
+    """Set the variable as the word ``parts=FOLDER`` of a command line says; NotADirectoryError if it is no folder.
+
+    Among the words that configure a run it may stand anywhere. Words behind the name of a command are the command's, so
+    there it stands before the name, and is not among the words that are returned.
+    """
+    own = words[:1] if _names_folder(words[:1]) else []
+    rest = words[len(own) :]
+    configures = not rest or "=" in rest[0] or rest[0][:1] in ("-", "+", "~")
+    for word in filter(lambda word: _names_folder([word]), words if configures else own):
+        value = word.partition("=")[2]
+        if value in ("null", ""):
+            os.environ.pop(VARIABLE, None)
+        elif not Path(value).expanduser().is_dir():
+            raise NotADirectoryError(f"parts: expected a folder with parts of your own, got {value}")
+        else:
+            os.environ[VARIABLE] = value
     folder()
+    return [*(words if configures else rest)]
+
+
+def _names_folder(words: Sequence[str]) -> bool:
+    """Whether the first word is ``parts=…``."""
+    return bool(words) and words[0].lstrip("+").startswith("parts=")
 
 
 def with_parts(path: Iterable[str], kind: str) -> list[str]:

@@ -38,7 +38,7 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.stages.check import check
 
     if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as `python -m pipeline` has it
+        sys.path.insert(0, os.getcwd())  # as `python -m gapwise` has it
     workers = asked.workers or default_workers()
     try:
         name, options = dataset_of(asked.name, asked.options)
@@ -98,7 +98,7 @@ def lines(found: Report, workers: int, name: str, words: list[str]) -> list[str]
         )
     out += [f"{'note':>6}  {note}" for note in found.notes]
     if found.ok:
-        out.append(f"{'take':>6}  python -m pipeline {dataset_words(name, words)} {' '.join(found.advice(workers))}")
+        out.append(f"{'take':>6}  python -m gapwise {dataset_words(name, words)} {' '.join(found.advice(workers))}")
     else:
         wrong = sum(not one.ok for one in found.findings)
         out.append(f"{wrong} wrong; what follows from it was not tried")

@@ -42,10 +42,10 @@ class KeepsOpen(WorkerPlugin):
     def __init__(self, features: str) -> None:
         self.features = features
 
-    def setup(self, worker: Any) -> None:
+    def setup(self, worker: object) -> None:
         opened(self.features, "train")
 
-    def teardown(self, worker: Any) -> None:
+    def teardown(self, worker: object) -> None:
         opened.cache_clear()
 
 
@@ -141,7 +141,10 @@ class Cluster:
             if other:
                 alike = theirs["processor"] == ours["processor"]
                 hint = "" if alike else "; NUMBA_CPU_NAME=generic everywhere makes different processors equivalent"
-                wrong.append(f"{worker} has {', '.join(other)}: install the same versions and restart it{hint}")
+                wrong.append(
+                    f"{worker} has {', '.join(other)}: install the same versions and restart it, with the same "
+                    f"$GAPWISE_PARTS if there is one{hint}"
+                )
             elif "features" in theirs:
                 wrong.append(f"{worker}: {theirs['features']}")
         return wrong

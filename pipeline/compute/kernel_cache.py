@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from numba.core.caching import _CacheLocator
 
@@ -30,7 +29,7 @@ def folder() -> Path:
 class ByContent(_CacheLocator):
     """A cache locator for numba, which finds it by its setting CACHE_LOCATOR_CLASSES."""
 
-    def __init__(self, py_func: Callable[..., Any], py_file: str) -> None:
+    def __init__(self, py_func: Callable[..., object], py_file: str) -> None:
         self._py_file = py_file  # numba mentions it in warnings
         self._line = py_func.__code__.co_firstlineno
         self._stamp = hashlib.sha256(Path(py_file).read_bytes()).hexdigest()
@@ -45,7 +44,7 @@ class ByContent(_CacheLocator):
         return str(self._line)
 
     @classmethod
-    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> ByContent | None:
+    def from_function(cls, py_func: Callable[..., object], py_file: str) -> ByContent | None:
         if not asked_for() or not Path(py_file).is_file():
             return None
         found = cls(py_func, py_file)

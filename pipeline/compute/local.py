@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from gapwise.pipeline.config.run_options import ComputeOptions, default_workers
 from gapwise.pipeline.interrupt import Stop
@@ -62,7 +62,7 @@ class _Processes(ProcessPoolExecutor):
     file descriptors from the start of the next worker. Arguments of the task are pickled elsewhere and cannot cause it.
     """
 
-    def submit(self, fn: Callable[..., R], /, *arguments: Any, **named: Any) -> Future[R]:
+    def submit(self, fn: Callable[..., R], /, *arguments: object, **named: object) -> Future[R]:
         try:
             return super().submit(fn, *arguments, **named)
         except (OSError, ValueError) as error:
@@ -214,7 +214,7 @@ class Compute:
             "or compute=serial to see the error; what was committed is kept"
         )
 
-    def _collect(self, left: dict[Future[Any], int], results: dict[int, Any]) -> bool:
+    def _collect(self, left: dict[Future[R], int], results: dict[int, R]) -> bool:
         """Put results into `results` by number as they come; returns False if a process died."""
         waiting, whole = set(left), True
         try:

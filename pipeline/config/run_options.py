@@ -168,7 +168,7 @@ class SeedOptions:
         expect("seed", self.seed, 0 <= self.seed <= MAX_SEED, f"an integer from 0 to {MAX_SEED}")
 
 
-def expect(name: str, value: Any, ok: bool, expected: str) -> None:
+def expect(name: str, value: object, ok: bool, expected: str) -> None:
     """Raise ConfigError, naming the key, unless `ok`."""
     if not ok:
         raise ConfigError(f"{name}: expected {expected}, got {value!r}")

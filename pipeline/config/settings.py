@@ -100,16 +100,16 @@ class Settings:
         # snapshots change no number, but a run without them cannot replace one that should have them
         return {**science, "snapshots": self.snapshots.science} if self.snapshots.science else science
 
-    def features_key(self, source: Mapping[str, Any]) -> str:
+    def features_key(self, source: Mapping[str, object]) -> str:
         """Key of the featurize stage: shared by all solvers of one data set."""
         return fingerprint({"format": FORMAT_VERSION, "dataset": datasets.science(self.dataset), "source": source})
 
-    def run_key(self, source: Mapping[str, Any]) -> str:
+    def run_key(self, source: Mapping[str, object]) -> str:
         """Key of the run: its science and its data."""
         return fingerprint({"format": FORMAT_VERSION, **self.science, "source": source})
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """Hash of JSON-able data, 64 hexadecimal digits; the order of keys does not matter."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -228,7 +228,7 @@ def dataset_yaml(name: str) -> Path | None:
     return installed[1] if installed else None
 
 
-def _like(key: str, value: Any, default: Any) -> Any:
+def _like(key: str, value: object, default: object) -> Any:
     """`value` if it has the type of `default`; where the default is null, the type that the key's name implies."""
     kind = DATASET_KINDS.get(key, type(default) if default not in (None, "???") else None)
     if kind is None or value is None:
@@ -282,7 +282,7 @@ def _plain(section: str, cfg: DictConfig) -> dict[str, Any]:
     return {str(name): value for name, value in values.items()}
 
 
-def _known(section: str, given: Iterable[Any], known: Iterable[str]) -> None:
+def _known(section: str, given: Iterable[object], known: Iterable[str]) -> None:
     known = list(known)
     for name in given:
         if name not in known:

@@ -12,7 +12,7 @@ SHARE, FOLDS = {"share", "seed"}, {"folds", "fold", "seed"}
 FORMS = "null, a share of the training blocks between 0 and 1, {share: 0.2, seed: 1}, {folds: 5, fold: 0}"
 
 
-def with_validation(dataset: Mapping[str, Any], wanted: Any) -> dict[str, Any]:
+def with_validation(dataset: Mapping[str, object], wanted: object) -> dict[str, Any]:
     """The group `dataset` with `validation` in its normal form, or without that key and the reader's options for it.
 
     A run without a validation split has the key it would have if the option did not exist. ConfigError says what is wrong.
@@ -26,7 +26,7 @@ def with_validation(dataset: Mapping[str, Any], wanted: Any) -> dict[str, Any]:
     return found if wanted is None else {**found, "validation": _normal(wanted, [*ways])}
 
 
-def _normal(wanted: Any, ways: list[str]) -> Any:
+def _normal(wanted: object, ways: list[str]) -> Any:
     """A reader's own way, or `{share, seed}` or `{folds, fold, seed}` with all keys."""
     if isinstance(wanted, str) and wanted in ways:
         return wanted
@@ -49,12 +49,12 @@ def _normal(wanted: Any, ways: list[str]) -> Any:
     raise ConfigError(f"dataset.validation: expected {FORMS}; got {dict(wanted)!r}")
 
 
-def _is(kind: type, value: Any) -> bool:
+def _is(kind: type, value: object) -> bool:
     """Whether a value is an integer, or for `float` any number; true and false are neither."""
     return isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
 
 
-def _expect(key: str, value: Any, ok: bool, expected: str) -> None:
+def _expect(key: str, value: object, ok: bool, expected: str) -> None:
     if not ok:
         where = "dataset.validation" if key == "share" else f"dataset.validation.{key}"
         raise ConfigError(f"{where}: expected {expected}, got {value!r}")

@@ -11,7 +11,7 @@ import numpy as np
 INPUT, OUTPUT = "input", "labels"
 
 
-def table(inputs: list[Any]) -> Any:
+def table(inputs: list[object]) -> Any:
     """A table of inputs, one a row."""
     import pandas as pd
 
@@ -43,7 +43,7 @@ def set_model() -> None:
                 self.model = load_model(context.artifacts["model"])
 
             def predict(
-                self, context: PythonModelContext, model_input: Any, params: dict[str, Any] | None = None
+                self, context: PythonModelContext, model_input: object, params: dict[str, object] | None = None
             ) -> Any:
                 return labelled(self.model, model_input)
 

@@ -42,7 +42,7 @@ def write(model: Model, target: Location, run: Location) -> None:
         shutil.rmtree(made, ignore_errors=True)
 
 
-def _save(model: Model, folder: Path, made: Path, example: Any) -> None:
+def _save(model: Model, folder: Path, made: Path, example: object) -> None:
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     import mlflow.pyfunc
     from mlflow.models import infer_signature

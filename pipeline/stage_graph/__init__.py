@@ -83,7 +83,7 @@ class Stage:
     export: Callable[[Export], None] | None = None
     result: Callable[[Settings, RunDir], Mapping[str, Any]] | None = None
 
-    def has_more(self, done: Mapping[str, Mapping[str, Any]], settings: Settings) -> bool:
+    def has_more(self, done: Mapping[str, Mapping[str, object]], settings: Settings) -> bool:
         """Whether the stage has to be run or continued; `done` holds the manifest's facts by stage."""
         facts = done.get(self.name)
         return facts is None or (self.unfinished is not None and self.unfinished(facts, settings))

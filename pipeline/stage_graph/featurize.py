@@ -24,7 +24,7 @@ def run(job: Job) -> dict[str, Any]:
 
 def make_features(
     settings: Settings,
-    source: Mapping[str, Any],
+    source: Mapping[str, object],
     path: Location,
     key: str,
     compute: Compute,

@@ -35,7 +35,7 @@ def run(job: Job) -> dict[str, Any]:
         return {"error": one_line(error)}
 
 
-def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
+def unfinished(facts: Mapping[str, object], settings: Settings) -> bool:
     """Asked for by name, it is made again."""
     return settings.run.stage == STAGE.name
 

@@ -42,7 +42,7 @@ def checked(cfg: DictConfig, experiment: str | None) -> Settings:
 
 
 def plan_folds(
-    cfg: DictConfig, settings: Settings, source: Mapping[str, Any], blocks: int
+    cfg: DictConfig, settings: Settings, source: Mapping[str, object], blocks: int
 ) -> tuple[list[Planned], int]:
     """The runs, folds first, and how many run at a time. ValueError if there are fewer training `blocks` than folds."""
     from gapwise.stages.datasets import DataError

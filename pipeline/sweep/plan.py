@@ -180,7 +180,7 @@ def plan(
     given: list[str],
     compose: Callable[[list[str]], DictConfig],
     blocks: int,
-    source: Mapping[str, Any],
+    source: Mapping[str, object],
     experiment: str,
     dataset: str = "",
 ) -> list[Planned]:
@@ -201,7 +201,7 @@ def plan(
         Which of the sweep's data sets it is; `given` then ends with its overrides.
     """
 
-    def planned(name: str, cfg: DictConfig, seed: int, lam: Any = "", tolerance: float | None = None) -> Planned:
+    def planned(name: str, cfg: DictConfig, seed: int, lam: object = "", tolerance: float | None = None) -> Planned:
         cfg.seed = seed
         label = lam if isinstance(lam, str) else f"{lam:g}"
         within = "" if tolerance is None else f"tolerance={tolerance:g}"
@@ -249,7 +249,7 @@ def _understands(solver: DictConfig, key: str) -> bool:
 
 
 def plan_multirun(
-    asked: Sequence[Asked], source: Callable[[Settings], Mapping[str, Any]]
+    asked: Sequence[Asked], source: Callable[[Settings], Mapping[str, object]]
 ) -> tuple[list[Planned], int, TrackingOptions]:
     """The runs of a multirun, in its order; how many run at a time; how they are tracked.
 

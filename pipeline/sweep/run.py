@@ -306,13 +306,13 @@ def _prepare(jobs: Sequence[Planned], stop: Stop) -> None:
                 _features(job.settings, job.source, stop)
 
 
-def _features(settings: Settings, source: Mapping[str, Any], stop: Stop) -> None:
+def _features(settings: Settings, source: Mapping[str, object], stop: Stop) -> None:
     _, path, key = places(settings, source)
     with Compute(settings.compute, stop) as compute:
         make_features(settings, source, path, key, compute, lambda done, total, what: stop.check())
 
 
-def _blocks(settings: Settings, source: Mapping[str, Any]) -> int:
+def _blocks(settings: Settings, source: Mapping[str, object]) -> int:
     from gapwise.stages.featurize import open_problem
 
     return int(open_problem(places(settings, source)[1], "train").n)

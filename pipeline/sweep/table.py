@@ -138,11 +138,11 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def common(dicts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def common(dicts: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     """The items that all mappings share."""
     first = dict(dicts[0]) if dicts else {}
     return {key: value for key, value in first.items() if all(key in d and d[key] == value for d in dicts[1:])}
 
 
-def _number(value: Any, form: str) -> str:
+def _number(value: object, form: str) -> str:
     return format(value, form) if isinstance(value, int | float) else "–"

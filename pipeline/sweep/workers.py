@@ -171,7 +171,7 @@ def _outcome(future: Any) -> dict[str, Any]:
     return {"status": "failed", "error": " ".join(str(error).split()) or type(error).__name__}
 
 
-def dask_setup(worker: Any) -> None:
+def dask_setup(worker: object) -> None:
     """Set up signals; dask calls this in each worker's main thread before the worker takes tasks.
 
     Ctrl-C reaches the whole process group, and the main process answers it. SIGTERM to one worker ends its run at the

@@ -135,7 +135,7 @@ def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _gaps(
-    arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], verdict: Verdict, lams: np.ndarray
+    arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], verdict: Verdict, lams: np.ndarray
 ) -> list[float] | None:
     """Bounds on the gap at `lams`; None where nothing bounds it there."""
     if not verdict.bounded:

@@ -43,7 +43,7 @@ class Tracker(Protocol):
     def load(self) -> None:
         """Import what showing needs, in any thread."""
 
-    def observe(self, trace: Mapping[str, Any]) -> None:
+    def observe(self, trace: Mapping[str, object]) -> None:
         """Show the trace of an unfinished solve, after a commit; returns at once."""
 
     def finish(self, status: str) -> None:
@@ -60,7 +60,7 @@ class NoTracker:
     """tracking=none"""
 
     def load(self) -> None: ...
-    def observe(self, trace: Mapping[str, Any]) -> None: ...
+    def observe(self, trace: Mapping[str, object]) -> None: ...
     def finish(self, status: str) -> None: ...
     def mend(self) -> None: ...
     def sync(self, status: str) -> None: ...
@@ -100,7 +100,7 @@ class MlflowTracker:
     def load(self) -> None:
         import_mlflow()
 
-    def observe(self, trace: Mapping[str, Any]) -> None:
+    def observe(self, trace: Mapping[str, object]) -> None:
         self._seen = trace
         busy = self._pending is not None and not self._pending.done()
         if self._broken or busy or time.monotonic() - self._last < LIVE_SECONDS:
@@ -145,7 +145,7 @@ class MlflowTracker:
         if status == "FINISHED":
             write_json(self._marker, _marker_of(self._uri, run_id, self._children))
 
-    def _guarded(self, status: str, trace: Mapping[str, Any] | None) -> None:
+    def _guarded(self, status: str, trace: Mapping[str, object] | None) -> None:
         """Project; the first problem becomes a warning."""
         level = logging.DEBUG if self._broken else logging.WARNING
         with _warned(self._uri, level) as worked, _quiet(status not in ("RUNNING", "KILLED")):
@@ -201,7 +201,7 @@ class SweepTracker:
         """Show a run that ended FINISHED, KILLED or FAILED; returns at once."""
         self._submit(self._show_run, run_dir, status)
 
-    def finish(self, found: Mapping[str, Any], status: str) -> None:
+    def finish(self, found: Mapping[str, object], status: str) -> None:
         """Show that the sweep ended; after KILLED the next command shows what is not shown yet."""
         if self._uri is not None and not self._marker.is_file():
             self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
@@ -218,7 +218,7 @@ class SweepTracker:
         marker = _marker(run_dir / "tracking.json")
         return parent is not None and _shows(marker, self._uri, self._children) and marker.get("sweep") == parent
 
-    def _show_sweep(self, found: Mapping[str, Any], status: str) -> None:
+    def _show_sweep(self, found: Mapping[str, object], status: str) -> None:
         self._tags = project_sweep(str(self._uri), self._folder, found, status, self._children)
         if status == "FINISHED":
             write_json(self._marker, _marker_of(str(self._uri), self._tags["gapwise.sweep_run"], self._children))
@@ -233,7 +233,7 @@ class SweepTracker:
             marker = _marker_of(str(self._uri), run_id, self._children)
             write_json(run_dir / "tracking.json", {**marker, "sweep": self._tags["gapwise.sweep_run"]})
 
-    def _submit(self, show: Callable[..., None], *args: Any) -> None:
+    def _submit(self, show: Callable[..., None], *args: object) -> None:
         if self._uri is not None:
             self._owed.append((show, args))
             self._pool.submit(self._work)
@@ -277,7 +277,7 @@ def _marker_of(uri: str, run_id: str, children: bool) -> dict[str, Any]:
     return {"uri": uri, "run_id": run_id, "view": VERSION, "children": children}
 
 
-def _shows(marker: Mapping[str, Any], uri: str | None, children: bool) -> bool:
+def _shows(marker: Mapping[str, object], uri: str | None, children: bool) -> bool:
     """Whether `marker` is that of a projection into `uri` as this version makes it, with children if they are asked for."""
     same = marker.get("uri") == uri and marker.get("view") == VERSION
     return same and (not children or bool(marker.get("children")))

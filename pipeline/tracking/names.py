@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gapwise.pipeline.config import choices
@@ -22,11 +23,13 @@ NEUTRAL = {
 NOTHING = ("None", "False", "inf", "[]", "{}")
 ELSEWHERE = ("tracking", "run.", "compute", "sweep.", "checkpoint.", "hydra")
 """Beginnings of overrides that change no number."""
+COMMAND, MODULES = "python -m gapwise", ("gapwise", "pipeline")
+"""How a command is shown, which works wherever Gapwise is installed; modules that it may have been started as."""
 SHORTEST = 500
 """MLflow's database keeps this many characters of a parameter."""
 
 
-def experiment_of(science: Mapping[str, Any]) -> str:
+def experiment_of(science: Mapping[str, object]) -> str:
     """Data set, its size if there are several, and task, e.g. `ocr-small-path`; of a sweep, what all its runs share."""
     given = flat(science)
     kind = given.get("path.kind")
@@ -54,7 +57,7 @@ def run_name(manifest: Mapping[str, Any]) -> str:
     return " · ".join([*words, *_data(science), f"seed {science['seed']}"])
 
 
-def _data(science: Mapping[str, Any]) -> list[str]:
+def _data(science: Mapping[str, object]) -> list[str]:
     """At most two options of the data that differ from those of its group, e.g. `n_train 24`."""
     presets = _defaults(str(science.get("dataset.name")))
     given = {name.removeprefix("dataset."): value for name, value in science.items() if name.startswith("dataset.")}
@@ -62,7 +65,7 @@ def _data(science: Mapping[str, Any]) -> list[str]:
     return own[:2]
 
 
-def parameters(solver: str | None, science: Mapping[str, Any]) -> dict[str, str]:
+def parameters(solver: str | None, science: Mapping[str, object]) -> dict[str, str]:
     """The choices that a run's numbers depend on, as text; without those that do nothing beside the others.
 
     Parameters
@@ -100,7 +103,7 @@ def _defaults(dataset: str) -> dict[str, Any]:
     return flat(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
 
 
-def source_tags(manifest: Mapping[str, Any], run_dir: Location) -> dict[str, str]:
+def source_tags(manifest: Mapping[str, object], run_dir: Location) -> dict[str, str]:
     """MLflow's tags for where a run comes from: the command that makes it again, and the commit of the code."""
     tags = {"mlflow.source.name": command_of(manifest, run_dir), "mlflow.source.type": "JOB"}
     commit, dirty, _ = str(manifest.get("commit") or "").partition("-dirty")
@@ -118,12 +121,16 @@ def command_of(manifest: Mapping[str, Any], run_dir: Location) -> str:
         return plain(manifest.get("command", ""))
     overrides = OmegaConf.create(attempts[0].read_text(encoding="utf-8"))
     said = [word for word in map(str, overrides) if not word.lstrip("+~").startswith(ELSEWHERE)]
-    return " ".join(["python -m pipeline", *said])
+    return " ".join([COMMAND, *said])
 
 
 def plain(command: str) -> str:
-    """A command without the path of the interpreter and its own options."""
-    return " ".join(["python -m pipeline", *command.partition("-m pipeline")[2].split()])
+    """A command without the path of the interpreter and its own options, however Gapwise was called."""
+    words = command.split()
+    ours = (
+        k for k, word in enumerate(words) if (word in MODULES and words[k - 1] == "-m") or Path(word).name == "gapwise"
+    )
+    return " ".join([COMMAND, *words[next(ours, len(words)) + 1 :]])
 
 
 def dataset_of(manifest: Mapping[str, Any], n: int, d: int) -> dict[str, str]:

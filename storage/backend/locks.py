@@ -73,7 +73,7 @@ def _is_at(file: IO[str], path: Path) -> bool:
 STAMP = "%Y-%m-%d %H:%M:%S"
 
 
-def _words(pid: Any, host: Any, since: float) -> str:
+def _words(pid: object, host: object, since: float) -> str:
     return f"process {pid} on host {host} (since {time.strftime(STAMP, time.localtime(since))})"
 
 
@@ -249,7 +249,7 @@ def _began(pid: int) -> str:
         return ""
 
 
-def _is_here(holder: dict[str, Any]) -> bool:
+def _is_here(holder: dict[str, object]) -> bool:
     """Whether the holder's pid can be looked up on this machine."""
     return bool(holder.get("system")) and holder["system"] == _this_system()["system"]
 

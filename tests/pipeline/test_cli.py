@@ -48,6 +48,13 @@ def test_commands__are_found_carried_out_and_explained(said):
     assert "Says a word." in said("--help").stdout
 
 
+def test_commands__come_from_the_folder_that_a_word_before_them_names(said, tmp_path: Path):
+    (tmp_path / "other" / "commands").mkdir(parents=True)
+    (tmp_path / "other" / "commands" / "shout.py").write_text(TOY.replace('"said"', '"SAID"'), encoding="utf-8")
+    assert said("parts=other", "shout", "hello").stdout == "SAID hello\n"
+    assert said("shout", "hello").returncode == 2
+
+
 def test_commands__refuse_in_one_line_without_traceback(said):
     found = said("toy", "bad")
     assert (found.returncode, found.stderr) == (1, "error: toy: expected a good word, got 'bad'\n")

@@ -362,5 +362,7 @@ def test_words__name_the_folder_absolutely_for_other_processes(tmp_path: Path, m
     monkeypatch.setenv(parts.VARIABLE, "elsewhere")
     parts.use(["solver=bcfw", "parts=own"])
     assert os.environ[parts.VARIABLE] == str(tmp_path / "own")
-    parts.use(["parts=null"])
+    assert parts.use(["parts=null"]) == ["parts=null"]
     assert parts.folder() is None
+    assert parts.use(["parts=own", "check", "my:Class", "parts=3"]) == ["check", "my:Class", "parts=3"]
+    assert parts.folder() == tmp_path / "own"

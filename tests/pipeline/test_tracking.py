@@ -21,6 +21,7 @@ from shown import empty_database, finished_run, summary_of, trace
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.tracking.mlflow import MlflowTracker, SweepTracker, open_tracker
+from gapwise.pipeline.tracking.names import plain
 from gapwise.pipeline.tracking.view import CHILDREN, VERSION, evenly, project
 
 
@@ -74,7 +75,7 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
     })  # fmt: skip
     assert (
         run.data.tags["mlflow.source.name"]
-        == "python -m pipeline +experiment=regpath_horseseg solver=bcpfw_gap_cache seed=0"
+        == "python -m gapwise +experiment=regpath_horseseg solver=bcpfw_gap_cache seed=0"
     )
     assert run.data.tags["mlflow.source.git.commit"] == "c" * 40
     (data,) = run.inputs.dataset_inputs
@@ -296,7 +297,7 @@ def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
     assert above == ({sweep.info.run_id} if children else {None})
     assert (sweep.info.experiment_id == runs[0].info.experiment_id) == children
     assert sweep.data.metrics == {"runs_done": 3.0, "runs_left": 0.0, "runs_failed": 0.0, "best_test_loss": 0.25}
-    assert sweep.data.tags["mlflow.source.name"] == "python -m pipeline -m seed=0,1"
+    assert sweep.data.tags["mlflow.source.name"] == "python -m gapwise -m seed=0,1"
     once = metrics_stored(tmp_path / "mlflow.db")
 
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", None)
@@ -355,3 +356,12 @@ def test_writers__take_turns_even_in_making_the_database(tmp_path: Path) -> None
     said = [writer.communicate(timeout=200)[1] for writer in writers]
     assert [text for text in said if "MLflow at" in text] == []
     assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 3
+
+
+@pytest.mark.parametrize(
+    "began", ["/v/bin/python -B -m pipeline", "python -m gapwise", "/v/bin/python /v/bin/gapwise", "/v/bin/gapwise"]
+)
+def test_plain__command_is_the_same_however_gapwise_was_called(began: str) -> None:
+    assert plain(f"{began} -m seed=0,1 dataset=gapwise") == "python -m gapwise -m seed=0,1 dataset=gapwise"
+    assert plain(began) == "python -m gapwise"
+    assert plain("") == "python -m gapwise"

@@ -140,7 +140,7 @@ def test_names__say_what_sets_a_run_apart(tmp_path: Path, changes: dict[str, Any
 def test_source__is_the_command_without_what_changes_no_number(tmp_path: Path) -> None:
     run = finished_run(tmp_path, seed=2).path
     manifest = read_json(run / "manifest.json")
-    made_by = "python -m pipeline +experiment=regpath_horseseg solver=bcpfw_gap_cache seed=2"
+    made_by = "python -m gapwise +experiment=regpath_horseseg solver=bcpfw_gap_cache seed=2"
     assert command_of(manifest, run) == made_by
     tags = source_tags({**manifest, "commit": f"{'c' * 40}-dirty"}, run)
     assert (tags["mlflow.source.git.commit"], tags["mlflow.source.git.dirty"]) == ("c" * 40, "true")

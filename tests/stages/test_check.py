@@ -80,7 +80,7 @@ def test_check__of_an_honest_oracle(capsys: pytest.CaptureFixture[str]) -> None:
     ]  # fmt: skip
     assert re.search(r"cost  a call: max_oracle \d.* µs · decode .* · features .* · loss", text)
     assert lines[-1].startswith(
-        "  take  python -m pipeline dataset=python_oracle dataset.oracle=python_task:Pairs +dataset.arg"
+        "  take  python -m gapwise dataset=python_oracle dataset.oracle=python_task:Pairs +dataset.arg"
     )
 
 
