@@ -21,7 +21,7 @@ from gapwise.storage.backend import Location
 from gapwise.storage.behind import CommitsBehind
 from gapwise.storage.commits import Commit, CommitStore
 from gapwise.storage.format import FORMAT_VERSION
-from gapwise.storage.layout import ArraySpec, read_group
+from gapwise.storage.layout import PATH, ArraySpec, read_group
 from gapwise.storage.results import stack
 
 MAX_BUFFERED_BYTES = 64 << 20
@@ -241,5 +241,5 @@ class MemorySink:
 
     def columns(self, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         """Numbers of all breakpoints, in the order in which they were solved."""
-        records = [b.record() for b in self.breakpoints]
-        return {name: np.array([record[name] for record in records]) for name in names}
+        records, dtypes = [b.record() for b in self.breakpoints], {spec.name: spec.dtype for spec in PATH}
+        return {name: np.array([record[name] for record in records], dtypes[name]) for name in names}

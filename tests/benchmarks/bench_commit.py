@@ -34,12 +34,12 @@ import numpy as np
 from measure_stages import anonymous
 from synthetic_letters import synthetic_letters
 
-from gapwise.stages.attempt import Attempt
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solve import Session, Task, solve
-from gapwise.stages.solver.block_method import SPECS, BlockMethod
-from gapwise.stages.solver.method import Method
+from gapwise.stages.solve import Session, solve
+from gapwise.stages.solver.block_method import SPECS
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, PathOptions
 from gapwise.stages.solver.state import pool_of
 from gapwise.stages.solver.supports import Supports, pack
@@ -47,6 +47,7 @@ from gapwise.storage import behind as behind_writes
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import read_json
 from gapwise.storage.layout import ArraySpec, read_group
+from gapwise.storage.sink import CommitSink
 
 NAMES = ("support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset")
 OPTIONS = BcfwOptions(sampler="gap", step="pairwise", cache=CacheOptions(kind="gap"))
@@ -95,25 +96,25 @@ def memory() -> Iterator[list[float]]:
 
 
 class Pauses:
-    """Replaces `Attempt.boundary`, and notes how long each call took."""
+    """Replaces `CommitSink.offer`, and notes how long each call took."""
 
     def __init__(self) -> None:
         self.committing: list[float] = []
         self.others: list[float] = []
-        self._real: Callable[..., Any] = Attempt.boundary
+        self._real: Callable[..., bool] = CommitSink.offer
 
     def __enter__(self) -> Pauses:
-        def boundary(attempt: Any, solver: Method) -> Any:
-            began, last = time.perf_counter(), attempt.last_commit
-            status = self._real(attempt, solver)
-            (self.others if attempt.last_commit == last else self.committing).append(time.perf_counter() - began)
-            return status
+        def offer(sink: CommitSink, *offered: Any) -> bool:
+            began, last = time.perf_counter(), sink.last_commit
+            held = self._real(sink, *offered)
+            (self.others if sink.last_commit == last else self.committing).append(time.perf_counter() - began)
+            return held
 
-        Attempt.boundary = boundary  # type: ignore[method-assign]
+        CommitSink.offer = offer  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *error: object) -> None:
-        Attempt.boundary = self._real  # type: ignore[method-assign]
+        CommitSink.offer = self._real  # type: ignore[method-assign]
 
     def __str__(self) -> str:
         def words(pauses: list[float]) -> str:
@@ -194,17 +195,19 @@ def marks_of(supports: Supports) -> np.ndarray:
     return found
 
 
-def changes(problem: Problem, folder: Path) -> None:
+def changes(problem: Problem) -> None:
     """Solve the path, and print how many blocks change between rebase points."""
     kinds = [Changes(1.0, "passes"), Changes(30.0, "s")]
 
-    def watch(attempt: Any, solver: BlockMethod) -> Any:
+    def watch(event: Event) -> None:
+        if event.kind is not Kind.BOUNDARY:
+            return
+        solver: Any = event.engine.solver
         marks = marks_of(pack(solver.state.pool, problem.label_ptr))
         kinds[0].note(solver.oracle_calls / problem.n, marks)
         kinds[1].note(solver.at.seconds, marks)
 
-    Attempt.boundary = watch  # type: ignore[method-assign]
-    solve(Task(problem, OPTIONS, PathOptions()), folder, key="", session=Session(every_seconds=math.inf))
+    Engine.begin(Task(problem, OPTIONS, PathOptions())).run([watch])
     print("\n".join(map(str, kinds)))
 
 
@@ -224,7 +227,7 @@ def main() -> None:
         problem, state = open_problem(features, "train"), run / "state"
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=folder)))
         if asked.changes:
-            changes(problem, scratch / "changes")
+            changes(problem)
             return
         specs = [ArraySpec(*spec) for spec in SPECS]
         arrays, attrs = read_group(state / read_json(state / "HEAD.json")["name"])

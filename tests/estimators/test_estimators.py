@@ -156,15 +156,6 @@ def test_folder__of_another_fit_is_refused(kind: Any, tmp_path: Path) -> None:
         make().fit(X, y, run_dir=tmp_path / "mine")
 
 
-def test_fit__leaves_nothing_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = tmp_path / "temporary"
-    made.mkdir()
-    monkeypatch.setattr("gapwise.pipeline.estimators.solving.MEMORY", tmp_path / "absent")
-    monkeypatch.setattr("tempfile.tempdir", str(made))
-    MulticlassSVM(tolerance=0.1).fit(*blobs())
-    assert list(made.iterdir()) == []
-
-
 @pytest.mark.share(0.5)
 def test_warm_start__begins_at_the_last_dual_solution(kind: Any) -> None:
     make, X, y = kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -42,6 +43,12 @@ def test_fake__takes_what_the_real_one_takes(module: str, name: str) -> None:
 def test_fake__has_only_names_that_the_real_module_has(module: str) -> None:
     real = import_module(module)
     assert [name for name in vars(fake_stages.modules()[module]) if name[0] != "_" and not hasattr(real, name)] == []
+
+
+@pytest.mark.parametrize("name", ["Task", "Spacing", "Session"])
+def test_record__has_the_fields_of_the_real_one(name: str) -> None:
+    real, fake = getattr(import_module("gapwise.stages.solve"), name), getattr(fake_stages, name)
+    assert [field.name for field in fields(fake)] == [field.name for field in fields(real)]
 
 
 def test_trace__has_the_columns_of_the_real_one() -> None:

@@ -14,6 +14,7 @@ import sys
 import time
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -152,30 +153,57 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
     )
 
 
-def solve(problem: Any, options: Any, path: Any, run_dir: Path, **ways: Any) -> str:
+@dataclass(frozen=True)
+class Task:
+    """The real one is in a module that loads numba."""
+
+    problem: Any
+    options: Any
+    path: Any
+    seed: int = 0
+    start: Any = None
+    initial: Any = None
+
+
+@dataclass(frozen=True)
+class Spacing:
+    every_passes: float = 0.0
+    every_share: float = 0.0
+
+
+@dataclass(frozen=True)
+class Session:
+    spread: Any = None
+    report: Any = None
+    stop: Any = None
+    committed: Any = None
+    every_seconds: float = 30.0
+
+
+def solve(task: Task, run_dir: Path, *, session: Session, **ways: Any) -> str:
     note(run_dir, "solve")
-    if ways["seed"] == 13:
+    if task.seed == 13:
         raise ValueError("segmentation: block 7: unary is not finite")
     for what, number in (("solve:interrupt", signal.SIGINT), ("solve:sigterm", signal.SIGTERM)):
         if misbehaves(what):
             os.kill(os.getpid(), number)
     if misbehaves("solve:wait"):
-        wait_for(ways["stop"])
+        wait_for(session.stop)
         note(run_dir, "told")
     if misbehaves("solve:deaf"):
         time.sleep(60)
     if misbehaves("solve:die") or (misbehaves("solve:die once") and not (run_dir / "died").exists()):
         (run_dir / "died").touch()
-        if ways["seed"] == 1:
+        if task.seed == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-    if ways["stop"]():
+    if session.stop():
         return "INTERRUPTED"
     if misbehaves("solve:spread"):
-        assert ways["spread"].map_ranges(lambda a, b: b - a, [(0, 2), (2, 5)]) == [2, 3]
+        assert session.spread.map_ranges(lambda a, b: b - a, [(0, 2), (2, 5)]) == [2, 3]
     at = {"lambda": 0.5, "breakpoint": 0, "passes": 2.0, "gap": 0.08, "tolerance": 0.09, "oracle_calls": 48_123}
-    ways["report"](at)
+    session.report(at)
     rows = np.stack(list(trace().values()), axis=1)
-    ways["observe"](rows)
+    session.committed(rows)
     (run_dir / "trace.zarr").mkdir(exist_ok=True)
     write_path(run_dir / "path.zarr")
     return "TIME_LIMIT" if misbehaves("solve:time") else "CONVERGED"
@@ -230,7 +258,7 @@ def modules() -> dict[str, types.ModuleType]:
     parts: dict[str, dict[str, Any]] = {
         "gapwise.stages.featurize": {"featurize": featurize, "open_problem": open_problem, "damaged": damaged},
         "gapwise.stages.init_path": {"init_path": init_path},
-        "gapwise.stages.solve": {"solve": solve},
+        "gapwise.stages.solve": {"solve": solve, "Task": Task, "Spacing": Spacing, "Session": Session},
         "gapwise.stages.solver.counts": {"TRACE": tuple(trace()), "CERTIFIED": "certified"},
         "gapwise.stages.verify": {"verify": verify, "asked_for": asked_for, "CertificateError": CertificateError},
         "gapwise.stages.evaluate": {"evaluate": evaluate},

@@ -1,0 +1,162 @@
+"""The solver as a library: one lambda, a path breakpoint by breakpoint, its events, and where a time limit leaves it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+from dense import optimum
+from solved import PATHS, StopAfter, options_of, path_of, solved
+from tiny import TINY
+
+from gapwise.stages.outcome import in_memory
+from gapwise.stages.solver import engine as library
+from gapwise.stages.solver.counts import TRACE
+from gapwise.stages.solver.engine import Engine, Task
+from gapwise.stages.solver.events import Event, Kind, Progress, Stop
+from gapwise.stages.solver.options import Status
+from gapwise.stages.verify import CertificateError, verified, verify
+from gapwise.stages.verify import in_memory as source
+from gapwise.storage.files import read_json
+from gapwise.storage.paths import open_path
+from gapwise.storage.paths import path_of as path_in_memory
+from gapwise.storage.sink import MemorySink
+
+pytestmark = pytest.mark.slow
+
+LAM = 0.05
+
+
+def test_solve__reaches_the_optimum() -> None:
+    problem = TINY["multiclass"]()
+    found = library.solve(problem, LAM, options_of(), tolerance=1e-7, relative=False)
+    assert found.status is Status.CONVERGED
+    assert found.gap <= 1e-7
+    assert found.breakpoint.point.primal == pytest.approx(optimum(problem, LAM), abs=2e-7)
+    assert found.weights.shape == (problem.d,)
+    assert found.trace[-1, TRACE.index("gap")] == found.gap
+
+
+def test_solve__says_which_limit_ended_it_and_certifies_all_the_same() -> None:
+    problem = TINY["multiclass"]()
+    full = library.solve(problem, LAM, options_of(), tolerance=1e-9).breakpoint.point
+    limits = {"max_passes": Status.PASS_LIMIT, "max_seconds": Status.TIME_LIMIT}
+    for name, status in limits.items():
+        found = library.solve(problem, LAM, options_of(**{name: 1e-9}), tolerance=1e-9)
+        assert found.status is status
+        assert found.breakpoint.point.dual <= full.primal
+        assert found.gap == pytest.approx(found.breakpoint.point.primal - found.breakpoint.point.dual, abs=1e-12)
+    stopped = library.solve(problem, LAM, options_of(), tolerance=1e-9, observers=[Stop(StopAfter(4))])
+    assert stopped.status is Status.INTERRUPTED
+    assert full.primal < stopped.breakpoint.point.primal
+
+
+def test_path__is_walked_as_far_as_it_is_asked_for() -> None:
+    problem, along = TINY["multiclass"](), path_of(**PATHS["one_sided"])
+    whole = list(library.path(problem, along, options_of()))
+    calls: list[int] = []
+    walk = library.path(problem, along, options_of(), observers=[Progress(lambda at: calls.append(at["oracle_calls"]))])
+    first = next(walk)
+    assert first.weights.tobytes() == whole[0].weights.tobytes()
+    assert calls[-1] <= first.oracle_calls  # nothing of the next lambda
+    assert [b.point.lam for b in walk] == [b.point.lam for b in whole[1:]]
+
+
+def test_events__are_told_in_order(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[Event] = []
+
+    def note(event: Event) -> None:
+        heard.append(event)
+
+    with caplog.at_level(logging.DEBUG):
+        engine = Engine.begin(Task(TINY["multiclass"](), options_of(rebase_steps=4), path_of(**PATHS["one_sided"])))
+        solved = list(engine.walk([note]))
+    assert caplog.records == []
+    kinds = [event.kind for event in heard]
+    assert kinds[0] is Kind.BOUNDARY
+    assert kinds.count(Kind.BOUNDARY) > len(solved) == kinds.count(Kind.CERTIFIED)
+    assert [event.breakpoint for event in heard if event.kind is Kind.CERTIFIED] == solved
+    assert (heard[-1].kind, heard[-1].status) == (Kind.END, Status.CONVERGED)
+    heard.clear()
+    engine = Engine.begin(Task(TINY["multiclass"](), options_of(rebase_steps=4), path_of(**PATHS["one_sided"])))
+    engine.run([note, Stop(StopAfter(3))])
+    assert [event.kind for event in heard if event.kind is not Kind.CERTIFIED] == [*[Kind.BOUNDARY] * 4, Kind.LIMIT]
+    assert heard[-1].status is Status.INTERRUPTED
+
+
+def test_walk__goes_on_after_a_stop() -> None:
+    task = Task(TINY["chain"](), options_of(rebase_steps=4), path_of(**PATHS["two_sided"]))
+    whole = [b.weights.tobytes() for b in Engine.begin(task).walk()]
+    engine, parts = Engine.begin(task), []
+    for left in (3, 0, 7, math.inf):
+        parts += [b.weights.tobytes() for b in engine.walk([Stop(StopAfter(left))])]
+    assert engine.status is Status.CONVERGED
+    assert parts == whole
+
+
+@pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
+@pytest.mark.parametrize("kind", [*PATHS, "anytime"])
+def test_in_memory__has_what_the_folder_has(tmp_path: Path, kind: str, name: str) -> None:
+    """The same variables and attributes, and independent code finds the same in them."""
+    problem, options = TINY[name](), options_of(rebase_steps=4)
+    path = path_of(**(PATHS | {"anytime": {"rule": "anytime", "kappa": 0.7, "eps": 0.2}})[kind])
+    solved(problem, tmp_path, options, path)
+    engine, sink = Engine.begin(Task(problem, options, path, seed=3)), MemorySink()
+    engine.run(sink=sink)
+    arrays, attrs = in_memory(engine, sink, "k")
+    found, there = path_in_memory(arrays, attrs), open_path(tmp_path).load()
+    assert found["seconds"].shape == there["seconds"].shape
+    for each in (found, there):
+        each["seconds"].values[:] = 0.0
+    assert found.identical(there)
+    assert found.attrs == there.attrs
+    assert {n: v.dtype for n, v in found.variables.items()} == {n: v.dtype for n, v in there.variables.items()}
+    assert verified(problem, source(arrays, attrs)) == verify(problem, tmp_path)
+
+
+def test_in_memory__wrong_certificates_are_found() -> None:
+    problem = TINY["multiclass"]()
+    engine, sink = Engine.begin(Task(problem, options_of(), path_of(**PATHS["grid_none"]))), MemorySink()
+    engine.run(sink=sink)
+    arrays, attrs = in_memory(engine, sink, "k")
+    wrong = {**arrays, "weights": arrays["weights"] * 1.01}
+    with pytest.raises(CertificateError, match=r"^in memory: .* certificate\(s\) do not hold; the first: lambda"):
+        verified(problem, source(wrong, attrs))
+    with pytest.raises(CertificateError, match=r"^in memory: .*array gap: nothing is stored that can be used\.$"):
+        verified(problem, source({name: a for name, a in arrays.items() if name != "gap"}, attrs))
+
+
+@pytest.mark.parametrize("method", ["bcfw", "accelerated", "mpbcfw", "ssg", "eg", "cutting_plane"])
+@pytest.mark.parametrize("kind", ["single", "grid_keep_dual"])
+def test_without_steps__has_the_bits_of_a_resume_with_no_pass_left(tmp_path: Path, method: str, kind: str) -> None:
+    """As if the committed state were copied and gone on from with `max_passes` that is over."""
+    problem, path = TINY["multiclass"](), path_of(**{**PATHS[kind], "tolerance": 1e-9})
+    options = options_of(method=method)
+    engine = Engine.begin(Task(problem, options, path, seed=3))
+    assert engine.run([Stop(StopAfter(3))]) is Status.INTERRUPTED
+    here, sink = engine.without_steps(), MemorySink()
+    status = here.run(sink=sink)
+    arrays, attrs = in_memory(here, sink, "k")
+    assert status is not Status.INTERRUPTED
+    assert solved(problem, tmp_path / "run", options, path, stop=StopAfter(3)) is Status.INTERRUPTED
+    shutil.copytree(tmp_path / "run" / "state", tmp_path / "copy" / "state")
+    solved(problem, tmp_path / "copy", options_of(method=method, max_passes=1e-9), path)
+    there = open_path(tmp_path / "copy").load()
+    assert arrays["lambda"].size == (1 if kind == "single" else 3)
+    for name, array in arrays.items():
+        if name != "seconds":
+            assert array.tobytes() == there[name].values.tobytes(), name
+    assert {**attrs, "status": None} == {**there.attrs, "status": None}
+    assert read_json(tmp_path / "run" / "state" / "HEAD.json")["generation"] == 1  # the run itself can go on
+    assert engine.run() in (Status.CONVERGED, Status.PASS_LIMIT)
+
+
+def test_pack__refuses_arrays_that_are_not_in_the_specs(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine.begin(Task(TINY["multiclass"](), options_of(), path_of(**PATHS["single"])))
+    engine.run([Stop(StopAfter(1))])
+    monkeypatch.setattr(type(engine.solver), "specs", engine.solver.specs[1:])
+    with pytest.raises(TypeError, match=r"^solver\.method=bcfw: the arrays it packs are not those of its specs"):
+        engine.pack()
