@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.problems.answers import ask
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.contract import checked_shapes
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.user_code import oracle_source, user_module
@@ -107,6 +108,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 
 def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """What the class's own `measures` returns; without it the share of the entries that differ from the truth."""
-    if hasattr(problem, "measures"):
-        return {name: float(value) for name, value in problem.measures(predictions).items()}
+    measures = traits_of(problem).measures
+    if measures is not None:
+        return {name: float(value) for name, value in measures(predictions).items()}
     return {"label_error": float(np.mean(predictions != problem.truth))}
