@@ -12,7 +12,8 @@ run then covers; ``measures(predictions)``, the usual measures of the task by na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,12 @@ def problem_class(name: str) -> Any:
             "lists, and a class method read(split, **arguments) that returns the problem of a split"
         )
     return made
+
+
+def files_of(kind: type) -> Callable[..., Iterable[str | Path]] | None:
+    """The class method `files` of a user's class; None if it has none."""
+    found: Callable[..., Iterable[str | Path]] | None = getattr(kind, "files", None)
+    return found
 
 
 def read_problem(name: str, split: str, arguments: Mapping[str, Any]) -> Problem:

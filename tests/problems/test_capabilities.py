@@ -37,7 +37,7 @@ def test_module__of_the_old_form_is_refused_with_the_new_one() -> None:
     ):
         capabilities_of(old)
     old.CAPABILITIES = {"whole": ("x",)}
-    with pytest.raises(ValueError, match="poses: .* expected CAPABILITIES"):
+    with pytest.raises(ValueError, match=r"poses: .* expected CAPABILITIES"):
         capabilities_of(old)
     old.CAPABILITIES = Capabilities(whole=("x",))
     assert capabilities_of(old).whole == ("x",)
