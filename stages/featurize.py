@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset
-from gapwise.stages.problems import build, structure
+from gapwise.stages.problems import build, capabilities, structure
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.void import has_void
@@ -35,10 +35,9 @@ class _SplittingSink:
 
     def __init__(self, writer: FeatureWriter, name: str, rule: HeldOut | None) -> None:
         self.writer, self.rule = writer, rule
-        part = structure(name)
-        self.derived, self.for_training = part.derived, getattr(part, "for_training", dict)
-        self.whole: tuple[str, ...] = getattr(part, "WHOLE", ())
-        self.rows: tuple[str, ...] = getattr(part, "ROWS", ())
+        part = capabilities(name)
+        self.derived, self.for_training = structure(name).derived, part.for_training or dict
+        self.whole, self.rows = part.whole, part.rows
         self.waiting: dict[str, np.ndarray] = {}
         self.shared: dict[str, np.ndarray] = {}
         self.blocks: Counter[str] = Counter()
@@ -103,7 +102,7 @@ class _SplittingSink:
             return facts
         blocks = self.blocks["train"]
         held_out = self.rule.among(blocks)
-        if not blocks:  # all were `put`, none under a name that the structure's WHOLE has
+        if not blocks:  # all were `put`, none under a name that the structure's `whole` has
             raise DataError("dataset.validation: this data set's blocks are written at once and cannot be divided")
         if self.rule.fold is not None and blocks * self.rule.share < 1:
             folds = f"{1 / self.rule.share} folds of {blocks} training blocks"
@@ -170,7 +169,7 @@ def divisible(whole: Location) -> Features | None:
     if not is_complete(whole) or damaged(whole) is not None:
         return None
     found = open_features(whole)
-    differs = hasattr(structure(found.meta["structure"]), "for_training") and has_void(found.arrays("train")["labels"])
+    differs = capabilities(found.meta["structure"]).for_training and has_void(found.arrays("train")["labels"])
     return None if differs else found
 
 

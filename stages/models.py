@@ -17,7 +17,7 @@ import numpy as np
 
 from gapwise.stages.datasets import FeatureMap, MapBlocks
 from gapwise.stages.datasets.inputs import Predicted, label_names, stored_input
-from gapwise.stages.problems import build, structure
+from gapwise.stages.problems import build, capabilities
 from gapwise.stages.verdict import verdict_in
 from gapwise.storage.backend import DamagedError, Location, location
 from gapwise.storage.features import Features, features_of
@@ -80,9 +80,9 @@ class Model:
             If the input cannot be used; says where.
         """
         encoded = self.feature_map.encode(raw, map_blocks, decoding=True)
-        module = structure(encoded.structure)
-        if hasattr(module, "decoded"):
-            labels, label_ptr = module.decoded(encoded.arrays, encoded.meta, self.weights)
+        decoded = capabilities(encoded.structure).decoded
+        if decoded is not None:
+            labels, label_ptr = decoded(encoded.arrays, encoded.meta, self.weights)
         else:
             from gapwise.stages.predict import predict
 

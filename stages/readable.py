@@ -17,7 +17,7 @@ import numpy as np
 
 from gapwise.stages.datasets.inputs import Predicted, label_names, show, stored_input
 from gapwise.stages.datasets.inputs.arrays import csv_text
-from gapwise.stages.problems import structure
+from gapwise.stages.problems import capabilities
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -61,7 +61,7 @@ def _files(
             yield f"predicted{shown.suffix}", shown.text.encode()
         else:
             yield from ((f"masks/{name}", data) for name, data in shown.files)
-    confusion = getattr(structure(meta["structure"]), "confusion", None)
+    confusion = capabilities(meta["structure"]).confusion
     if confusion is not None:
         names, matrix = confusion(problem, arrays, meta, labels)
         table = [[name, *map(_plain, row)] for name, row in zip(names, matrix.tolist(), strict=True)]

@@ -37,7 +37,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gapwise.parts import with_parts
-from gapwise.stages.problems import structure
+from gapwise.stages.problems import capabilities, structure
 from gapwise.stages.problems.installed import READERS, announced, installed_module
 
 __path__ = with_parts(__path__, "datasets")
@@ -199,9 +199,9 @@ class Blocks:
     def __init__(
         self, structure_name: str, shared: Mapping[str, np.ndarray] | None = None, decoding: bool = False
     ) -> None:
-        module = structure(structure_name)
-        self.derived = getattr(module, "stand_ins", module.derived) if decoding else module.derived
-        self.for_training = getattr(module, "for_training", dict)
+        part, derived = capabilities(structure_name), structure(structure_name).derived
+        self.derived: Callable[..., dict[str, np.ndarray]] = (part.stand_ins if decoding else None) or derived
+        self.for_training = part.for_training or dict
         self.whole: dict[str, dict[str, np.ndarray]] = defaultdict(dict, {"": dict(shared or {})})
         self.blocks: dict[str, dict[str, list[np.ndarray]]] = defaultdict(lambda: defaultdict(list))
 

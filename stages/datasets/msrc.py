@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
-from gapwise.stages.datasets.stanford import _decoded, _photographs
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
+from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
@@ -72,15 +73,13 @@ class Msrc:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
         """Write the blocks of both splits; see `featurize_pictures`."""
-        masks, photographs = self._masks(), _photographs(self.root / PICTURES)
-        missing = [name for name in masks if name not in photographs]
-        if missing:
-            raise DataError(f"{self.root / PICTURES}: has no {missing[0]}.jpg")
+        masks = self._masks()
+        jpegs = photographs(self.root / PICTURES, masks)
         train, test = permuted_split(list(masks), self.n_train, SPLIT_SEED)
         images = {"train": train, "test": test[: self.n_test]}
-        items = {split: [(photographs[name], masks[name]) for name in names] for split, names in images.items()}
+        items = {split: [(jpegs[name], masks[name]) for name in names] for split, names in images.items()}
         facts = featurize_pictures(
-            _decoded, items, self.features, self.seed, sink, map_blocks, report,
+            with_classes, items, self.features, self.seed, sink, map_blocks, report,
             count=partial(tally_classes, count=self.classes),
         )  # fmt: skip
         return facts | {
@@ -93,12 +92,8 @@ class Msrc:
     def _masks(self) -> dict[str, np.ndarray]:
         """Classes of the pixels of every photograph, uint8 (H, W), by name."""
         path = self.root / LABELS
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                names, hw, offset, found = (file[name] for name in ("id", "hw", "offset", "gt23"))
-                to_stanford = file["map23_to_stanford8"]
-        except UNREADABLE as error:
-            raise DataError(f"{path}: expected id, hw, offset, gt23 and map23_to_stanford8: {error}") from error
+        stored = named_arrays(path, ("id", "hw", "offset", "gt23", "map23_to_stanford8"))
+        names, hw, offset, found, to_stanford = stored.values()
         if self.classes == len(USUAL):
             table = np.array([VOID, *(USUAL.index(name) if name in USUAL else VOID for name in ALL)], np.uint8)
         else:

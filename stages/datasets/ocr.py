@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink, unpacked
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink, unpacked
+from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
 from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
@@ -225,11 +226,7 @@ def open(options: Mapping[str, Any]) -> Ocr:
 
 def read_npz(file: Path) -> Words:
     """Words of ``ocr_letters.npz``; DataError names the field and the row."""
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            data = {name: archive[name] for name in ("pixels", "letter", "word_start", "word_fold")}
-    except UNREADABLE as error:
-        raise DataError(f"{file}: expected arrays pixels, letter, word_start, word_fold: {error}") from error
+    data = named_arrays(file, ("pixels", "letter", "word_start", "word_fold"))
     words = Words(data["pixels"], data["letter"], data["word_start"].astype(np.int64), data["word_fold"])
     letters = words.letter.size
     shape = words.pixels.shape

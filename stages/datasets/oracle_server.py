@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gapwise.stages.datasets import OptionError
-from gapwise.stages.datasets.python_oracle import VALIDATION as VALIDATION
+from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
+from gapwise.stages.datasets.inputs.own_class import splits_of
 from gapwise.stages.datasets.python_oracle import PythonOracleReader
 from gapwise.stages.datasets.python_oracle import encoder as encoder
 from gapwise.stages.datasets.python_oracle import read_new as read_new
@@ -35,8 +36,7 @@ def open(options: Mapping[str, Any]) -> OracleServerReader:
     if not words:
         raise OptionError("dataset.command: expected a program and its arguments, such as './my_oracle --data x'")
     arguments = {"command": command, "files": [str(file) for file in options.get("files") or ()]}
-    splits = ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
-    return OracleServerReader(BOUNDED if options.get("bounded") else PLAIN, arguments, splits)
+    return OracleServerReader(BOUNDED if options.get("bounded") else PLAIN, arguments, splits_of(options))
 
 
 class OracleServerReader(PythonOracleReader):

@@ -19,6 +19,8 @@ import numpy as np
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
+from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapwise")
 
-VALIDATION: dict[str, tuple[str, ...]] = {"split": ()}
 EVERY = 1000
 """Number of blocks between two progress reports."""
 
@@ -58,18 +59,6 @@ class OracleEncoder:
             )
 
 
-def new_split(raw: Any, module: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The split and the arguments that new input `raw` names for a user's class; `arguments`: those of the training."""
-    one = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
-    given = {"split": one} if isinstance(one, str) else one
-    if not isinstance(given, Mapping) or not isinstance(given.get("split"), str):
-        raise DataError(
-            f"input: {raw!r}: {module} reads its inputs itself; expected the name of a split that it can be made with, or "
-            'all arguments that differ from those of the training, such as {"split": "new", "n": 7}'
-        )
-    return given["split"], {**arguments, **{name: value for name, value in given.items() if name != "split"}}
-
-
 def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OracleEncoder:
     """The encoder of a feature store of this reader."""
     return OracleEncoder(meta)
@@ -78,18 +67,6 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> Oracle
 def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     """One input: a split's name, or the class's arguments as JSON: ``{"split": "new", "n": 7}``."""
     return one_input(inputs, meta["oracle"])
-
-
-def one_input(inputs: Sequence[str], module: str) -> NewInput:
-    """The only one of `inputs`, a split's name or JSON; DataError otherwise."""
-    if len(inputs) != 1:
-        raise DataError(f"expected one split of {module}, got {len(inputs)} inputs; predict them one after the other")
-    if not inputs[0].lstrip().startswith("{"):
-        return NewInput(inputs[0])
-    try:
-        return NewInput(json.loads(inputs[0]))
-    except ValueError as error:
-        raise DataError(f"input: {inputs[0]}: not valid JSON ({error})") from error
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
@@ -110,8 +87,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
 def open(options: Mapping[str, Any]) -> PythonOracleReader:
     """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split, and ``validation``: "split" if the
     class serves a split "validation"."""
-    splits = ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
-    return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}), splits)
+    return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}), splits_of(options))
 
 
 class PythonOracleReader:
@@ -124,18 +100,14 @@ class PythonOracleReader:
 
     def files(self) -> dict[str, Path]:
         """The data files that the oracle declares."""
+        from gapwise.stages.problems.answers import ask
         from gapwise.stages.problems.python_oracle import oracle_class
 
-        try:
-            declared = [Path(file) for file in oracle_class(self.oracle).files(**self.arguments)]
-        except (Exception, SystemExit) as error:
-            from gapwise.stages.problems.answers import describe
-
-            raise DataError(f"dataset.oracle: {self.oracle}.files: {describe(error)}") from error
-        for file in declared:
-            if not file.is_file():
-                raise DataError(f"dataset.oracle: {self.oracle}.files names {file}, which is no file")
-        return {f"{number} {file.name}": file for number, file in enumerate(declared)}
+        return declared_files(
+            self.oracle,
+            "dataset.oracle",
+            lambda: ask(f"{self.oracle}.files", lambda: list(oracle_class(self.oracle).files(**self.arguments))),
+        )
 
     def source(self) -> dict[str, Any]:
         """The code of the oracle."""
@@ -157,11 +129,7 @@ class PythonOracleReader:
 
         declares = getattr(oracle_class(self.oracle), "files", None)
         if getattr(declares, "__func__", declares) is Oracle.files.__func__:  # type: ignore[attr-defined]
-            log.warning(
-                "%s does not define files(): this run is known by the oracle's code and arguments only. If the oracle reads "
-                "data files, let files() return their paths; otherwise edited data will give the old result",
-                self.oracle,
-            )
+            log.warning(UNDECLARED, self.oracle, "oracle's code", "the oracle")
 
     def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
         from gapwise.stages.problems.answers import ask, labels_of

@@ -17,13 +17,13 @@ import numpy as np
 
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
-from gapwise.stages.datasets.python_oracle import new_split, one_input
+from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
+from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.python_oracle import show as show
 from gapwise.stages.problems.user_code import oracle_source
 
 log = logging.getLogger("gapwise")
 
-VALIDATION: dict[str, tuple[str, ...]] = {"split": ()}
 TRIED = 20
 """Most blocks of a split whose truth is tried for a loss of 0."""
 
@@ -70,8 +70,7 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> N
 def open(options: Mapping[str, Any]) -> PythonStructureReader:
     """`options`: ``module`` = module:Class, ``arguments`` of its `read` besides the split, and ``validation``: "split" if it
     serves a split "validation"."""
-    splits = ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
-    return PythonStructureReader(str(options["module"]), dict(options.get("arguments") or {}), splits)
+    return PythonStructureReader(str(options["module"]), dict(options.get("arguments") or {}), splits_of(options))
 
 
 class PythonStructureReader:
@@ -85,19 +84,13 @@ class PythonStructureReader:
     def files(self) -> dict[str, Path]:
         """The data files that the class declares."""
         from gapwise.stages.problems.answers import ask
-        from gapwise.stages.problems.python_structure import problem_class
+        from gapwise.stages.problems.python_structure import files_of, problem_class
 
-        try:
-            kind = problem_class(self.module)
-            if not hasattr(kind, "files"):
-                return {}
-            declared = ask(f"{self.module}.files", lambda: [Path(file) for file in kind.files(**self.arguments)])
-        except ValueError as error:
-            raise DataError(f"dataset.module: {error}") from error
-        for file in declared:
-            if not file.is_file():
-                raise DataError(f"dataset.module: {self.module}.files names {file}, which is no file")
-        return {f"{number} {file.name}": file for number, file in enumerate(declared)}
+        def declared() -> list[str]:
+            files = files_of(problem_class(self.module))
+            return ask(f"{self.module}.files", lambda: list(files(**self.arguments))) if files is not None else []
+
+        return declared_files(self.module, "dataset.module", declared)
 
     def source(self) -> dict[str, Any]:
         """The code of the structure."""
@@ -115,7 +108,7 @@ class PythonStructureReader:
 
     def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
         from gapwise.stages.problems.contract import truth_of
-        from gapwise.stages.problems.python_structure import fields_of, read_problem
+        from gapwise.stages.problems.python_structure import fields_of, files_of, read_problem
 
         d, numbers = 0, dict[str, str]()
         for number, split in enumerate(self.splits):
@@ -133,11 +126,7 @@ class PythonStructureReader:
             for field, array in arrays.items():
                 sink.put(split, field, array)
             report(number + 1, len(self.splits), "python_structure: splits")
-        if not hasattr(type(problem), "files"):
-            log.warning(
-                "%s does not define files(): this run is known by the code and arguments only. If `read` reads data files, "
-                "let files() return their paths; otherwise edited data will give the old result",
-                self.module,
-            )
+        if files_of(type(problem)) is None:
+            log.warning(UNDECLARED, self.module, "code", "`read`")
         facts = {"module": self.module, "arguments": self.arguments, "source": oracle_source(self.module)}
         return {**facts, "numbers": numbers, "d": d}

@@ -21,8 +21,6 @@ New input for `encoder`: pictures, if the features were made from pictures."""
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,16 +30,17 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
 from gapwise.stages.datasets.vision.features import ETAS
+from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     NO_PICTURE,
     PICTURE_PACKAGES,
     SHOWN,
     FeatureOptions,
-    Picture,
     PictureEncoder,
     featurize_pictures,
     picture_encoder,
@@ -91,7 +90,7 @@ class Stanford:
             train, test = self._split(list(pictures))
             items = {"train": [pictures[name] for name in train], "test": [pictures[name] for name in test]}
             facts = featurize_pictures(
-                _decoded, items, self.features, self.seed, sink, map_blocks, report,
+                with_classes, items, self.features, self.seed, sink, map_blocks, report,
                 count=partial(tally_classes, count=len(CLASSES)),
             ) | {"images": {"train": train, "test": test}}  # fmt: skip
         return facts | {"classes": len(CLASSES), "class_names": list(CLASSES), **vars(self.potts)}
@@ -109,11 +108,8 @@ class Stanford:
         """JPEG and classes of every picture by name."""
         if (self.root / ARCHIVE).is_file():
             stored = _open(self.root / ARCHIVE)
-            photographs = _photographs(self.root / PICTURES)
-            missing = [name for name in stored.names if name not in photographs]
-            if missing:
-                raise DataError(f"{self.root / PICTURES}: has no {missing[0]}.jpg")
-            return {name: (photographs[name], stored.classes(k)) for k, name in enumerate(stored.names)}
+            jpegs = photographs(self.root / PICTURES, stored.names)
+            return {name: (jpegs[name], stored.classes(k)) for k, name in enumerate(stored.names)}
         found = {}
         for path in sorted((self.root / "labels").glob("*.regions.txt")):
             name = path.name.removesuffix(".regions.txt")
@@ -135,7 +131,7 @@ class Stanford:
             raise DataError(
                 f"{self.root / FEATURES}: feat is {rows.shape}, expected {SUPPLIED} columns for the superpixels"
             )
-        photographs = _photographs(self.root / PICTURES) if (self.root / PICTURES).is_file() else {}
+        jpegs = photographs(self.root / PICTURES) if (self.root / PICTURES).is_file() else {}
         where = {name: k for k, name in enumerate(stored.names)}
         train, test = self._split(list(stored.names))
         superpixels = 0
@@ -146,8 +142,8 @@ class Stanford:
             if number < len(train):
                 sink.append("train", **block)
             else:
-                shown = number - len(train) < SHOWN and name in photographs
-                picture = stored.shown(k, photographs[name]) if shown else NO_PICTURE
+                shown = number - len(train) < SHOWN and name in jpegs
+                picture = stored.shown(k, jpegs[name]) if shown else NO_PICTURE
                 sink.append("test", **block, **picture)
             report(number + 1, len(where), "superpixels and features")
         return {
@@ -189,7 +185,7 @@ class _Stored:
 
     def shown(self, k: int, jpeg: bytes) -> dict[str, np.ndarray]:
         """The picture of image k, for figures."""
-        rgb = _decoded((jpeg, self.classes(k))).rgb
+        rgb = with_classes((jpeg, self.classes(k))).rgb
         return {
             "superpixel_map": self._image(k, "superpixel").ravel(),
             "mask": self.classes(k).ravel(),
@@ -213,49 +209,16 @@ def pair_features(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
-def _decoded(item: tuple[bytes, np.ndarray]) -> Picture:
-    """A picture from its JPEG and its classes."""
-    from PIL import Image
-
-    try:
-        rgb = np.asarray(Image.open(io.BytesIO(item[0])).convert("RGB"))
-    except OSError as error:
-        raise DataError(f"dataset: a JPEG cannot be decoded: {error}") from error
-    if rgb.shape[:2] != item[1].shape:
-        raise DataError(f"dataset: a photograph is {rgb.shape[:2]}, its labels are {item[1].shape} pixels")
-    return Picture(rgb, item[1])
-
-
 def _open(path: Path) -> _Stored:
     names = ("id", "hw", "superpixel", "gt", "pix_offset", "sp_offset", "edges", "edge_offset")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return _Stored({name: file[name] for name in names})
-    except UNREADABLE as error:
-        raise DataError(f"{path}: expected an .npz with the arrays {', '.join(names)}: {error}") from error
+    return _Stored(named_arrays(path, names))
 
 
 def _features(path: Path) -> np.ndarray:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            found = np.asarray(file["feat"])
-    except UNREADABLE as error:
-        raise DataError(
-            f"{path}: expected an .npz with the array feat: {error}; or use dataset.features=pictures"
-        ) from error
+    found = named_arrays(path, ("feat",), "; or use dataset.features=pictures")["feat"]
     if not (np.isfinite(found).all() and found.min(initial=0.0) >= 0.0):
         raise DataError(f"{path}: feat holds a value that is negative or not finite")
     return found
-
-
-def _photographs(path: Path) -> dict[str, bytes]:
-    """JPEGs by name."""
-    try:
-        with tarfile.open(path) as tar:
-            members = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(".jpg")]
-            return {Path(m.name).stem: tar.extractfile(m).read() for m in members}  # type: ignore[union-attr]
-    except UNREADABLE as error:
-        raise DataError(f"{path}: cannot be read as a tar archive: {error}") from error
 
 
 specimen = potts_specimen

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
@@ -136,17 +137,7 @@ def _find(root: Path) -> Path:
 
 def _open_npz(path: Path) -> dict[str, Picture]:
     """All pictures of the .npz by name (26 MB)."""
-    expected = {"rgb", "mask", "hw", "offset", "name"}
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            missing = expected - set(file.files)
-            if missing:
-                raise DataError(f"{path}: has no array {sorted(missing)[0]!r}; expected {sorted(expected)}")
-            rgb, mask, hw, offset, names = (file[key] for key in ("rgb", "mask", "hw", "offset", "name"))
-    except UNREADABLE as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path}: cannot be read as an .npz file ({error})") from error
+    rgb, mask, hw, offset, names = named_arrays(path, ("rgb", "mask", "hw", "offset", "name")).values()
     sizes = hw.astype(np.int64).prod(axis=1)
     if len(offset) != len(names) + 1 or (np.diff(offset) != sizes).any():
         raise DataError(f"{path}: field offset does not match field hw (height x width of each image)")

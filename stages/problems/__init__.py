@@ -5,15 +5,7 @@ A structure's module offers
 * ``build(arrays, meta)``: the problem over the arrays of one split of a feature store;
 * ``derived(**block)``: checks a block's features and returns what to store besides them (a Gram matrix, say);
 * ``metrics(problem, arrays, predictions)``: the usual measures of the task, besides the task loss;
-* ``confusion(problem, arrays, meta, predictions)``, if single labels mean something: their names, and a matrix (labels,
-  labels) of how many tokens, pixels or examples of each true label (row) are predicted as which;
-* ``stand_ins(**block)``, if `derived` takes long: arrays of the same names and sizes for blocks that are only decoded;
-* ``decoded(arrays, meta, w)``, if blocks can be decoded without their truth and without a compiler: (labels, label_ptr);
-* ``calls_python = True`` if its oracle is Python code, which holds the GIL: threads then gain nothing;
-* ``for_training(block)`` if a training block differs from the same block in a test split: what to store of it;
-* ``MARGINALS = True`` if it sums over labellings, too (`protocol.Summable`): exponentiated gradient needs it;
-* ``WHOLE`` if its readers write arrays with a row a block at once: the names of those arrays;
-* ``ROWS`` if they also write rows of different lengths at once: the pointer's name, then those of the arrays it divides.
+* ``CAPABILITIES``, a `capabilities.Capabilities`, if it can do more: tell labels apart, sum over labellings, and so on.
 
 Modules without a ``build`` are not structures but code that structures share. Installed packages may announce structures of
 their own (`installed`).
@@ -28,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gapwise.parts import with_parts
+from gapwise.stages.problems.capabilities import Capabilities, capabilities_of
 from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
@@ -57,9 +50,14 @@ def structure(name: str) -> ModuleType:
     raise ValueError(f"unknown structure {name!r}; known: {', '.join(structures())}")
 
 
+def capabilities(name: str) -> Capabilities:
+    """What structure `name` can do beyond `build`, `derived` and `metrics`."""
+    return capabilities_of(structure(name))
+
+
 def calls_python(name: str) -> bool:
     """Whether the oracle of structure `name` is Python code."""
-    return bool(getattr(structure(name), "calls_python", False))
+    return capabilities(name).calls_python
 
 
 def build(name: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Problem:

@@ -13,23 +13,22 @@ estimates.
 
 from __future__ import annotations
 
-from typing import Any
+from gapwise.stages.problems.capabilities import ESTIMATE, EXACT, UPPER_BOUNDED, oracle_facts
 
-EXACT, UPPER_BOUNDED, ESTIMATE = "exact", "upper-bounded", "estimate"
+__all__ = ["ESTIMATE", "EXACT", "UPPER_BOUNDED", "accuracy_of", "certainty_of", "is_accuracy", "promise"]
 
 
-def certainty_of(problem: Any) -> str:
+def certainty_of(problem: object) -> str:
     """What the gaps of this problem are; structures without the attribute `certainty` are EXACT."""
-    return str(getattr(problem, "certainty", EXACT))
+    return oracle_facts(problem).certainty
 
 
-def accuracy_of(problem: Any) -> float | None:
+def accuracy_of(problem: object) -> float | None:
     """The multiplicative accuracy that the oracle of this problem declares; None if it declares none."""
-    found = getattr(problem, "accuracy", None) if certainty_of(problem) == ESTIMATE else None
-    return None if found is None else float(found)
+    return oracle_facts(problem).accuracy
 
 
-def is_accuracy(value: Any) -> bool:
+def is_accuracy(value: object) -> bool:
     """Whether `value` is a number in (0, 1], as a multiplicative accuracy has to be."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value <= 1.0
 

@@ -59,7 +59,8 @@ def driver(build: Callable[[str], Any]) -> Callable[[Problem], Any]:
 
     @functools.cache
     def built(structure: type) -> Any:
-        return _with_own_cache(build(sources_fingerprint(structure)), structure)
+        fingerprint = sources_fingerprint(structure)
+        return _with_own_cache(build(fingerprint), structure, fingerprint)
 
     @functools.wraps(build)
     def of(problem: Problem) -> Any:
@@ -68,11 +69,12 @@ def driver(build: Callable[[str], Any]) -> Callable[[Problem], Any]:
     return of
 
 
-def _with_own_cache(function: Any, structure: type) -> Any:
-    """`function` with an index of its own in numba's disk cache for each structure.
+def _with_own_cache(function: Any, structure: type, fingerprint: str) -> Any:
+    """`function` with an index of its own in numba's disk cache for each structure and version of the sources.
 
     numba names the index after the function and unpickles all types in it. In an index of all structures, one that a
-    process cannot import (from a folder that is not on its PYTHONPATH) would keep it from loading any other.
+    process cannot import (from a folder that is not on its PYTHONPATH, or of a copy of the tree that has one more module)
+    would keep it from loading any other.
     """
-    own_index(function, f".{structure.__module__}.{structure.__qualname__}")
+    own_index(function, f".{structure.__module__}.{structure.__qualname__}.{fingerprint[:8]}")
     return function

@@ -173,6 +173,6 @@ def _in_short(error: NumbaError) -> str:
 
 def compiled(problem: Problem) -> Any:
     """The same problem, whose methods are compiled at their first call; without the JIT they are the plain ones."""
-    known = {name for name in FUNCTIONS if hasattr(type(problem), name)} | {"task_loss"}
+    known = (FUNCTIONS.keys() & {*dir(type(problem))}) | {"task_loss"}
     methods = {name: _forwarded(name) for name in known}
     return type(type(problem).__name__, (_Compiled,), methods)(problem)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems import structure, structures
+from gapwise.stages.problems import capabilities, structures
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.protocol import PLAIN, Problem
 from gapwise.stages.problems.stored import check_array
 
@@ -34,12 +35,12 @@ class Scores(NamedTuple):
 
 def has_marginals(problem: Problem) -> bool:
     """Whether the structure of a problem has the method `marginals`."""
-    return hasattr(type(problem), "marginals")
+    return traits_of(problem).marginals
 
 
 def structures_with_marginals() -> list[str]:
-    """Names of the structures that have the method `marginals`, as the modules that define it say by ``MARGINALS``."""
-    return [name for name in structures() if getattr(structure(name), "MARGINALS", False)]
+    """Names of the structures that have the method `marginals`, as the records of their modules say."""
+    return [name for name in structures() if capabilities(name).marginals]
 
 
 def check_scores(problem: Problem, theta: np.ndarray, loss_weight: np.ndarray) -> Scores:

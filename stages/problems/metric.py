@@ -6,10 +6,11 @@ A structure over kernels has weights in a space of any dimension and represents 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.moves import _optional
 from gapwise.stages.problems.protocol import dot
 
@@ -23,9 +24,9 @@ def inner(P, a, b):
     return dot(a, b)
 
 
-def own_metric(problem: Any) -> bool:
+def own_metric(problem: object) -> bool:
     """Whether numbers represent weights otherwise than one by one."""
-    return hasattr(type(problem), "inner")
+    return traits_of(problem).own_metric
 
 
 def norm2_of(problem: Problem, w: np.ndarray) -> float:

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.marginals import class_marginals
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import FAST, PLAIN, U, frozen
@@ -37,7 +38,7 @@ from gapwise.stages.problems.single_label import (
     one_label,
 )
 
-__all__ = ["MARGINALS", "WHOLE", "Multiclass", "build", "confusion", "derived", "metrics"]
+__all__ = ["CAPABILITIES", "Multiclass", "build", "derived", "metrics"]
 
 
 @njit(**FAST)
@@ -150,7 +151,4 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
     )
 
 
-MARGINALS = True
-
-WHOLE = ("x", "labels")
-"""Arrays with a row a block that readers write at once."""
+CAPABILITIES = Capabilities(marginals=True, whole=("x", "labels"), confusion=confusion)

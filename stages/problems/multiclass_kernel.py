@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.kernel_rows import (
     NAMES,
     Kernel,
@@ -46,10 +47,9 @@ from gapwise.stages.problems.single_label import (
     one_label,
 )
 
-__all__ = ["WHOLE", "MulticlassKernel", "build", "confusion", "derived", "metrics"]
+__all__ = ["CAPABILITIES", "MulticlassKernel", "build", "derived", "metrics"]
 
-WHOLE = ("x", "labels", "row")
-"""Arrays with a row a block that readers write at once."""
+CAPABILITIES = Capabilities(whole=("x", "labels", "row"), confusion=confusion)
 
 OUTSIDE = -1
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.marginals import class_marginals
 from gapwise.stages.problems.protocol import U, frozen
 from gapwise.stages.problems.single_label import (
@@ -37,7 +38,7 @@ from gapwise.stages.problems.single_label import (
     one_label,
 )
 
-__all__ = ["MulticlassSparse", "build", "class_weights", "confusion", "derived", "metrics"]
+__all__ = ["CAPABILITIES", "MulticlassSparse", "build", "class_weights", "derived", "metrics"]
 
 
 @one_label
@@ -124,8 +125,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multicla
     )
 
 
-WHOLE, ROWS = ("labels",), ("row_ptr", "ids", "values")
-MARGINALS = True
+CAPABILITIES = Capabilities(marginals=True, whole=("labels",), rows=("row_ptr", "ids", "values"), confusion=confusion)
 
 
 def class_weights(w: np.ndarray, classes: int) -> np.ndarray:

@@ -140,7 +140,7 @@ class Bounded(Problem, Protocol):
 
 
 class Summable(Problem, Protocol):
-    """A structure that can also sum over all labellings of a block; its module says so by ``MARGINALS = True``."""
+    """A structure that can also sum over all labellings of a block; its module's `Capabilities` say so, too."""
 
     def marginals(self, i: int, theta: np.ndarray, c: float, mu: np.ndarray, scratch: Any) -> tuple[float, float]:
         """mu (p_i,) <- the mean of m_i(y) with weights proportional to exp(c L_i(y) + <theta, m_i(y)>).

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit, objmode
 
 from gapwise.stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.inner import COUNTED
@@ -227,8 +228,6 @@ class BoundedPythonOracle(NamedTuple):
     def max_bound(self, i, theta, y, scratch):
         return _max_bound(self.spec, i, theta)
 
-
-calls_python = True
 
 CALL = COUNTED
 """Without nogil: callers have released the GIL, and object mode takes it back for the call."""
@@ -457,3 +456,6 @@ def metrics(
 ) -> dict[str, float]:
     """Share of the entries of the flat `predictions` that differ from the truth."""
     return {"label_error": float(np.mean(predictions != problem.truth))}
+
+
+CAPABILITIES = Capabilities(calls_python=True, decoded=decoded)

@@ -12,12 +12,14 @@ run then covers; ``measures(predictions)``, the usual measures of the task by na
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gapwise.stages.problems.answers import ask
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.contract import checked_shapes
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.user_code import oracle_source, user_module
@@ -41,6 +43,12 @@ def problem_class(name: str) -> Any:
             "lists, and a class method read(split, **arguments) that returns the problem of a split"
         )
     return made
+
+
+def files_of(kind: type) -> Callable[..., Iterable[str | Path]] | None:
+    """The class method `files` of a user's class; None if it has none."""
+    found: Callable[..., Iterable[str | Path]] | None = getattr(kind, "files", None)
+    return found
 
 
 def read_problem(name: str, split: str, arguments: Mapping[str, Any]) -> Problem:
@@ -107,6 +115,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
 
 def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """What the class's own `measures` returns; without it the share of the entries that differ from the truth."""
-    if hasattr(problem, "measures"):
-        return {name: float(value) for name, value in problem.measures(predictions).items()}
+    measures = traits_of(problem).measures
+    if measures is not None:
+        return {name: float(value) for name, value in measures(predictions).items()}
     return {"label_error": float(np.mean(predictions != problem.truth))}

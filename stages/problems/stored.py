@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gapwise.stages.problems.capabilities import traits_of
+
 if TYPE_CHECKING:  # it imports numba
     from gapwise.stages.problems.protocol import Problem
 
@@ -69,17 +71,13 @@ def check_supports(
     _refuse("label_offset", wrong, block, lengths, "labellings as long as the block's truth", "a length of ")
     of, values = slice(first, last), label[edges[0] : edges[-1]]
     _refuse("support_alpha", ~np.isfinite(alpha[of]), block, alpha[of], "finite weights")
-    from gapwise.stages.problems.weightless import (
-        is_weightless,  # imports numba, which who reads a configuration does without
-    )
-
-    least, what = (-np.inf, "finite losses") if is_weightless(P) else (0.0, "finite losses >= 0")
+    traits = traits_of(P)
+    least, what = (-np.inf, "finite losses") if traits.weightless else (0.0, "finite losses >= 0")
     _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], what)
     outside = (values < 0) | (values >= P.labels)
     _refuse("support_label", outside, np.repeat(block, lengths), values, f"labels 0 to {P.labels - 1}")
-    forbidden = getattr(P, "forbidden", None)
-    if forbidden is not None:
-        wrong = forbidden(block, values, edges - edges[0])
+    if traits.forbidden is not None:
+        wrong = traits.forbidden(block, values, edges - edges[0])
         _refuse("support_label", wrong, block, np.arange(first, last), "labellings that the structure allows", "atom ")
 
 

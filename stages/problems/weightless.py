@@ -8,8 +8,7 @@ structure has the property `weightless`, a method `task_loss(i, y)` for L_i(y), 
 
 from __future__ import annotations
 
-from typing import Any
-
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.moves import _optional
 
 
@@ -19,6 +18,6 @@ def task_loss(P, i, y):
     return P.loss(i, y)
 
 
-def is_weightless(problem: Any) -> bool:
+def is_weightless(problem: object) -> bool:
     """Whether the score has a part without weights."""
-    return bool(getattr(problem, "weightless", False))
+    return traits_of(problem).weightless

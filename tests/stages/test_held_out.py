@@ -13,6 +13,7 @@ from python_task import Pairs
 from gapwise.stages import featurize as module
 from gapwise.stages.datasets import DataError, OptionError, open_dataset
 from gapwise.stages.featurize import featurize, open_problem
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.storage.features import open_features
 
@@ -165,7 +166,7 @@ def test_featurize__divides_features_that_are_there(monkeypatch, tmp_path: Path,
 
 
 def test_featurize__divides_no_array_that_it_does_not_know(monkeypatch, tmp_path: Path) -> None:
-    monkeypatch.delattr("gapwise.stages.problems.multiclass.WHOLE")
+    monkeypatch.setattr("gapwise.stages.problems.multiclass.CAPABILITIES", Capabilities())
     with pytest.raises(DataError, match="blocks are written at once and cannot be divided"):
         stored(monkeypatch, tmp_path / "store", "multiclass", 9, {"share": 0.5})
 

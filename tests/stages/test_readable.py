@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from gapwise.stages.problems import structure
+from gapwise.stages.problems import capabilities
 from gapwise.stages.readable import by_label
 
 
@@ -27,7 +27,7 @@ def test_by_label__is_what_the_words_mean():
 def test_potts__confusion_counts_labelled_pixels():
     counts = np.array([[5.0, 1, 0], [0, 2, 2], [1, 0, 7]])
     found = np.array([0, 2, 2])
-    names, matrix = structure("potts").confusion(
+    names, matrix = capabilities("potts").confusion(
         SimpleNamespace(classes=3), {"counts": counts}, {"class_names": ["x", "y", "z"]}, found
     )
     assert names == ["x", "y", "z"]
@@ -36,18 +36,18 @@ def test_potts__confusion_counts_labelled_pixels():
 
 def test_segmentation__confusion_counts_pixels():
     arrays = {"area": np.array([10.0, 4.0, 6.0]), "foreground": np.array([7.0, 0.0, 6.0])}
-    names, matrix = structure("segmentation").confusion(None, arrays, {}, np.array([1, 0, 0], np.uint8))
+    names, matrix = capabilities("segmentation").confusion(None, arrays, {}, np.array([1, 0, 0], np.uint8))
     assert names == ["background", "foreground"]
     assert matrix.tolist() == [[4, 3], [6, 7]]
 
 
 def test_chain__confusion_has_labels_that_occur_in_the_test_split_only():
     problem = SimpleNamespace(labels=2, truth=np.array([0, 1, 2, 2], np.uint8))
-    names, matrix = structure("chain").confusion(problem, {}, {}, np.array([0, 0, 1, 1], np.uint8))
+    names, matrix = capabilities("chain").confusion(problem, {}, {}, np.array([0, 0, 1, 1], np.uint8))
     assert (names, matrix.tolist()) == (["0", "1", "2"], [[1, 0, 0], [1, 0, 0], [0, 2, 0]])
 
 
 def test_multiclass__confusion_names_classes_by_number():
     problem = SimpleNamespace(labels=2, truth=np.array([0, 1, 1], np.uint8))
-    names, matrix = structure("multiclass").confusion(problem, {}, {}, np.array([1, 1, 0], np.uint8))
+    names, matrix = capabilities("multiclass").confusion(problem, {}, {}, np.array([1, 1, 0], np.uint8))
     assert (names, matrix.tolist()) == (["0", "1"], [[0, 1], [1, 1]])

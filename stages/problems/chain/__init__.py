@@ -1,9 +1,10 @@
 """Chains: linear sequences with pairwise transitions and a Viterbi oracle."""
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.chain.chain import Chain, build
 from gapwise.stages.problems.chain.features import derived, stand_ins
 from gapwise.stages.problems.chain.metrics import confusion, metrics
 
-MARGINALS = True
+CAPABILITIES = Capabilities(marginals=True, confusion=confusion, stand_ins=stand_ins)
 
-__all__ = ["MARGINALS", "Chain", "build", "confusion", "derived", "metrics", "stand_ins"]
+__all__ = ["CAPABILITIES", "Chain", "build", "derived", "metrics"]

@@ -1,6 +1,9 @@
 """Segmentation with many labels and Potts terms: an approximate max-oracle with a bound."""
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.potts.potts import Potts, build, confusion, derived, metrics
-from gapwise.stages.problems.void import silenced as for_training
+from gapwise.stages.problems.void import silenced
 
-__all__ = ["Potts", "build", "confusion", "derived", "for_training", "metrics"]
+__all__ = ["CAPABILITIES", "Potts", "build", "derived", "metrics"]
+
+CAPABILITIES = Capabilities(confusion=confusion, for_training=silenced)

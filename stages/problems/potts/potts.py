@@ -7,7 +7,7 @@ Block i is an image of S superpixels and E edges between neighbours, labels y in
 so in local coordinates m_i(y) = ([y_p = k] label by label, -[y_p != y_q] on edges) in R^{K S + E}, B_i = blockdiag(X', ...,
 X', P') with X (S, D_U) and P (E, D_P) >= 0, and theta = (X w_0, ..., X w_{K-1}, P w_P). The loss is the share of the image's
 labelled pixels that lie in superpixels with a wrong label. *Void* superpixels have no true label: they have no loss, and in
-training their feature rows and those of their edges are 0 (`for_training`), so that they do not enter the score either.
+training their feature rows and those of their edges are 0 (`void.silenced`), so that they do not enter the score either.
 
 w_P is learned, with w_P >= 0, or fixed (`meta["potts"]`): its bounds are then equal, which allows single lambdas and grids
 but no path (S15 has one such weight, 1).

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.segmentation import segmentation
 from gapwise.stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
 from gapwise.stages.problems.segmentation.segmentation import Segmentation, confusion, derived, metrics
-from gapwise.stages.problems.void import silenced as for_training
+from gapwise.stages.problems.void import silenced
 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["FixedSegmentation", "Segmentation", "build", "confusion", "derived", "for_training", "metrics"]
+__all__ = ["CAPABILITIES", "FixedSegmentation", "Segmentation", "build", "derived", "metrics"]
+
+CAPABILITIES = Capabilities(confusion=confusion, for_training=silenced)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmentation | FixedSegmentation:

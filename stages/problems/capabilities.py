@@ -1,0 +1,143 @@
+"""What a structure can do beyond what every structure must: as data, which this file alone finds out.
+
+`Capabilities` is of a structure's module, which holds one as ``CAPABILITIES``. `Traits` are of a problem: its class has
+optional methods and properties (`protocol`), and `traits_of` lists which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Block = Mapping[str, "np.ndarray"]
+Arrays = dict[str, "np.ndarray"]
+
+EXACT, UPPER_BOUNDED, ESTIMATE = "exact", "upper-bounded", "estimate"
+"""What a gap is worth; `certainty` says more."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """The optional parts of a structure's module.
+
+    Parameters
+    ----------
+    calls_python : bool
+        Whether its oracle is Python code, which holds the GIL: threads then gain nothing.
+    marginals : bool
+        Whether it sums over labellings, too (`protocol.Summable`): exponentiated gradient needs it.
+    whole : tuple of str
+        Arrays with a row a block that readers write at once.
+    rows : tuple of str
+        Arrays of rows of different lengths that readers write at once: the pointer's name, then those that it divides.
+    confusion : function (problem, arrays, meta, predictions) -> (names, matrix), optional
+        If single labels mean something: their names, and float64 (labels, labels), how many tokens, pixels or examples of
+        each true label (row) are predicted as which.
+    for_training : function (block) -> block, optional
+        If a training block differs from the same block in a test split: what to store of it.
+    stand_ins : function (**block) -> arrays, optional
+        If `derived` takes long: arrays of the same names and sizes for blocks that are only decoded.
+    decoded : function (arrays, meta, w) -> (labels, label_ptr), optional
+        If blocks can be decoded without their truth and without a compiler.
+    """
+
+    calls_python: bool = False
+    marginals: bool = False
+    whole: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+    confusion: (
+        Callable[[Any, Mapping[str, np.ndarray], Mapping[str, Any], np.ndarray], tuple[list[str], np.ndarray]] | None
+    ) = None
+    for_training: Callable[[Block], Arrays] | None = None
+    stand_ins: Callable[..., Arrays] | None = None
+    decoded: Callable[[Block, Mapping[str, Any], np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+
+
+FORMER = {
+    "calls_python": "calls_python", "MARGINALS": "marginals", "WHOLE": "whole", "ROWS": "rows", "confusion": "confusion",
+    "for_training": "for_training", "stand_ins": "stand_ins", "decoded": "decoded",
+}  # fmt: skip
+"""Names in a module that once said so, and what they are called here."""
+
+
+def capabilities_of(module: ModuleType) -> Capabilities:
+    """``CAPABILITIES`` of a structure's module; the default if it has none. ValueError for a module of an old form."""
+    found = vars(module).get("CAPABILITIES")
+    if isinstance(found, Capabilities):
+        return found
+    former = [name for name in FORMER if name in vars(module)]
+    if former or found is not None:
+        given = ", ".join(f"{FORMER[name]}={name}" for name in former)
+        raise ValueError(
+            f"{module.__name__}: what a structure can do is a record now; expected CAPABILITIES = Capabilities({given}) "
+            "of gapwise.stages.problems.capabilities"
+        )
+    return Capabilities()
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a problem's class has beyond `protocol.Problem`.
+
+    Parameters
+    ----------
+    weightless : bool
+        Whether the score has a part without weights (`stages.problems.weightless`).
+    features_per_block : float
+        Mean number of features that `scores` reads of a block (`stages.solver.margins`); 0 if that is not told.
+    own_metric : bool
+        Whether it has the method ``inner(a, b)``: numbers represent weights otherwise than one by one (`metric`).
+    marginals : bool
+        Whether it has the method `marginals` (`protocol.Summable`).
+    forbidden : function (block, label, label_offset) -> bool array, optional
+        Which of some rows of labels are no labellings (`protocol.Problem`).
+    measures : function (predictions) -> dict, optional
+        The usual measures of the task, of a user's own structure (`python_structure`).
+    """
+
+    weightless: bool = False
+    features_per_block: float = 0.0
+    own_metric: bool = False
+    marginals: bool = False
+    forbidden: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
+    measures: Callable[[np.ndarray], Mapping[str, float]] | None = None
+
+
+@dataclass(frozen=True)
+class OracleFacts:
+    """What a problem's max-oracle finds (`certainty`).
+
+    Parameters
+    ----------
+    certainty : str
+        EXACT, UPPER_BOUNDED or ESTIMATE; EXACT unless the class has that property (`protocol.Bounded`).
+    accuracy : float, optional
+        The multiplicative accuracy that an oracle declares whose gaps are an ESTIMATE.
+    """
+
+    certainty: str = EXACT
+    accuracy: float | None = None
+
+
+def oracle_facts(problem: object) -> OracleFacts:
+    """The record of a problem; a user's oracle in Python is asked, and loaded if it was not."""
+    certainty = str(getattr(problem, "certainty", EXACT))
+    accuracy = getattr(problem, "accuracy", None) if certainty == ESTIMATE else None
+    return OracleFacts(certainty, None if accuracy is None else float(accuracy))
+
+
+def traits_of(problem: object) -> Traits:
+    """The record of a problem, read off its class's optional methods and properties; calls no oracle of a user's."""
+    return Traits(
+        weightless=bool(getattr(problem, "weightless", False)),
+        features_per_block=float(getattr(problem, "features_per_block", 0.0)),
+        own_metric=hasattr(problem, "inner"),
+        marginals=hasattr(problem, "marginals"),
+        forbidden=getattr(problem, "forbidden", None),
+        measures=getattr(problem, "measures", None),
+    )
