@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from markupsafe import Markup
+
+from gapwise.stages.reports.vega import Chart, Panel, on_page, plain
 
 
 def number(value: Any, form: str = ".3g") -> str:
@@ -68,31 +69,15 @@ def data(name: str, value: Any) -> Markup:
     return Markup('<script type="application/json" data-for="{}">{}</script>').format(name, Markup(safe))
 
 
-def chart(name: str, spec: Mapping[str, Any], label: str) -> Markup:
-    """A Vega-Lite chart with what it shows in words, for those who cannot see it."""
+def charts(chart: Chart) -> Markup:
+    """The panels of a chart, each with what it shows in words, for those who cannot see it."""
+    shown = joined(_plot(panel) for panel in chart.panels)
+    return Markup('<div class="pair">{}</div>').format(shown) if chart.beside else shown
+
+
+def _plot(panel: Panel) -> Markup:
     text = Markup(
         '<figure class="chart"><div class="plot" id="{0}" role="img" aria-label="{1}"></div>'
         "<figcaption>{1}</figcaption>{2}</figure>"
     )
-    return text.format(name, label, data(name, spec))
-
-
-def plain(value: Any) -> Any:
-    """`value` as JSON can hold it: numbers to six digits, null for NaN and infinities."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
-
-
-def records(**columns: Any) -> list[dict[str, Any]]:
-    """Columns of equal length as rows for a chart."""
-    lists = {name: np.asarray(column).tolist() for name, column in columns.items()}
-    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    return text.format(panel.name, panel.words, data(panel.name, on_page(panel)))

@@ -13,12 +13,13 @@ from markupsafe import Markup
 
 from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.reports.page import FILE, write_page
-from gapwise.stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
-from gapwise.stages.reports.page.html import chart, joined, number, paragraph, picture, records, table
+from gapwise.stages.reports.page.html import charts, joined, number, paragraph, picture, table
 from gapwise.stages.reports.page.pixels import saved
 from gapwise.stages.reports.page.terms import term
 from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.sweep_charts import coloured, work_chart
 from gapwise.stages.reports.sweep_figures import figure_file
+from gapwise.stages.reports.vega import Chart, Panel, axis, lambda_axis, records, tooltip
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import read_json
 from gapwise.storage.results import read_trace
@@ -104,15 +105,14 @@ def losses(rows: Sequence[Row]) -> Markup:
         return Markup("")
     encoding = {
         "x": lambda_axis(), "y": axis("loss", "mean task loss on test blocks", {"zero": False}),
-        "color": colours(rows),
+        "color": coloured([str(row["name"]) for row in rows]),
         "tooltip": [{"field": "run"}, *tooltip({"lambda": "λ", "loss": "test loss"})],
     }  # fmt: skip
     mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 30}}
-    return chart(
-        "losses",
-        frame([{"mark": mark, "encoding": encoding}], data={"values": values}),
-        "Test loss of every run over λ.",
+    panel = Panel(
+        "losses", "Test loss of every run over λ.", [{"mark": mark, "encoding": encoding}], {"data": {"values": values}}
     )
+    return charts(Chart([panel]))
 
 
 def work(rows: Sequence[Row]) -> Markup:
@@ -122,20 +122,7 @@ def work(rows: Sequence[Row]) -> Markup:
         return Markup("")
     if all(arrays["lambda"].size == 1 for arrays in numbers):
         return convergence(rows)
-    values: list[Row] = []
-    for row, arrays in zip(rows, numbers, strict=True):
-        total = {name: np.cumsum(arrays[name]) for name in ("effective_passes", "seconds")}
-        values += records(**{"lambda": arrays["lambda"], "run": [row["name"]] * arrays["lambda"].size, **total})
-    plots = []
-    for name, title in (("effective_passes", "effective passes"), ("seconds", "seconds of solving")):
-        encoding = {
-            "x": lambda_axis(), "y": axis(name, title, {"type": "log", "nice": False}),
-            "color": colours(rows), "tooltip": [{"field": "run"}, *tooltip({"lambda": "λ", name: title})],
-        }  # fmt: skip
-        mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "point": {"size": 24}}
-        spec = frame([{"mark": mark, "encoding": encoding}], data={"values": values})
-        plots.append(chart(f"work-{name}", spec, f"Cumulative {title} from the start of the path down to λ."))
-    return Markup('<div class="pair">{}</div>').format(joined(plots))
+    return charts(work_chart([(str(row["name"]), arrays) for row, arrays in zip(rows, numbers, strict=True)]))
 
 
 def convergence(rows: Sequence[Row]) -> Markup:
@@ -155,20 +142,19 @@ def convergence(rows: Sequence[Row]) -> Markup:
     files = [location(row["run"]) / "verify.json" for row in rows]
     kinds = {str(read_json(file).get("certainty", EXACT)) for file in files if file.is_file()}
     label = "duality gap" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
-    plots = []
+    panels = []
     for name, title in (("passes", "effective passes"), ("seconds", "seconds of solving")):
         encoding = {
             "x": axis(name, title), "y": axis("gap", label, {"type": "log", "nice": False}, format="~g"),
-            "color": colours(rows),
+            "color": coloured([str(row["name"]) for row in rows]),
             "tooltip": [{"field": "run"}, *tooltip({"gap": "gap", "passes": "passes", "seconds": "seconds"})],
         }  # fmt: skip
         mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 20}}
-        spec = frame(
-            [{"mark": mark, "encoding": encoding}], data={"values": values},
-            transform=[{"filter": "chosen < 0 || datum.k == chosen"}],
+        panels.append(Panel(
+            f"convergence-{name}", f"Duality gap against {title}.", [{"mark": mark, "encoding": encoding}],
+            {"data": {"values": values}, "transform": [{"filter": "chosen < 0 || datum.k == chosen"}]},
             params=[{"name": "chosen", "value": 0 if len(lams) > 1 else -1}],
-        )  # fmt: skip
-        plots.append(chart(f"convergence-{name}", spec, f"Duality gap against {title}."))
+        ))  # fmt: skip
     options = joined(Markup('<option value="{}">λ = {}</option>').format(k, lam) for k, lam in enumerate(lams))
     select = Markup('<p class="controls"><label>Show <select data-signal="chosen">{}</select></label></p>').format(
         options
@@ -180,14 +166,7 @@ def convergence(rows: Sequence[Row]) -> Markup:
         term("block", "blocks"),
         ".",
     )
-    return said + (select if len(lams) > 1 else "") + Markup('<div class="pair">{}</div>').format(joined(plots))
-
-
-def colours(rows: Sequence[Row]) -> dict[str, Any]:
-    """A colour for each run."""
-    names = [row["name"] for row in rows]
-    span = [SPARE[k % len(SPARE)] for k in range(len(names))]
-    return {"field": "run", "type": "nominal", "scale": {"domain": names, "range": span}, "legend": {"columns": 2}}
+    return said + (select if len(lams) > 1 else "") + charts(Chart(panels, beside=True))
 
 
 def drawn(found: Row, folder: Location) -> list[Part]:

@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from matplotlib import colormaps
 
 from gapwise.stages.predict import predictions
 from gapwise.stages.problems import build
-from gapwise.stages.problems.void import VOID
 from gapwise.stages.reports.page.html import data, joined, number, paragraph
 from gapwise.stages.reports.page.pixels import label_map, photograph
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.reports.page.terms import term
+from gapwise.stages.reports.photographs import class_colours, has_classes, has_photographs, photographs
 from gapwise.storage.mixture import weights_at
 
 ORDER = 50
@@ -27,31 +26,26 @@ OPAQUE = 165
 
 def applies(run: ReportedRun) -> bool:
     """True if the features contain test pictures."""
-    return run.has_features and "hw" in run.test_blocks and run.test_blocks["hw"].size > 0
+    return run.has_features and has_photographs(run)
 
 
 def content(run: ReportedRun) -> Markup:
-    pictures = run.test_blocks
-    there = np.flatnonzero(np.diff(pictures["hw_ptr"]) > 0)[:PICTURES]
+    photos = photographs(run, PICTURES)
     lams = chosen_lambdas(run)
-    several = "counts" in pictures
+    several = has_classes(run)
     colours = colours_of(run, several)
-    labels = predicted(run, lams, there)
+    labels = predicted(run, lams, np.array([photo.block for photo in photos]))
     shots, moving = [], []
-    for k, i in enumerate(there):
-        height, width = (int(size) for size in np.asarray(pictures["hw"][pictures["hw_ptr"][i]]))
-        image = part(pictures, "rgb", i).reshape(height, width, 3)
-        regions = part(pictures, "superpixel_map", i).reshape(height, width)
-        mask = part(pictures, "mask", i).reshape(height, width)
-        truth = np.where(mask == VOID, len(colours) - 1, mask if several else mask > 0).astype(np.uint8)
-        counted = mask != VOID
+    for k, photo in enumerate(photos):
+        regions, mask, counted = photo.regions, photo.truth, photo.labelled
+        truth = np.where(counted, mask if several else mask > 0, len(colours) - 1).astype(np.uint8)
         maps = [labels[a][k][regions].astype(np.uint8) for a in range(len(lams))]
         right = [float(np.mean((found == truth)[counted])) if counted.any() else None for found in maps]
         drawn = [label_map(found, colours) for found in maps]
         unique = list(dict.fromkeys(drawn))
         moving.append({"maps": unique, "which": [unique.index(uri) for uri in drawn], "right": right})
         start = first_shown(run, lams)
-        shots.append(shot(photograph(image), drawn[start], label_map(truth, colours), k, right[start], int(i)))
+        shots.append(shot(photograph(photo.rgb), drawn[start], label_map(truth, colours), k, right[start], photo.block))
     facts = {"pictures": moving, "lambdas": [f"λ = {number(lam, '.4g')}" for lam in lams], "losses": losses(run, lams)}
     said = paragraph(
         "Left the picture, in the middle what is predicted for its ", term("superpixel", "superpixels"),
@@ -60,12 +54,6 @@ def content(run: ReportedRun) -> Markup:
     )  # fmt: skip
     gallery = Markup('<div class="shots">{}</div>').format(joined(shots))
     return said + legend(run, several, colours) + slider(run, lams, facts) + gallery + data("pictures", facts)
-
-
-def part(arrays: Any, name: str, i: int) -> np.ndarray:
-    """The entries of block `i`."""
-    pointer = arrays[f"{name}_ptr"]
-    return np.asarray(arrays[name][pointer[i] : pointer[i + 1]])
 
 
 def chosen_lambdas(run: ReportedRun) -> list[float]:
@@ -111,9 +99,8 @@ def colours_of(run: ReportedRun, several: bool) -> np.ndarray:
     if not several:
         return np.array([[16, 24, 40, 150], [255, 140, 0, OPAQUE], [0, 0, 0, 0]])
     count = int(run.features.meta.get("classes", max(len(run.label_names), 2)))
-    base = (255 * colormaps["tab20"](np.arange(count) % 20)).astype(int)
-    base[:, 3] = OPAQUE
-    return np.vstack([base, [[0, 0, 0, 0]]])
+    base = class_colours(run)[:count].astype(int)
+    return np.vstack([np.column_stack([base, np.full(len(base), OPAQUE)]), [[0, 0, 0, 0]]])
 
 
 def legend(run: ReportedRun, several: bool, colours: np.ndarray) -> Markup:
