@@ -303,5 +303,5 @@ def test_assets__are_part_of_an_installed_package() -> None:
 
     root = Path(__file__).resolve().parents[2]
     packaged = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
-    assert packaged["gapwise.stages.reports.page"] == ["assets/*"]
-    assert {"page.css", "page.html", "page.js"} == {*os.listdir(root / "stages" / "reports" / "page" / "assets")}
+    assert packaged["gapwise.stages.reports.page"] == ["assets/*", "templates/*"]
+    assert {"page.css", "page.js"} == {*os.listdir(root / "stages" / "reports" / "page" / "assets")}

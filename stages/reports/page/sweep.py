@@ -13,7 +13,8 @@ from markupsafe import Markup
 
 from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.reports.page import FILE, write_page
-from gapwise.stages.reports.page.html import charts, joined, number, paragraph, picture, table
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import charts, number, paragraph, picture, table
 from gapwise.stages.reports.page.pixels import saved
 from gapwise.stages.reports.page.terms import term
 from gapwise.stages.reports.stored import read_numbers
@@ -80,12 +81,12 @@ def comparison(found: Row, folder: Location) -> Markup:
     return said + table(heads, rows, marked=best, caption="All runs of the sweep")
 
 
-def linked(row: Row, folder: Location) -> Any:
+def linked(row: Row, folder: Location) -> Markup | str:
     """The run's name, with a link to its report if that lies on the same disk."""
     place = location(row["run"]) if row.get("run") else None
     if not isinstance(place, Path) or not isinstance(folder, Path) or not (place / FILE).is_file():
-        return row["name"]
-    return Markup('<a href="{}">{}</a>').format(os.path.relpath(place / FILE, folder).replace(os.sep, "/"), row["name"])
+        return str(row["name"])
+    return fill("link", to=os.path.relpath(place / FILE, folder).replace(os.sep, "/"), words=row["name"])
 
 
 def losses(rows: Sequence[Row]) -> Markup:
@@ -155,18 +156,7 @@ def convergence(rows: Sequence[Row]) -> Markup:
             {"data": {"values": values}, "transform": [{"filter": "chosen < 0 || datum.k == chosen"}]},
             params=[{"name": "chosen", "value": 0 if len(lams) > 1 else -1}],
         ))  # fmt: skip
-    options = joined(Markup('<option value="{}">λ = {}</option>').format(k, lam) for k, lam in enumerate(lams))
-    select = Markup('<p class="controls"><label>Show <select data-signal="chosen">{}</select></label></p>').format(
-        options
-    )
-    said = paragraph(
-        "Each point is a ",
-        term("duality gap"),
-        " that a solver computed with a pass over all ",
-        term("block", "blocks"),
-        ".",
-    )
-    return said + (select if len(lams) > 1 else "") + charts(Chart(panels, beside=True))
+    return fill("sweep_convergence", lambdas=lams, charts=charts(Chart(panels, beside=True)))
 
 
 def drawn(found: Row, folder: Location) -> list[Part]:
@@ -178,7 +168,7 @@ def drawn(found: Row, folder: Location) -> list[Part]:
         if name.endswith(".png") and file.is_file():
             pictures.append(picture(name, saved(file)))
     if pictures:
-        parts.append(("Figures", joined(pictures)))
+        parts.append(("Figures", Markup("").join(pictures)))
     if found.get("text"):
-        parts.append(("In numbers", Markup("<pre>{}</pre>").format("\n".join(found["text"]))))
+        parts.append(("In numbers", fill("lines", text="\n".join(found["text"]))))
     return parts

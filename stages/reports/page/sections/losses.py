@@ -5,9 +5,9 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from gapwise.stages.reports.charts import losses
-from gapwise.stages.reports.page.html import charts, paragraph
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import charts
 from gapwise.stages.reports.page.stored import ReportedRun
-from gapwise.stages.reports.page.terms import term
 
 ORDER = 30
 TITLE = "How good: the loss over λ"
@@ -19,8 +19,4 @@ def applies(run: ReportedRun) -> bool:
 
 
 def content(run: ReportedRun) -> Markup:
-    said = paragraph(
-        "The mean ", term("loss"), " of the predictions. Towards the left the model is too simple; towards the right it "
-        "follows the training data ever more closely, and where the losses part, it has begun to learn them by heart.",
-    )  # fmt: skip
-    return said + charts(losses.chart(run))
+    return fill("losses", charts=charts(losses.chart(run)))

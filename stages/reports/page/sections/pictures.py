@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from markupsafe import Markup
 
 from gapwise.stages.predict import predictions
 from gapwise.stages.problems import build
-from gapwise.stages.reports.page.html import data, joined, number, paragraph
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import number
 from gapwise.stages.reports.page.pixels import label_map, photograph
 from gapwise.stages.reports.page.stored import ReportedRun
-from gapwise.stages.reports.page.terms import term
 from gapwise.stages.reports.photographs import class_colours, has_classes, has_photographs, photographs
+from gapwise.stages.reports.vega import plain
 from gapwise.storage.mixture import weights_at
 
 ORDER = 50
@@ -35,7 +34,7 @@ def content(run: ReportedRun) -> Markup:
     several = has_classes(run)
     colours = colours_of(run, several)
     labels = predicted(run, lams, np.array([photo.block for photo in photos]))
-    shots, moving = [], []
+    shots, moving, start = [], [], first_shown(run, lams)
     for k, photo in enumerate(photos):
         regions, mask, counted = photo.regions, photo.truth, photo.labelled
         truth = np.where(counted, mask if several else mask > 0, len(colours) - 1).astype(np.uint8)
@@ -44,16 +43,12 @@ def content(run: ReportedRun) -> Markup:
         drawn = [label_map(found, colours) for found in maps]
         unique = list(dict.fromkeys(drawn))
         moving.append({"maps": unique, "which": [unique.index(uri) for uri in drawn], "right": right})
-        start = first_shown(run, lams)
-        shots.append(shot(photograph(photo.rgb), drawn[start], label_map(truth, colours), k, right[start], photo.block))
+        shots.append({
+            "photo": photograph(photo.rgb), "found": drawn[start], "truth": label_map(truth, colours),
+            "number": photo.block + 1, "right": number(right[start], ".1%"),
+        })  # fmt: skip
     facts = {"pictures": moving, "lambdas": [f"λ = {number(lam, '.4g')}" for lam in lams], "losses": losses(run, lams)}
-    said = paragraph(
-        "Left the picture, in the middle what is predicted for its ", term("superpixel", "superpixels"),
-        ", right the truth. ",
-        "Move the slider to see the prediction change with λ." if len(lams) > 1 else "",
-    )  # fmt: skip
-    gallery = Markup('<div class="shots">{}</div>').format(joined(shots))
-    return said + legend(run, several, colours) + slider(run, lams, facts) + gallery + data("pictures", facts)
+    return fill("pictures", facts=plain(facts), start=start, shots=shots, colours=legend(run, several, colours))
 
 
 def chosen_lambdas(run: ReportedRun) -> list[float]:
@@ -103,32 +98,7 @@ def colours_of(run: ReportedRun, several: bool) -> np.ndarray:
     return np.vstack([np.column_stack([base, np.full(len(base), OPAQUE)]), [[0, 0, 0, 0]]])
 
 
-def legend(run: ReportedRun, several: bool, colours: np.ndarray) -> Markup:
+def legend(run: ReportedRun, several: bool, colours: np.ndarray) -> list[tuple[str, str]]:
+    """Colour and name of each label."""
     names = [run.label(k) for k in range(len(colours) - 1)] if several else ["background", "object"]
-    entry = Markup('<li><i style="background:rgb({},{},{})"></i>{}</li>')
-    return Markup('<ul class="legend">{}</ul>').format(
-        joined(entry.format(*colours[k, :3].tolist(), name) for k, name in enumerate(names))
-    )
-
-
-def slider(run: ReportedRun, lams: list[float], facts: dict[str, Any]) -> Markup:
-    at = first_shown(run, lams)
-    if len(lams) < 2:
-        return Markup("")
-    text = Markup(
-        '<p class="controls slider"><label for="lambda-slider">λ</label> <input id="lambda-slider" type="range" min="0" '
-        'max="{}" step="1" value="{}" aria-valuetext="{}"> <output for="lambda-slider"><b>{}</b> '
-        "<span>{}</span></output></p>"
-    )
-    return text.format(len(lams) - 1, at, facts["lambdas"][at], facts["lambdas"][at], facts["losses"][at])
-
-
-def shot(photo: str, found: str, truth: str, k: int, right: float | None, block: int) -> Markup:
-    """One picture three times: bare, predicted, true."""
-    text = Markup(
-        '<figure class="shot"><div class="triple"><div><img src="{0}" alt="test picture {5}"></div>'
-        '<div><img src="{0}" alt=""><img class="over" data-picture="{3}" src="{1}" alt="prediction"></div>'
-        '<div><img src="{0}" alt=""><img class="over" src="{2}" alt="truth"></div></div>'
-        '<figcaption>picture {5} · <span data-right="{3}">{4}</span> of the pixels right</figcaption></figure>'
-    )
-    return text.format(photo, found, truth, k, number(right, ".1%"), block + 1)
+    return [(f"rgb({','.join(map(str, colours[k, :3]))})", name) for k, name in enumerate(names)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from gapwise.stages.reports.charts import work
-from gapwise.stages.reports.page.html import charts, paragraph
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import charts
 from gapwise.stages.reports.page.stored import ReportedRun
-from gapwise.stages.reports.page.terms import term
 
 ORDER = 45
 TITLE = "How much work: from the largest λ down"
@@ -19,8 +19,4 @@ def applies(run: ReportedRun) -> bool:
 
 
 def content(run: ReportedRun) -> Markup:
-    said = paragraph(
-        "An ", term("effective pass"), " is as many calls of the ", term("max-oracle"), " as there are ",
-        term("block", "blocks"), ". Each point is a solved λ.",
-    )  # fmt: skip
-    return said + charts(work.chart(run))
+    return fill("work", charts=charts(work.chart(run)))
