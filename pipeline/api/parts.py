@@ -20,6 +20,7 @@ VARIABLE = "GAPWISE_PARTS"
 KINDS = {
     "backends": "gapwise.storage.backend",
     "certify": "gapwise.stages.certify",
+    "charts": "gapwise.stages.reports.charts",
     "commands": "gapwise.pipeline.cli",
     "datasets": "gapwise.stages.datasets",
     "estimators": "gapwise.pipeline.estimators",

@@ -11,8 +11,6 @@ import numpy as np
 from gapwise.stages.problems.certainty import EXACT
 from gapwise.stages.solver.path.rules import path_rule
 
-TAIL = 0.3
-"""A cell that reaches down to 0 is drawn down to this share of its upper end."""
 Arrays = Mapping[str, np.ndarray]
 Attrs = Mapping[str, Any]
 Curve = tuple[np.ndarray, np.ndarray]
@@ -35,11 +33,6 @@ def whole_axis(arrays: Arrays, attrs: Attrs, first: float, last: float) -> Curve
     top = _just_above_first(arrays)
     below = _below_first(arrays, last / float(arrays["lambda"][-1]))
     return _curve(arrays, attrs, np.append(np.geomspace(max(first, top), top, 200), below))
-
-
-def between(arrays: Arrays, attrs: Attrs, end: float = TAIL) -> Curve:
-    """From the first breakpoint down; a cell that reaches down to 0 is followed to `end` times its upper end."""
-    return _curve(arrays, attrs, _below_first(arrays, end))
 
 
 def _curve(arrays: Arrays, attrs: Attrs, lam: np.ndarray) -> Curve:

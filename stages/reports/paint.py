@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,6 +87,16 @@ def to_paper(figure: Figure) -> None:
     wide, high = figure.get_size_inches()
     width = COLUMN if wide <= 8.0 else PAGE
     figure.set_size_inches(width, ROOM * high * width / wide)
+
+
+def finish(rows: np.ndarray, names: Sequence[str]) -> None:
+    """Take the axes of pictures, (rows, columns), away, and name the rows."""
+    for axes in rows.ravel():
+        axes.set(xticks=[], yticks=[])
+        axes.grid(False)
+        axes.spines[:].set_visible(False)
+    for axes, name in zip(rows[:, 0], names, strict=True):
+        axes.set_ylabel(name)
 
 
 def method_style(name: str, number: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What figures read from a run."""
+"""What charts and figures read from a run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.layout import open_group
-from gapwise.storage.results import read_path
+from gapwise.storage.results import read_path, read_trace
 
 LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dual_loss_weight")
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
@@ -36,6 +36,16 @@ class StoredRun:
 
     def __init__(self, place: Location, features: Features):
         self.place, self.features = place, features
+
+    @property
+    def kind(self) -> str:
+        """single, grid, regpath or heuristic"""
+        return str(self.attrs["kind"])
+
+    @cached_property
+    def trace(self) -> dict[str, np.ndarray]:
+        """Columns of trace.zarr; {} if there is none."""
+        return read_trace(self.place) if (self.place / "trace.zarr").is_dir() else {}
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:

@@ -14,7 +14,6 @@ import zarr
 from configs import composed
 from dense import optimum, primal_value
 from equality import assert_same_path
-from matplotlib.figure import Figure
 from solved import StopAfter, options_of, solved
 from tiny import multiclass, multiclass_cone
 
@@ -25,9 +24,9 @@ from gapwise.pipeline.tracking.curves import convergence
 from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import HERE
 from gapwise.stages.reports.certified import certified_rows
+from gapwise.stages.reports.charts import certified as certified_chart
 from gapwise.stages.reports.page.sections import certified as certified_section
 from gapwise.stages.reports.page.stored import ReportedRun
-from gapwise.stages.reports.run_figures import certified as certified_figure
 from gapwise.stages.solver.counts import CERTIFIED
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.rule import rule_of
@@ -228,11 +227,11 @@ def test_figure_and_report__show_the_eps_over_the_work(tmp_path: Path) -> None:
     assert rows["eps"].size > 3
     assert rows["eps"][-1] == read_path(tmp_path / "path.zarr")[1]["eps"] <= 0.02
     run = ReportedRun(tmp_path, None)
-    assert certified_figure.applies(run)
-    drawn = Figure()
-    certified_figure.paint(drawn, run)
-    for axes, over in zip(drawn.axes, ("passes", "seconds"), strict=True):
-        np.testing.assert_array_equal(axes.lines[1].get_xydata(), np.stack([rows[over], rows["eps"]], axis=1))
+    assert certified_chart.applies(run)
+    for panel, over in zip(certified_chart.chart(run).panels, ("passes", "seconds"), strict=True):
+        shown = panel.rest["data"]["values"]
+        assert [(row[over], row["eps"]) for row in shown] == [*zip(rows[over], rows["eps"], strict=True)]
+        assert panel.layers[0]["encoding"]["x"]["field"] == over
     assert certified_section.applies(run)
     assert '"eps":' in certified_section.content(run)
 
@@ -240,5 +239,5 @@ def test_figure_and_report__show_the_eps_over_the_work(tmp_path: Path) -> None:
 def test_figure_and_report__leave_it_out_where_the_rule_does_not_know_it(tmp_path: Path) -> None:
     solved(problem_of("multiclass"), tmp_path, options_of(), PathOptions(eps=0.2))
     run = ReportedRun(tmp_path, None)
-    assert not certified_figure.applies(run)
+    assert not certified_chart.applies(run)
     assert not certified_section.applies(run)

@@ -6,9 +6,7 @@ import functools
 import json
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
-import matplotlib.figure
 import numba
 import numpy as np
 import pytest
@@ -22,11 +20,12 @@ from gapwise.pipeline.result import breakpoints, summary
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.stages.problems.certainty import accuracy_of, certainty_of
+from gapwise.stages.reports.charts import path as path_chart
 from gapwise.stages.reports.page.verdict import in_words
-from gapwise.stages.reports.run_figures import path as path_figure
+from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import corners_at
-from gapwise.stages.verdict import claimed, verdict_of
+from gapwise.stages.verdict import verdict_of
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.results import read_path
 
@@ -175,10 +174,8 @@ def test_summary__says_which_gaps_they_are():
 
 
 def test_figure__says_which_gaps_it_shows():
-    figure = matplotlib.figure.Figure()
-    arrays, attrs = read_path(run() / "path.zarr")
-    path_figure.paint(figure, SimpleNamespace(arrays=arrays, attrs=attrs, verdict=claimed(arrays, attrs)))
-    assert figure.axes[0].get_ylabel() == "duality gap (upper-bounded)"
+    panel = path_chart.gaps(StoredRun(run(), None))
+    assert panel.layers[0]["encoding"]["y"]["title"] == "duality gap (upper-bounded)"
 
 
 # -- a user's oracle ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from judged import GIVEN, judged
-from matplotlib.figure import Figure
 
 from gapwise.pipeline.result import summary
 from gapwise.pipeline.stage_graph import stages
@@ -17,7 +16,7 @@ from gapwise.stages.choice import choose, standard_error
 from gapwise.stages.evaluate import evaluate
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.predict import predict
-from gapwise.stages.reports.run_figures import losses as losses_figure
+from gapwise.stages.reports.charts import losses as losses_chart
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
@@ -103,15 +102,16 @@ def test_evaluate__repairs_damaged_validation_losses(run, tmp_path: Path) -> Non
     assert any("validation_*" in output for output in stages()["evaluate"].outputs)
 
 
-def test_losses_figure__shows_the_choice(run) -> None:
+def test_losses_chart__shows_the_choice(run) -> None:
     features, place, found = run
-    figure = Figure()
-    losses_figure.paint(figure, StoredRun(place, open_features(features)))
-    (axes,) = figure.axes
-    assert f"λ = {found['best_lambda']:.3g} chosen on validation blocks" in axes.get_title()
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend[:3] == ["train", "validation", "test"]
-    assert f"one standard error: λ = {found['one_se_lambda']:.3g}" in legend
+    chart = losses_chart.chart(StoredRun(place, open_features(features)))
+    assert f"λ = {found['best_lambda']:.3g} chosen on validation blocks" in chart.title
+    (panel,) = chart.panels
+    (lines,) = (layer["encoding"]["color"]["scale"] for layer in panel.layers if "color" in layer["encoding"])
+    assert lines["domain"] == ["train", "validation", "test"]
+    words = [row.get("words") for layer in panel.layers for row in layer.get("data", {}).get("values", ())]
+    assert f"one standard error:\nλ = {found['one_se_lambda']:.3g}" in words
+    assert all(row["least"] <= row["validation"] <= row["most"] for row in panel.rest["data"]["values"])
 
 
 def test_summary__says_what_lambda_was_picked_on(run) -> None:

@@ -8,17 +8,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import zarr
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
 from gapwise.stages.problems.void import VOID
-from gapwise.stages.reports.bounds import between
-from gapwise.stages.reports.formats import saved_as
-from gapwise.stages.reports.paint import figure_in
-from gapwise.stages.reports.run_figures import convergence, draw, losses, segmentations
-from gapwise.stages.reports.run_figures import path as path_figure
+from gapwise.stages.reports import chart_files
+from gapwise.stages.reports.bounds import whole_axis
+from gapwise.stages.reports.chart_files import save_charts
+from gapwise.stages.reports.charts import charts_of, convergence
+from gapwise.stages.reports.run_figures import draw, segmentations
 from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.reports.vega import Panel
 from gapwise.stages.solver.path.descend import stepwise_model
 from gapwise.storage.features import FeatureWriter, open_features
 from gapwise.storage.format import FORMAT_VERSION
@@ -127,18 +127,17 @@ def test_draw__leaves_out_segmentations_without_pictures(tmp_path: Path) -> None
 def test_convergence__of_a_method_without_gaps_is_that_of_the_primal_objective(tmp_path: Path) -> None:
     write_run(tmp_path, 1, "single")
     trace = {"lambda": np.full(3, 0.5), "passes": np.arange(3.0), "seconds": np.arange(3.0), "gap": np.full(3, np.nan)}
-    figure, values = Figure(), np.array([0.5, 0.3, 0.2])
+    values = np.array([0.5, 0.3, 0.2])
     columns = {**trace, "primal": values}
     write_trace(tmp_path / "trace.zarr", np.stack([*columns.values()], axis=1), [*columns])
     run = StoredRun(tmp_path, None)
     assert convergence.applies(run)
-    convergence.paint(figure, run)
-    passes, seconds = figure.axes
-    assert passes.get_ylabel() == "primal objective"
-    assert passes.get_title() == "λ = 0.5"
-    for axes in (passes, seconds):
-        (line,) = axes.get_lines()
-        np.testing.assert_array_equal(line.get_ydata(), values)
+    chart = convergence.chart(run)
+    assert chart.title == "λ = 0.5"
+    for panel, over in zip(chart.panels, ("passes", "seconds"), strict=True):
+        assert panel.layers[1]["encoding"]["y"]["title"] == "primal objective"
+        assert [row["primal"] for row in panel.rest["data"]["values"]] == values.tolist()
+        assert panel.rest["transform"] == [{"calculate": f"fresh ? datum.own_{over} : datum.{over}", "as": "x"}]
     nothing = {**trace, "gap": np.zeros(3), "primal": values}
     assert convergence.quantity(nothing) == ""
 
@@ -164,34 +163,50 @@ def test_draw__shows_a_path_of_a_method_without_certificates(tmp_path: Path) -> 
         assert np.asarray(picture.convert("L")).std() > 5
 
 
-def test_figure__for_papers_can_be_read_at_eight_centimetres(tmp_path: Path) -> None:
+def test_charts__for_papers_can_be_read_at_eight_centimetres(tmp_path: Path) -> None:
     write_run(tmp_path, 5)
-    run, before = StoredRun(tmp_path, None), {}
+    before: dict[str, bytes] = {}
     for folder in (tmp_path / "once", tmp_path / "again"):
-        with saved_as(("svg", "png", "pdf")), figure_in(folder / "losses.png", losses.SIZE) as figure:
-            losses.paint(figure, run)
+        charts = charts_of(StoredRun(tmp_path, None))
+        save_charts(charts, folder, ("svg", "png", "pdf"))
         made = {path.name: path.read_bytes() for path in folder.iterdir()}
-        assert {name: content[:4] for name, content in made.items()} == {
-            "losses.png": b"\x89PNG", "losses.pdf": b"%PDF", "losses.svg": b"<?xm",
-        }  # fmt: skip
+        assert {*made} == {f"{name}.{form}" for name in charts for form in ("svg", "png", "pdf")}
+        for name, content in made.items():
+            assert content[:4] == {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<svg"}[name[-3:]]
         assert made == (before or made)
         before = made
-    width = float(before["losses.svg"].decode().split('width="')[1].split("pt")[0])
-    assert 10.0 * (8.0 / 2.54 * 72.0) / width > 6.5  # points of its text when it is printed 8 cm wide
+    for name in charts:
+        width = float(before[f"{name}.svg"].decode().split('width="')[1].split('"')[0])
+        assert 10.0 * (8.0 / 2.54 * 72.0) / width > 6.5  # points of its text when it is printed 8 cm wide
 
 
-def test_draw__puts_no_legend_on_data(tmp_path: Path) -> None:
+def test_charts__put_their_legends_beside_the_data(tmp_path: Path) -> None:
+    """A legend is above or beside a plot, and where there are several curves, their names are in it."""
     write_run(tmp_path, 5)
-    write_features(tmp_path / "features", pictures=0)
-    run = StoredRun(tmp_path, open_features(tmp_path / "features"))
-    for part in (losses, path_figure):
-        figure = Figure(figsize=part.SIZE, layout="constrained")
-        FigureCanvasAgg(figure)
-        part.paint(figure, run)
-        figure.draw_without_rendering()
-        (legend,) = figure.legends
-        assert not any(axes.get_legend() for axes in figure.axes)
-        assert not any(legend.get_window_extent().overlaps(axes.get_window_extent()) for axes in figure.axes)
+    charts = charts_of(StoredRun(tmp_path, None))
+    assert {*charts} == {"convergence", "losses", "path", "work"}
+
+    def names(panel: Panel) -> set[str]:
+        found = [layer["encoding"].get("color", {}).get("scale", {}) for layer in panel.layers if "encoding" in layer]
+        return {name for scale in found for name in scale.get("domain", ())}
+
+    assert names(charts["losses"].panels[0]) == {"train", "test"}
+    assert names(charts["path"].panels[0]) == {"certified between breakpoints", "at a breakpoint"}
+    assert chart_files.as_picture(charts["losses"])["config"]["legend"]["orient"] == "top"
+
+
+def test_draw__leaves_charts_out_where_vega_cannot_be_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Vega's engine aborts its process where addresses are limited (ulimit -v); the run goes on."""
+    write_run(tmp_path, 3)
+    write_features(tmp_path / "features", pictures=3)
+    np.savez(tmp_path / "predictions.npz", labels=np.zeros(36, np.uint8), label_ptr=np.arange(4) * 12)
+    (tmp_path / "aborts.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGTRAP)")
+    monkeypatch.setattr(chart_files, "PROCESS", tmp_path / "aborts.py")
+    made = draw(tmp_path, open_features(tmp_path / "features"))
+    assert [path.name for path in made] == ["segmentations.png"]
+    assert "figures: convergence, losses, path, work are missing: vl-convert ended with exit code -5" in caplog.text
 
 
 def test_draw__says_that_there_is_no_path(tmp_path: Path) -> None:
@@ -200,20 +215,27 @@ def test_draw__says_that_there_is_no_path(tmp_path: Path) -> None:
         draw(tmp_path, open_features(tmp_path / "features"))
 
 
-def test_between__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None:
+def below_first(arrays: dict[str, np.ndarray], attrs: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
+    """The curve from the first breakpoint down; 200 points lie above it."""
+    lam = arrays["lambda"]
+    at, bound = whole_axis(arrays, attrs, float(lam[0]), 0.3 * float(lam[-1]))
+    return at[200:], bound[200:]
+
+
+def test_whole_axis__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None:
     arrays = {
         "lambda": np.array([0.4]), "lambda_low": np.array([0.2]), "gap": np.array([0.05]), "hinge": np.array([0.3]),
         "norm2": np.array([1.5]), "loss_dual": np.array([0.6]),
     }  # fmt: skip
     arrays |= stepwise_model(arrays, [])
     for rule, end in (("one_sided", 0.05 + 1.5 * 0.2**2 / (2 * 0.2)), ("paper", 0.05 + 0.5 * 0.25)):
-        at, bound = between(arrays, {**ZERO, "rule": rule})
+        at, bound = below_first(arrays, {**ZERO, "rule": rule})
         assert np.all(np.diff(at) < 0)
         assert bound[0] == pytest.approx(0.05)
         assert bound[-1] == pytest.approx(end)
 
 
-def test_between__is_the_convex_bound_within_each_cell() -> None:
+def test_whole_axis__is_the_convex_bound_within_each_cell() -> None:
     """One cell of both points, and what the last point certifies down to 0."""
     arrays = {
         "lambda": np.array([0.4, 0.2]), "gap": np.array([0.01, 0.02]), "hinge": np.array([0.3, 0.05]),
@@ -223,7 +245,7 @@ def test_between__is_the_convex_bound_within_each_cell() -> None:
         "cell_inner": np.array([0.0, 0.9, 0.0]), "cell_dual_inner": np.array([0.0, 0.072, 0.0]),
     }  # fmt: skip
     attrs = {"rule": "two_sided", "hinge_at_zero": 0.9, "psi_norm2": 0.2, "relative": False}
-    at, bound = between(arrays, attrs)
+    at, bound = below_first(arrays, attrs)
     assert np.all(np.diff(at) <= 0)
     A = 0.25 * (0.5 + 2 * 0.9 + 1.8)
     B = 0.0625 * 0.16 * 0.5 + 2 * 0.25 * 0.75 * 0.072 + 0.5625 * 0.04 * 1.8
@@ -233,5 +255,5 @@ def test_between__is_the_convex_bound_within_each_cell() -> None:
     assert bound[-1] == pytest.approx(
         0.06 * 0.9 + 0.05 - (0.4 - 0.072 / 0.12 if 0.4 * 0.06 >= 0.072 else 0.06 * 0.16 / 0.144)
     )
-    relative = between(arrays, {**attrs, "relative": True})[1]
+    relative = below_first(arrays, {**attrs, "relative": True})[1]
     assert relative[0] == pytest.approx(bound[0] / (0.4 * A / 2 + 0.175))

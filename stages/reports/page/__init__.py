@@ -1,7 +1,7 @@
 """The report: one HTML file per run that explains it to a person, with everything it shows inside and no network.
 
 A page is its sections, one file each in `sections`, found by discovery. Charts are drawn by Vega-Lite, which is inlined; all
-text of users and data is escaped by `markupsafe`, and the page's content security policy lets only its own two scripts run.
+text of users and data is escaped by the templates, and the page's content security policy lets only its own two scripts run.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 from markupsafe import Markup
 
 from gapwise.stages.reports.page import sections as package
+from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.library import vega
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.reports.page.terms import glossary
@@ -76,31 +77,26 @@ def sections_of(run: ReportedRun) -> list[tuple[str, Markup]]:
         except Exception as error:  # a part must not take the rest with it
             log.warning("report: %s: %s: %s", section.TITLE, type(error).__name__, error)
             log.debug("report: %s", section.TITLE, exc_info=True)
-            text = Markup('<p class="missing">This part could not be made: {}: {}</p>')
-            found.append((section.TITLE, text.format(type(error).__name__, error)))
+            found.append((section.TITLE, fill("missing", kind=type(error).__name__, error=error)))
     return found
 
 
 def _known() -> list[Section]:
     """All sections in their order."""
-    names = (module.name for module in pkgutil.iter_modules(package.__path__))
-    found: list[Any] = [import_module(f"{package.__name__}.{name}") for name in names]
-    return sorted(found, key=lambda section: (section.ORDER, section.__name__))
+    names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    found = [cast(Section, import_module(f"{package.__name__}.{name}")) for name in names]
+    return sorted(found, key=lambda section: section.ORDER)
 
 
 def write_page(target: Location, title: str, parts: Sequence[tuple[str, Markup]]) -> Location:
     """Write a page of sections, (title, content) each, as one file without outside parts; returns `target`."""
     scripts = [vega(), _asset("page.js")]
     allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
-    body = Markup("\n").join(
-        Markup('<section id="{0}">\n<h2>{1}</h2>\n{2}\n</section>').format(_slug(name), name, content)
-        for name, content in parts
-    )
-    links = Markup(" ").join(Markup('<a href="#{}">{}</a>').format(_slug(name), name) for name, _ in parts)
-    page = Markup(_asset("page.html")).format(
-        policy=f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; "
-        "form-action 'none'",
-        title=title, style=Markup(_asset("page.css")), links=links, body=body, glossary=glossary(body),
+    policy = f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {allowed}; base-uri 'none'; "
+    page = fill(
+        "page", policy=f"{policy}form-action 'none'", title=title, style=Markup(_asset("page.css")),
+        parts=[{"slug": _slug(name), "title": name, "content": content} for name, content in parts],
+        glossary=glossary("".join(content for _, content in parts)),
         library=Markup(scripts[0]), script=Markup(scripts[1]),
     )  # fmt: skip
     target.parent.mkdir(parents=True, exist_ok=True)

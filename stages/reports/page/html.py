@@ -1,17 +1,17 @@
-"""Pieces of HTML. `markupsafe` escapes whatever is put into them unless it is already HTML."""
+"""Pieces of HTML, each a macro of ``templates/parts.html``; whatever is put into them is escaped unless it is HTML."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-import numpy as np
 from markupsafe import Markup
 
+from gapwise.stages.reports.page.engine import macro
+from gapwise.stages.reports.vega import Chart, on_page, plain
 
-def number(value: Any, form: str = ".3g") -> str:
+
+def number(value: float | str | None, form: str = ".3g") -> str:
     """A number for people; – for None and NaN."""
     if value is None or isinstance(value, str):
         return value or "–"
@@ -22,77 +22,24 @@ def number(value: Any, form: str = ".3g") -> str:
     return format(value, form).replace("-", "−") if form else str(value)
 
 
-def joined(parts: Iterable[Markup], between: str = "") -> Markup:
-    """Parts one after the other."""
-    return Markup(between).join(parts)
-
-
-def paragraph(*parts: Any) -> Markup:
+def paragraph(*parts: object) -> Markup:
     """A paragraph of texts and HTML."""
-    return Markup("<p>{}</p>").format(Markup("").join(parts))
+    return macro("paragraph")(parts)
 
 
-def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], *, caption: str, marked: int | None = None) -> Markup:
+def table(
+    heads: Sequence[object], rows: Iterable[Sequence[object]], *, caption: str, marked: int | None = None
+) -> Markup:
     """A table that scrolls sideways where it is too wide; row `marked` stands out."""
-    head = joined(Markup('<th scope="col">{}</th>').format(name) for name in heads)
-    body = joined(
-        Markup("<tr{}>{}</tr>").format(
-            Markup(' class="marked"') if k == marked else "", joined(Markup("<td>{}</td>").format(cell) for cell in row)
-        )
-        for k, row in enumerate(rows)
-    )
-    text = Markup("<table><caption>{}</caption><thead><tr>{}</tr></thead><tbody>{}</tbody></table>")
-    return scrolling(caption, text.format(caption, head, body))
+    return macro("table")(heads, [*rows], caption, marked)
 
 
 def picture(alt: str, uri: str) -> Markup:
     """An image as wide as the text."""
-    return Markup('<p><img class="figure" alt="{}" src="{}"></p>').format(alt, uri)
+    return macro("picture")(alt, uri)
 
 
-def scrolling(label: str, content: Markup) -> Markup:
-    """A box that scrolls sideways, also by keyboard, where its content is too wide."""
-    return Markup('<div class="scroll" tabindex="0" role="region" aria-label="{}">{}</div>').format(label, content)
-
-
-def definitions(facts: Mapping[str, Any]) -> Markup:
-    """Names and values."""
-    rows = (Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(name, value) for name, value in facts.items())
-    return Markup('<dl class="facts">{}</dl>').format(joined(rows))
-
-
-def data(name: str, value: Any) -> Markup:
-    """`value` as JSON that the page's script finds under `name`; no text in it can end its element."""
-    text = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    safe = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-    return Markup('<script type="application/json" data-for="{}">{}</script>').format(name, Markup(safe))
-
-
-def chart(name: str, spec: Mapping[str, Any], label: str) -> Markup:
-    """A Vega-Lite chart with what it shows in words, for those who cannot see it."""
-    text = Markup(
-        '<figure class="chart"><div class="plot" id="{0}" role="img" aria-label="{1}"></div>'
-        "<figcaption>{1}</figcaption>{2}</figure>"
-    )
-    return text.format(name, label, data(name, spec))
-
-
-def plain(value: Any) -> Any:
-    """`value` as JSON can hold it: numbers to six digits, null for NaN and infinities."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    return value
-
-
-def records(**columns: Any) -> list[dict[str, Any]]:
-    """Columns of equal length as rows for a chart."""
-    lists = {name: np.asarray(column).tolist() for name, column in columns.items()}
-    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+def charts(chart: Chart) -> Markup:
+    """The panels of a chart, each with what it shows in words, for those who cannot see it."""
+    plots = [{"name": p.name, "words": p.words, "spec": plain(on_page(p))} for p in chart.panels]
+    return macro("charts")(plots, chart.beside)

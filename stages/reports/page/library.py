@@ -12,6 +12,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
+from gapwise.stages.reports.chart_files import vega_files
 from gapwise.storage.files import aside, publish
 
 
@@ -21,9 +22,7 @@ def vega() -> str:
     kept = _folder() / f"vega-{version('vl-convert-python')}.js"
     if (found := _read(kept)) is not None:
         return found
-    import vl_convert
-
-    bundle = str(vl_convert.javascript_bundle())  # type: ignore[call-arg]
+    bundle = vega_files({}, bundle=True)["bundle"].decode()
     if "</script" in bundle.lower() or "<!--" in bundle:
         raise ValueError(
             "vl-convert-python: its JavaScript would end the script element that holds it; take another version"

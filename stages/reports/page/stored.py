@@ -12,7 +12,6 @@ from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.files import read_json
-from gapwise.storage.results import read_trace
 
 
 class ReportedRun(StoredRun):
@@ -43,11 +42,6 @@ class ReportedRun(StoredRun):
         found = read_json(file) if file.is_file() else {}
         return found if isinstance(found, dict) else {}
 
-    @cached_property
-    def trace(self) -> dict[str, np.ndarray]:
-        """Columns of trace.zarr; {} if there is none."""
-        return read_trace(self.place) if (self.place / "trace.zarr").is_dir() else {}
-
     @property
     def science(self) -> dict[str, Any]:
         """What was asked for, by group of the configuration."""
@@ -61,11 +55,6 @@ class ReportedRun(StoredRun):
     def structure(self) -> str:
         """Of the problem; empty if the features are not there."""
         return str(self.features.meta.get("structure", "")) if self.has_features else ""
-
-    @property
-    def kind(self) -> str:
-        """single, grid, regpath or heuristic"""
-        return str(self.attrs["kind"])
 
     @cached_property
     def label_names(self) -> list[str]:

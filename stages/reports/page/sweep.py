@@ -12,12 +12,14 @@ import numpy as np
 from markupsafe import Markup
 
 from gapwise.stages.reports.page import FILE, write_page
-from gapwise.stages.reports.page.charts import SPARE, axis, frame, lambda_axis, tooltip
-from gapwise.stages.reports.page.html import chart, joined, number, paragraph, picture, records, table
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import charts, number, paragraph, picture, table
 from gapwise.stages.reports.page.pixels import saved
 from gapwise.stages.reports.page.terms import term
 from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.sweep_charts import coloured, work_chart
 from gapwise.stages.reports.sweep_figures import figure_file
+from gapwise.stages.reports.vega import Chart, Panel, axis, lambda_axis, records, tooltip
 from gapwise.stages.verdict import verdict_in
 from gapwise.storage.backend import Location, location
 from gapwise.storage.files import read_json
@@ -79,12 +81,12 @@ def comparison(found: Row, folder: Location) -> Markup:
     return said + table(heads, rows, marked=best, caption="All runs of the sweep")
 
 
-def linked(row: Row, folder: Location) -> Any:
+def linked(row: Row, folder: Location) -> Markup | str:
     """The run's name, with a link to its report if that lies on the same disk."""
     place = location(row["run"]) if row.get("run") else None
     if not isinstance(place, Path) or not isinstance(folder, Path) or not (place / FILE).is_file():
-        return row["name"]
-    return Markup('<a href="{}">{}</a>').format(os.path.relpath(place / FILE, folder).replace(os.sep, "/"), row["name"])
+        return str(row["name"])
+    return fill("link", to=os.path.relpath(place / FILE, folder).replace(os.sep, "/"), words=row["name"])
 
 
 def losses(rows: Sequence[Row]) -> Markup:
@@ -104,15 +106,14 @@ def losses(rows: Sequence[Row]) -> Markup:
         return Markup("")
     encoding = {
         "x": lambda_axis(), "y": axis("loss", "mean task loss on test blocks", {"zero": False}),
-        "color": colours(rows),
+        "color": coloured([str(row["name"]) for row in rows]),
         "tooltip": [{"field": "run"}, *tooltip({"lambda": "λ", "loss": "test loss"})],
     }  # fmt: skip
     mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 30}}
-    return chart(
-        "losses",
-        frame([{"mark": mark, "encoding": encoding}], data={"values": values}),
-        "Test loss of every run over λ.",
+    panel = Panel(
+        "losses", "Test loss of every run over λ.", [{"mark": mark, "encoding": encoding}], {"data": {"values": values}}
     )
+    return charts(Chart([panel]))
 
 
 def work(rows: Sequence[Row]) -> Markup:
@@ -122,20 +123,7 @@ def work(rows: Sequence[Row]) -> Markup:
         return Markup("")
     if all(arrays["lambda"].size == 1 for arrays in numbers):
         return convergence(rows)
-    values: list[Row] = []
-    for row, arrays in zip(rows, numbers, strict=True):
-        total = {name: np.cumsum(arrays[name]) for name in ("effective_passes", "seconds")}
-        values += records(**{"lambda": arrays["lambda"], "run": [row["name"]] * arrays["lambda"].size, **total})
-    plots = []
-    for name, title in (("effective_passes", "effective passes"), ("seconds", "seconds of solving")):
-        encoding = {
-            "x": lambda_axis(), "y": axis(name, title, {"type": "log", "nice": False}),
-            "color": colours(rows), "tooltip": [{"field": "run"}, *tooltip({"lambda": "λ", name: title})],
-        }  # fmt: skip
-        mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "point": {"size": 24}}
-        spec = frame([{"mark": mark, "encoding": encoding}], data={"values": values})
-        plots.append(chart(f"work-{name}", spec, f"Cumulative {title} from the start of the path down to λ."))
-    return Markup('<div class="pair">{}</div>').format(joined(plots))
+    return charts(work_chart([(str(row["name"]), arrays) for row, arrays in zip(rows, numbers, strict=True)]))
 
 
 def convergence(rows: Sequence[Row]) -> Markup:
@@ -155,39 +143,20 @@ def convergence(rows: Sequence[Row]) -> Markup:
     files = [location(row["run"]) / "verify.json" for row in rows]
     kinds = {verdict_in(read_json(file), file).sense for file in files if file.is_file()}
     label = "duality gap" + (f" ({', '.join(sorted(kinds))})" if kinds else "")
-    plots = []
+    panels = []
     for name, title in (("passes", "effective passes"), ("seconds", "seconds of solving")):
         encoding = {
             "x": axis(name, title), "y": axis("gap", label, {"type": "log", "nice": False}, format="~g"),
-            "color": colours(rows),
+            "color": coloured([str(row["name"]) for row in rows]),
             "tooltip": [{"field": "run"}, *tooltip({"gap": "gap", "passes": "passes", "seconds": "seconds"})],
         }  # fmt: skip
         mark = {"type": "line", "strokeWidth": 1.8, "point": {"size": 20}}
-        spec = frame(
-            [{"mark": mark, "encoding": encoding}], data={"values": values},
-            transform=[{"filter": "chosen < 0 || datum.k == chosen"}],
+        panels.append(Panel(
+            f"convergence-{name}", f"Duality gap against {title}.", [{"mark": mark, "encoding": encoding}],
+            {"data": {"values": values}, "transform": [{"filter": "chosen < 0 || datum.k == chosen"}]},
             params=[{"name": "chosen", "value": 0 if len(lams) > 1 else -1}],
-        )  # fmt: skip
-        plots.append(chart(f"convergence-{name}", spec, f"Duality gap against {title}."))
-    options = joined(Markup('<option value="{}">λ = {}</option>').format(k, lam) for k, lam in enumerate(lams))
-    select = Markup('<p class="controls"><label>Show <select data-signal="chosen">{}</select></label></p>').format(
-        options
-    )
-    said = paragraph(
-        "Each point is a ",
-        term("duality gap"),
-        " that a solver computed with a pass over all ",
-        term("block", "blocks"),
-        ".",
-    )
-    return said + (select if len(lams) > 1 else "") + Markup('<div class="pair">{}</div>').format(joined(plots))
-
-
-def colours(rows: Sequence[Row]) -> dict[str, Any]:
-    """A colour for each run."""
-    names = [row["name"] for row in rows]
-    span = [SPARE[k % len(SPARE)] for k in range(len(names))]
-    return {"field": "run", "type": "nominal", "scale": {"domain": names, "range": span}, "legend": {"columns": 2}}
+        ))  # fmt: skip
+    return fill("sweep_convergence", lambdas=lams, charts=charts(Chart(panels, beside=True)))
 
 
 def drawn(found: Row, folder: Location) -> list[Part]:
@@ -199,7 +168,7 @@ def drawn(found: Row, folder: Location) -> list[Part]:
         if name.endswith(".png") and file.is_file():
             pictures.append(picture(name, saved(file)))
     if pictures:
-        parts.append(("Figures", joined(pictures)))
+        parts.append(("Figures", Markup("").join(pictures)))
     if found.get("text"):
-        parts.append(("In numbers", Markup("<pre>{}</pre>").format("\n".join(found["text"]))))
+        parts.append(("In numbers", fill("lines", text="\n".join(found["text"]))))
     return parts

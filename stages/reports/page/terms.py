@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from gapwise.stages.reports.page.engine import ENGINE, macro
+
 TERMS = {
     "block": "One training example with all its labels: a sentence, an image, a digit. The solver improves one block at a"
     " time.",
@@ -37,21 +39,16 @@ TERMS = {
 
 def term(name: str, words: str | None = None) -> Markup:
     """`words`, or the term itself, with its explanation on hover and focus."""
-    text = Markup(
-        '<span class="term" tabindex="0" aria-describedby="{slug}">{words}'
-        '<span class="tip" aria-hidden="true">{tip}</span></span>'
-    )
-    return text.format(slug=_slug(name), words=name if words is None else words, tip=TERMS[name])
+    return macro("term")(_slug(name), name if words is None else words, TERMS[name])
+
+
+ENGINE.globals["term"] = term  # templates name terms, too
 
 
 def glossary(page: str) -> Markup:
     """The terms that `page` uses, and their explanations, as a list."""
-    rows = (
-        Markup('<div><dt>{}</dt><dd id="{}">{}</dd></div>').format(name, _slug(name), tip)
-        for name, tip in TERMS.items()
-        if f'aria-describedby="{_slug(name)}"' in page
-    )
-    return Markup('<dl class="terms">{}</dl>').format(Markup("").join(rows))
+    rows = [(_slug(name), name, tip) for name, tip in TERMS.items()]
+    return macro("glossary")([row for row in rows if f'aria-describedby="{row[0]}"' in page])
 
 
 def _slug(name: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 from markupsafe import Markup
 
 from gapwise.stages.reports.page import write_page
-from gapwise.stages.reports.page.html import joined, paragraph, picture, table
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import paragraph, table
 from gapwise.stages.reports.page.pixels import saved
 from gapwise.stages.reports.papers import findings
 from gapwise.stages.reports.papers.claim import Claim
@@ -138,40 +139,31 @@ def _claim_table(parts: Sequence[Shown]) -> Markup:
 
 
 def _part(part: Shown, target: Location) -> Markup:
-    pieces = [paragraph(Markup("<code>{}</code>").format(part.command))]
-    if part.differs:
-        pieces.append(paragraph(f"Differs: {part.differs}."))
-    if part.problem:
-        pieces.append(paragraph(f"Left out: {part.problem}." if part.folder is None else f"Missing: {part.problem}."))
     if part.folder is None:
-        return joined(pieces)
-    for name in part.figures:
-        pieces.append(picture(f"{part.shows}: {name}", saved(figure_file(part.folder, name))))
-        pieces.append(_on_paper(part.folder, name, target))
-    pieces += [
-        paragraph(
-            Markup("<strong>{}</strong> ({}): {}. {}").format(
-                claim.says, claim.source, HOLDS[found.holds], found.measured
-            )
-        )
+        return fill("paper", part=part, figures=[], claims=[], contests=[], report="")
+    figures = [
+        {"name": name, "uri": saved(figure_file(part.folder, name)), "on_paper": _on_paper(part.folder, name, target)}
+        for name in part.figures
+    ]
+    claims = [
+        {"says": claim.says, "source": claim.source, "holds": HOLDS[found.holds], "measured": found.measured}
         for claim, found in part.claims
     ]
-    pieces += [paragraph(f"What this project adds: {said(line)}.") for line in part.contests]
-    if isinstance(part.folder, Path) and isinstance(target, Path):
-        link = os.path.relpath(part.folder / "report.html", target.parent).replace(os.sep, "/")
-        pieces.append(paragraph(Markup('<a href="{}">All runs of this part</a>').format(link)))
-    return joined(pieces)
+    report = _link(part.folder / "report.html", target)
+    return fill("paper", part=part, figures=figures, claims=claims, contests=map(said, part.contests), report=report)
 
 
-def _on_paper(folder: Location, name: str, target: Location) -> Markup:
-    """Links to the same figure as PDF and SVG, where it was drawn as such."""
-    found = []
-    for form in ("pdf", "svg"):
-        file = figure_file(folder, f"{name.removesuffix('.png')}.{form}")
-        if isinstance(file, Path) and isinstance(target, Path) and file.is_file():
-            link = os.path.relpath(file, target.parent).replace(os.sep, "/")
-            found.append(Markup('<a href="{}">{}</a>').format(link, form.upper()))
-    return paragraph(joined(found, " · ")) if found else Markup("")
+def _on_paper(folder: Location, name: str, target: Location) -> list[tuple[str, str]]:
+    """(link, name) of the same figure as PDF and SVG, where it was drawn as such."""
+    files = {form.upper(): figure_file(folder, f"{name.removesuffix('.png')}.{form}") for form in ("pdf", "svg")}
+    return [(link, form) for form, file in files.items() if file.is_file() and (link := _link(file, target))]
+
+
+def _link(file: Location, target: Location) -> str:
+    """From the page to a file of the same machine; empty to others."""
+    if not isinstance(file, Path) or not isinstance(target, Path):
+        return ""
+    return os.path.relpath(file, target.parent).replace(os.sep, "/")
 
 
 def write_markdown(target: Location, parts: Sequence[Shown], about: Mapping[str, Any], places: Places) -> None:

@@ -1,15 +1,21 @@
-"""Figures of one run, one file each, found by discovery. A file of this package draws `figures/<its name>.png`."""
+"""Pictures of one run that are no charts, one file each, found by discovery; charts and pictures are its figures.
+
+A file of this package draws `figures/<its name>.png` by matplotlib.
+"""
 
 from __future__ import annotations
 
+import logging
 import pkgutil
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Protocol, cast
 
 from matplotlib.figure import Figure
 
 from gapwise.parts import with_parts
+from gapwise.stages.reports.chart_files import VegaError, save_charts
+from gapwise.stages.reports.charts import charts_of
 from gapwise.stages.reports.formats import saved_as
 from gapwise.stages.reports.paint import figure_in
 from gapwise.stages.reports.stored import StoredRun
@@ -17,6 +23,7 @@ from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 
 __path__ = with_parts(__path__, "run_figures")
+log = logging.getLogger("gapwise")
 
 
 class RunFigure(Protocol):
@@ -40,10 +47,14 @@ def draw(run_dir: Location, features: Features, formats: Sequence[str] = ("png",
     list of Path or UrlPath
         The files in ``run_dir/figures``, each replaced atomically.
     """
-    run, made = StoredRun(run_dir, features), []
+    run = StoredRun(run_dir, features)
+    made, charts = [], charts_of(run)
+    try:
+        made += save_charts(charts, run_dir / "figures", formats)
+    except VegaError as error:  # a run is complete without its pictures
+        log.warning("figures: %s are missing: %s; run.stage=figures tries again", ", ".join(charts), error)
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
-        part: Any = import_module(f"{__name__}.{name}")
-        kind: RunFigure = part
+        kind = cast(RunFigure, import_module(f"{__name__}.{name}"))
         if kind.applies(run):
             made += [run_dir / "figures" / f"{name}.{form}" for form in formats]
             with saved_as(formats), figure_in(run_dir / "figures" / f"{name}.png", kind.SIZE, dpi=150) as figure:

@@ -6,7 +6,7 @@ import matplotlib.patheffects as effects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE
+from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE, finish
 from gapwise.stages.reports.poses import Pose, has_poses, posed
 from gapwise.stages.reports.stored import StoredRun
 
@@ -29,9 +29,7 @@ def paint(figure: Figure, run: StoredRun) -> None:
             draw(axes, pose, ORANGE if k == 0 else BLUE)
             right = "" if pose.right is None else f", {pose.right:.0%}"
             axes.set_title(pose.said + right, fontsize=8)
-            axes.set(xticks=[], yticks=[])
-            axes.grid(False)
-            axes.spines[:].set_visible(False)
+    finish(rows, [""] * len(shown))
 
 
 def draw(axes: Axes, pose: Pose, colour: str) -> None:

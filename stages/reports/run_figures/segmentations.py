@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from matplotlib.figure import Figure
 
-from gapwise.stages.problems.void import VOID
+from gapwise.stages.reports.paint import finish
+from gapwise.stages.reports.photographs import has_classes, has_photographs, photographs
 from gapwise.stages.reports.stored import StoredRun
 
 SIZE = (11.0, 4.8)
@@ -17,37 +16,21 @@ SHOWN = 6
 
 def applies(run: StoredRun) -> bool:
     """True if the features contain pictures of two classes and the run has predictions."""
-    pictures = run.test_blocks
-    return bool(run.predictions) and "hw" in pictures and "counts" not in pictures and pictures["hw"].size > 0
+    return bool(run.predictions) and has_photographs(run) and not has_classes(run)
 
 
 def paint(figure: Figure, run: StoredRun) -> None:
-    pictures, labels, label_ptr = run.test_blocks, run.predictions["labels"], run.predictions["label_ptr"]
-    shown = min(SHOWN, pictures["hw"].shape[0])
-    rows = figure.subplots(3, shown, squeeze=False)
-    for i in range(shown):
-        height, width = (int(size) for size in pictures["hw"][i])
-        image = _block(pictures, "rgb", i).reshape(height, width, 3)
-        regions = _block(pictures, "superpixel_map", i).reshape(height, width)
-        truth = _block(pictures, "mask", i).reshape(height, width)
-        mask, labelled = truth == 1, truth != VOID
+    labels, label_ptr, shown = run.predictions["labels"], run.predictions["label_ptr"], photographs(run, SHOWN)
+    rows = figure.subplots(3, len(shown), squeeze=False)
+    for k, (i, image, regions, truth) in enumerate(shown):
+        mask, labelled = truth == 1, shown[k].labelled
         predicted = labels[label_ptr[i] : label_ptr[i + 1]][regions] > 0
-        rows[0, i].imshow(image)
-        rows[1, i].imshow(_marked(image, predicted, _borders(regions)))
-        rows[2, i].imshow(_marked(image, mask, np.zeros_like(mask)))
+        rows[0, k].imshow(image)
+        rows[1, k].imshow(_marked(image, predicted, _borders(regions)))
+        rows[2, k].imshow(_marked(image, mask, np.zeros_like(mask)))
         both, either = np.sum(predicted & mask), np.sum((predicted | mask) & labelled)
-        rows[1, i].set_title(f"IoU {both / either:.2f}" if either else "no foreground", loc="center")
-    for axes in rows.ravel():
-        axes.set(xticks=[], yticks=[])
-        axes.grid(False)
-        axes.spines[:].set_visible(False)
-    for axes, title in zip(rows[:, 0], ("image", "prediction", "mask"), strict=True):
-        axes.set_ylabel(title)
-
-
-def _block(arrays: Mapping[str, np.ndarray], name: str, i: int) -> np.ndarray:
-    pointer = arrays[f"{name}_ptr"]
-    return np.asarray(arrays[name][pointer[i] : pointer[i + 1]])
+        rows[1, k].set_title(f"IoU {both / either:.2f}" if either else "no foreground", loc="center")
+    finish(rows, ("image", "prediction", "mask"))
 
 
 def _borders(regions: np.ndarray) -> np.ndarray:

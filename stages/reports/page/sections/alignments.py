@@ -7,9 +7,10 @@ import math
 from markupsafe import Markup
 
 from gapwise.stages.reports.alignments import Aligned, all_pairs, all_scores, has_alignments
-from gapwise.stages.reports.page.html import joined, paragraph, scrolling
+from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.stored import ReportedRun
 from gapwise.stages.reports.paint import BLUE, GREEN, ORANGE
+from gapwise.stages.reports.vega import Row
 
 ORDER = 60
 TITLE = "The worst alignments"
@@ -19,6 +20,7 @@ CELL, LETTER = 16, 7
 """Pixels of a cell, and about those of a letter."""
 KINDS = {"sure": GREEN, "possible": BLUE, "wrong": ORANGE}
 """Colours of links that were found."""
+NAMES = {"sure": "found, and sure", "possible": "found, and possible", "wrong": "found, but wrong"}
 
 
 def applies(run: ReportedRun) -> bool:
@@ -28,17 +30,11 @@ def applies(run: ReportedRun) -> bool:
 
 def content(run: ReportedRun) -> Markup:
     pairs = all_pairs(run)
-    perfect = sum(not pair.mistakes for pair in pairs) / len(pairs)
-    found = all_scores(pairs)
-    said = paragraph(
-        f"{perfect:.1%} of the {len(pairs):,} test sentence pairs have neither a wrong link nor a missing sure one, at the "
-        f"best λ. Over all links, precision is {found['precision']:.3f}, recall {found['recall']:.3f}, and the alignment "
-        f"error rate {found['aer']:.3f}."
-    )
-    shown = worst(pairs)
-    if not shown:
-        return said
-    return said + legend() + Markup('<div class="grids">{}</div>').format(joined(grid(pair) for pair in shown))
+    return fill(
+        "alignments", perfect=sum(not pair.mistakes for pair in pairs) / len(pairs), pairs=len(pairs),
+        scores=all_scores(pairs), colours=[(KINDS[kind], name) for kind, name in NAMES.items()],
+        grids=[grid(pair) for pair in worst(pairs)],
+    )  # fmt: skip
 
 
 def worst(pairs: list[Aligned]) -> list[Aligned]:
@@ -48,47 +44,29 @@ def worst(pairs: list[Aligned]) -> list[Aligned]:
     return sorted(short or wrong, key=lambda pair: -pair.mistakes)[:SHOWN]
 
 
-def legend() -> Markup:
-    """What the colours mean."""
-    entry = Markup('<li><i style="background:{}"></i>{}</li>')
-    names = ("found, and sure", "found, and possible", "found, but wrong")
-    entries = [entry.format(colour, name) for name, colour in zip(names, KINDS.values(), strict=True)]
-    entries.append(Markup('<li><i class="sure"></i>sure: a frame that is empty is a link that was missed</li>'))
-    entries.append(Markup('<li><i class="maybe"></i>possible</li>'))
-    return Markup('<ul class="legend">{}</ul>').format(joined(entries))
-
-
-def grid(pair: Aligned) -> Markup:
+def grid(pair: Aligned) -> Row:
     """English words down, French ones across; truth as frames and shades, predicted links as coloured squares."""
     left, top = (8 + LETTER * max(map(len, words)) for words in (pair.e, pair.f))
-    width, height = left + CELL * len(pair.f) + 1, top + CELL * len(pair.e) + 1
-    text = Markup('<text x="{}" y="{}" text-anchor="end">{}</text>')
-    turned = Markup('<text transform="translate({} {}) rotate(-90)">{}</text>')
-    words = [text.format(left - 5, top + CELL * j + 12, word) for j, word in enumerate(pair.e)]
-    words += [turned.format(left + CELL * k + 12, top - 5, word) for k, word in enumerate(pair.f)]
-    cells = [_square(pair, link, left, top, 'class="maybe"') for link in sorted(pair.possible)]
-    cells += [
-        _square(pair, link, left, top, f'fill="{KINDS[_kind(pair, link)]}"', 2, _kind(pair, link))
-        for link in sorted(pair.found)
-    ]
-    cells += [_square(pair, link, left, top, 'class="sure"', 1) for link in sorted(pair.sure)]
-    frame = Markup('<path class="lines" d="{}"/>').format(_lines(left, top, len(pair.f), len(pair.e)))
-    drawn = Markup('<svg width="{}" height="{}" role="img" aria-label="{}">{}</svg>').format(
-        math.ceil(width), math.ceil(height), _in_words(pair), joined([frame, *cells, *words])
-    )
-    said = f"Sentence {pair.number}: {_count(len(pair.wrong), 'wrong link')}, {len(pair.missed)} missed"
-    return Markup('<figure class="grid">{}<figcaption>{}</figcaption></figure>').format(scrolling(said, drawn), said)
+    cells = [_square(pair, link, left, top, "maybe") for link in sorted(pair.possible)]
+    cells += [_square(pair, link, left, top, _kind(pair, link), 2) for link in sorted(pair.found)]
+    cells += [_square(pair, link, left, top, "frame", 1) for link in sorted(pair.sure)]
+    return {
+        "width": math.ceil(left + CELL * len(pair.f) + 1), "height": math.ceil(top + CELL * len(pair.e) + 1),
+        "cells": cells, "lines": _lines(left, top, len(pair.f), len(pair.e)), "in_words": _in_words(pair),
+        "down": [(left - 5, top + CELL * j + 12, word) for j, word in enumerate(pair.e)],
+        "across": [(left + CELL * k + 12, top - 5, word) for k, word in enumerate(pair.f)],
+        "said": f"Sentence {pair.number}: {_count(len(pair.wrong), 'wrong link')}, {len(pair.missed)} missed",
+    }  # fmt: skip
 
 
-def _square(
-    pair: Aligned, link: tuple[int, int], left: float, top: float, look: str, inset: int = 0, kind: str = ""
-) -> Markup:
+def _square(pair: Aligned, link: tuple[int, int], left: float, top: float, kind: str, inset: int = 0) -> Row:
+    """A link as a square: `maybe`, a shade; `frame`, of a sure link; or found, in a colour of KINDS."""
     j, k = link
-    side = CELL - 2 * inset
-    name = f"{pair.e[j]} – {pair.f[k]}{': ' * bool(kind)}{kind}"
-    return Markup('<rect x="{}" y="{}" width="{}" height="{}" {}><title>{}</title></rect>').format(
-        left + CELL * k + inset, top + CELL * j + inset, side, side, Markup(look), name
-    )
+    said = f": {kind}" if kind in KINDS else ""
+    return {
+        "x": left + CELL * k + inset, "y": top + CELL * j + inset, "side": CELL - 2 * inset,
+        "fill": KINDS.get(kind, ""), "look": "sure" if kind == "frame" else kind, "name": f"{pair.e[j]} – {pair.f[k]}{said}",
+    }  # fmt: skip
 
 
 def _kind(pair: Aligned, link: tuple[int, int]) -> str:

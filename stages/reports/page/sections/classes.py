@@ -6,10 +6,12 @@ import numpy as np
 from markupsafe import Markup
 
 from gapwise.stages.problems.confusion import counted
-from gapwise.stages.reports.page.html import joined, paragraph, scrolling, table
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import table
 from gapwise.stages.reports.page.inputs import picture_shape
 from gapwise.stages.reports.page.pixels import ink
 from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.vega import Row
 
 ORDER = 70
 TITLE = "What is taken for what"
@@ -30,35 +32,24 @@ def content(run: ReportedRun) -> Markup:
     count = 1 + max(int(truth.max(initial=0)), int(found.max(initial=0)), len(run.label_names) - 1)
     counts = counted(truth, found, count).astype(int)
     right = int(np.trace(counts))
-    said = paragraph(f"Of {truth.size:,} test labels, {right:,} are right ({right / truth.size:.1%}), at the best λ.")
-    shown = matrix(run, counts) if count <= MOST else pairs(run, counts)
-    return said + shown + (mistaken(run, truth, found) if run.structure == "multiclass" else Markup(""))
+    return fill(
+        "classes", total=truth.size, right=right, counts=matrix(run, counts) if count <= MOST else pairs(run, counts),
+        wrong=mistaken(run, truth, found) if run.structure == "multiclass" else [],
+    )  # fmt: skip
 
 
 def matrix(run: ReportedRun, counts: np.ndarray) -> Markup:
     """Rows are the truth, columns the prediction; the darker a cell, the larger its share of the row."""
     share = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     names = [run.label(k) for k in range(len(counts))]
-    head = joined(Markup('<th scope="col">{}</th>').format(name) for name in names)
-    body = joined(
-        Markup('<tr><th scope="row">{}</th>{}<td class="sum">{}</td></tr>').format(
-            name,
-            joined(
-                Markup('<td class="{}" style="--s:{}">{}</td>').format(
-                    "hit" if a == b else "miss", f"{share[a, b] ** 0.5:.2f}", counts[a, b] or ""
-                )
-                for b in range(len(counts))
-            ),
-            f"{share[a, a]:.0%}",
-        )
+    rows = [
+        {"name": name, "right": f"{share[a, a]:.0%}", "cells": [
+            {"look": "hit" if a == b else "miss", "shade": f"{share[a, b] ** 0.5:.2f}", "count": int(counts[a, b])}
+            for b in range(len(counts))
+        ]}
         for a, name in enumerate(names)
-    )
-    text = Markup(
-        '<table class="matrix"><caption>Rows: true label. Columns: predicted label. Last column: share that is right.'
-        "</caption>"
-        '<thead><tr><td></td>{}<th scope="col">right</th></tr></thead><tbody>{}</tbody></table>'
-    )
-    return scrolling("Confusion matrix", text.format(head, body))
+    ]  # fmt: skip
+    return fill("confusion", names=names, rows=rows)
 
 
 def pairs(run: ReportedRun, counts: np.ndarray) -> Markup:
@@ -71,20 +62,18 @@ def pairs(run: ReportedRun, counts: np.ndarray) -> Markup:
     return table(["truth", "predicted", "times"], rows, caption="The most frequent mistakes")
 
 
-def mistaken(run: ReportedRun, truth: np.ndarray, found: np.ndarray) -> Markup:
-    """Pictures of the first inputs that were taken for another class; nothing if inputs are no pictures."""
+def mistaken(run: ReportedRun, truth: np.ndarray, found: np.ndarray) -> list[Row]:
+    """Pictures of the first inputs that were taken for another class; none if inputs are no pictures."""
     shape = picture_shape(run)
     (wrong,) = np.nonzero(truth != found)
     if shape is None or "x" not in run.test_blocks or not wrong.size:
-        return Markup("")
-    shots = []
-    for i in wrong[np.linspace(0, wrong.size - 1, min(SHOWN, wrong.size)).astype(int)]:
+        return []
+    shots: list[Row] = []
+    for i in wrong[np.linspace(0, wrong.size - 1, min(SHOWN, wrong.size)).astype(int)].tolist():
         values = np.asarray(run.test_blocks["x"][i], float).reshape(-1)[: shape[0] * shape[1]].reshape(shape)
         span = np.ptp(values) or 1.0
-        names = run.label(int(truth[i])), run.label(int(found[i]))
-        text = Markup(
-            '<figure><img class="ink" src="{}" alt="test example {}"><figcaption>{} → <u>{}</u></figcaption></figure>'
+        uri = ink((values - values.min()) / span)
+        shots.append(
+            {"uri": uri, "number": i + 1, "truth": run.label(int(truth[i])), "found": run.label(int(found[i]))}
         )
-        shots.append(text.format(ink((values - values.min()) / span), int(i) + 1, *names))
-    said = paragraph("Some of those that are wrong: truth → prediction.")
-    return said + Markup('<div class="strip">{}</div>').format(joined(shots))
+    return shots

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from markupsafe import Markup
-from matplotlib import colormaps
 
 from gapwise.stages.predict import predictions
 from gapwise.stages.problems import build
-from gapwise.stages.problems.void import VOID
-from gapwise.stages.reports.page.html import data, joined, number, paragraph
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import number
 from gapwise.stages.reports.page.pixels import label_map, photograph
 from gapwise.stages.reports.page.stored import ReportedRun
-from gapwise.stages.reports.page.terms import term
+from gapwise.stages.reports.photographs import class_colours, has_classes, has_photographs, photographs
+from gapwise.stages.reports.vega import plain
 from gapwise.storage.mixture import weights_at
 
 ORDER = 50
@@ -27,45 +25,30 @@ OPAQUE = 165
 
 def applies(run: ReportedRun) -> bool:
     """True if the features contain test pictures."""
-    return run.has_features and "hw" in run.test_blocks and run.test_blocks["hw"].size > 0
+    return run.has_features and has_photographs(run)
 
 
 def content(run: ReportedRun) -> Markup:
-    pictures = run.test_blocks
-    there = np.flatnonzero(np.diff(pictures["hw_ptr"]) > 0)[:PICTURES]
+    photos = photographs(run, PICTURES)
     lams = chosen_lambdas(run)
-    several = "counts" in pictures
+    several = has_classes(run)
     colours = colours_of(run, several)
-    labels = predicted(run, lams, there)
-    shots, moving = [], []
-    for k, i in enumerate(there):
-        height, width = (int(size) for size in np.asarray(pictures["hw"][pictures["hw_ptr"][i]]))
-        image = part(pictures, "rgb", i).reshape(height, width, 3)
-        regions = part(pictures, "superpixel_map", i).reshape(height, width)
-        mask = part(pictures, "mask", i).reshape(height, width)
-        truth = np.where(mask == VOID, len(colours) - 1, mask if several else mask > 0).astype(np.uint8)
-        counted = mask != VOID
+    labels = predicted(run, lams, np.array([photo.block for photo in photos]))
+    shots, moving, start = [], [], first_shown(run, lams)
+    for k, photo in enumerate(photos):
+        regions, mask, counted = photo.regions, photo.truth, photo.labelled
+        truth = np.where(counted, mask if several else mask > 0, len(colours) - 1).astype(np.uint8)
         maps = [labels[a][k][regions].astype(np.uint8) for a in range(len(lams))]
         right = [float(np.mean((found == truth)[counted])) if counted.any() else None for found in maps]
         drawn = [label_map(found, colours) for found in maps]
         unique = list(dict.fromkeys(drawn))
         moving.append({"maps": unique, "which": [unique.index(uri) for uri in drawn], "right": right})
-        start = first_shown(run, lams)
-        shots.append(shot(photograph(image), drawn[start], label_map(truth, colours), k, right[start], int(i)))
+        shots.append({
+            "photo": photograph(photo.rgb), "found": drawn[start], "truth": label_map(truth, colours),
+            "number": photo.block + 1, "right": number(right[start], ".1%"),
+        })  # fmt: skip
     facts = {"pictures": moving, "lambdas": [f"λ = {number(lam, '.4g')}" for lam in lams], "losses": losses(run, lams)}
-    said = paragraph(
-        "Left the picture, in the middle what is predicted for its ", term("superpixel", "superpixels"),
-        ", right the truth. ",
-        "Move the slider to see the prediction change with λ." if len(lams) > 1 else "",
-    )  # fmt: skip
-    gallery = Markup('<div class="shots">{}</div>').format(joined(shots))
-    return said + legend(run, several, colours) + slider(run, lams, facts) + gallery + data("pictures", facts)
-
-
-def part(arrays: Any, name: str, i: int) -> np.ndarray:
-    """The entries of block `i`."""
-    pointer = arrays[f"{name}_ptr"]
-    return np.asarray(arrays[name][pointer[i] : pointer[i + 1]])
+    return fill("pictures", facts=plain(facts), start=start, shots=shots, colours=legend(run, several, colours))
 
 
 def chosen_lambdas(run: ReportedRun) -> list[float]:
@@ -111,37 +94,11 @@ def colours_of(run: ReportedRun, several: bool) -> np.ndarray:
     if not several:
         return np.array([[16, 24, 40, 150], [255, 140, 0, OPAQUE], [0, 0, 0, 0]])
     count = int(run.features.meta.get("classes", max(len(run.label_names), 2)))
-    base = (255 * colormaps["tab20"](np.arange(count) % 20)).astype(int)
-    base[:, 3] = OPAQUE
-    return np.vstack([base, [[0, 0, 0, 0]]])
+    base = class_colours(run)[:count].astype(int)
+    return np.vstack([np.column_stack([base, np.full(len(base), OPAQUE)]), [[0, 0, 0, 0]]])
 
 
-def legend(run: ReportedRun, several: bool, colours: np.ndarray) -> Markup:
+def legend(run: ReportedRun, several: bool, colours: np.ndarray) -> list[tuple[str, str]]:
+    """Colour and name of each label."""
     names = [run.label(k) for k in range(len(colours) - 1)] if several else ["background", "object"]
-    entry = Markup('<li><i style="background:rgb({},{},{})"></i>{}</li>')
-    return Markup('<ul class="legend">{}</ul>').format(
-        joined(entry.format(*colours[k, :3].tolist(), name) for k, name in enumerate(names))
-    )
-
-
-def slider(run: ReportedRun, lams: list[float], facts: dict[str, Any]) -> Markup:
-    at = first_shown(run, lams)
-    if len(lams) < 2:
-        return Markup("")
-    text = Markup(
-        '<p class="controls slider"><label for="lambda-slider">λ</label> <input id="lambda-slider" type="range" min="0" '
-        'max="{}" step="1" value="{}" aria-valuetext="{}"> <output for="lambda-slider"><b>{}</b> '
-        "<span>{}</span></output></p>"
-    )
-    return text.format(len(lams) - 1, at, facts["lambdas"][at], facts["lambdas"][at], facts["losses"][at])
-
-
-def shot(photo: str, found: str, truth: str, k: int, right: float | None, block: int) -> Markup:
-    """One picture three times: bare, predicted, true."""
-    text = Markup(
-        '<figure class="shot"><div class="triple"><div><img src="{0}" alt="test picture {5}"></div>'
-        '<div><img src="{0}" alt=""><img class="over" data-picture="{3}" src="{1}" alt="prediction"></div>'
-        '<div><img src="{0}" alt=""><img class="over" src="{2}" alt="truth"></div></div>'
-        '<figcaption>picture {5} · <span data-right="{3}">{4}</span> of the pixels right</figcaption></figure>'
-    )
-    return text.format(photo, found, truth, k, number(right, ".1%"), block + 1)
+    return [(f"rgb({','.join(map(str, colours[k, :3]))})", name) for k, name in enumerate(names)]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from markupsafe import Markup
 
-from gapwise.stages.reports.page.html import joined, paragraph
+from gapwise.stages.reports.page.engine import fill
+from gapwise.stages.reports.page.html import paragraph
 from gapwise.stages.reports.page.inputs import picture_shape, token_attributes, words_by_attribute
 from gapwise.stages.reports.page.pixels import ink
 from gapwise.stages.reports.page.stored import ReportedRun
+from gapwise.stages.reports.vega import Row
 
 ORDER = 60
 TITLE = "The worst test sequences"
@@ -32,42 +32,31 @@ def content(run: ReportedRun) -> Markup:
     if not worst.size:
         return paragraph("Not one test label is wrong.")
     words, shape = words_by_attribute(run), picture_shape(run)
-    rows = [sequence(run, int(i), int(wrong[i]), words, shape) for i in worst]
-    perfect = float(np.mean(wrong == 0))
-    said = paragraph(
-        f"{perfect:.1%} of the {wrong.size:,} test sequences are entirely right. Below are those with the most wrong "
-        "labels, at the best λ; wrong labels are underlined."
-    )
-    unknown = paragraph("A dot stands for a word that is too rare in the training data to be known.") if words else ""
-    return said + unknown + joined(rows)
+    return fill(
+        "sequences", perfect=float(np.mean(wrong == 0)), sequences=wrong.size, words=bool(words),
+        rows=[sequence(run, int(i), int(wrong[i]), words, shape) for i in worst],
+    )  # fmt: skip
 
 
-def sequence(run: ReportedRun, i: int, wrong: int, words: dict[int, str], shape: tuple[int, int] | None) -> Markup:
-    """One sequence as a list of tokens that wraps: input, true label, predicted label."""
+def sequence(run: ReportedRun, i: int, wrong: int, words: dict[int, str], shape: tuple[int, int] | None) -> Row:
+    """One sequence: input, true label and predicted label of each token."""
     truth, pointer = run.truth
     length = int(pointer[i + 1] - pointer[i])
     at = slice(pointer[i], pointer[i] + min(length, TOKENS))
     inputs = [glimpse(ids, words, shape) for ids in token_attributes(run, i)] if words or shape else []
-    names = Markup('<li class="names">{}<span>truth</span><span>predicted</span></li>')
-    items = [names.format(Markup("<b>input</b>") if inputs else "")]
-    for k, (a, b) in enumerate(zip(truth[at].tolist(), run.predictions["labels"][at].tolist(), strict=True)):
-        item = (
-            Markup('<li class="wrong">{}<span>{}</span><u>{}</u></li>')
-            if a != b
-            else Markup("<li>{}<span>{}</span><i>{}</i></li>")
-        )
-        items.append(item.format(Markup("<b>{}</b>").format(inputs[k]) if inputs else "", run.label(a), run.label(b)))
-    rest = f", the first {TOKENS} are shown" if length > TOKENS else ""
-    text = Markup(
-        '<figure class="sequence"><figcaption>Sequence {}: {} of {} labels wrong{}</figcaption><ol>{}</ol></figure>'
-    )
-    return text.format(i + 1, wrong, length, rest, joined(items))
+    tokens = [
+        {"truth": a, "found": b, "true_name": run.label(a), "found_name": run.label(b), "uri": "", "word": "",
+         **(inputs[k] if inputs else {})}
+        for k, (a, b) in enumerate(zip(truth[at].tolist(), run.predictions["labels"][at].tolist(), strict=True))
+    ]  # fmt: skip
+    cut = TOKENS if length > TOKENS else 0
+    return {"number": i + 1, "wrong": wrong, "length": length, "cut": cut, "inputs": bool(inputs), "tokens": tokens}
 
 
-def glimpse(ids: np.ndarray, words: dict[int, str], shape: tuple[int, int] | None) -> Any:
-    """The token itself: its word, or its picture."""
+def glimpse(ids: np.ndarray, words: dict[int, str], shape: tuple[int, int] | None) -> dict[str, str]:
+    """The token itself: its word, or the URI of its picture."""
     if shape is None:
-        return next((words[k] for k in ids.tolist() if k in words), "·")
+        return {"word": next((words[k] for k in ids.tolist() if k in words), "·")}
     pixels = np.zeros(shape[0] * shape[1])
     pixels[ids[ids < pixels.size]] = 1.0
-    return Markup('<img class="ink" src="{}" alt="handwritten letter">').format(ink(pixels.reshape(shape)))
+    return {"uri": ink(pixels.reshape(shape))}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from markupsafe import Markup
 
-from gapwise.stages.reports.page.html import definitions
+from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.stored import ReportedRun
 
 ORDER = 90
@@ -27,16 +26,13 @@ def content(run: ReportedRun) -> Markup:
         for name, stage in found.get("stages", {}).items()
         if "seconds" in stage and name != "report"
     }
-    asked = definitions(dict(_flat(run.science)))
-    text = Markup(
-        "<details><summary>Settings</summary>{}</details><details><summary>Versions and times</summary>{}</details>"
-    )
-    return text.format(asked, definitions({name: value for name, value in facts.items() if value is not None}))
+    known = [(name, value) for name, value in facts.items() if value is not None]
+    return fill("settings", asked=_flat(run.science), facts=known)
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def _flat(values: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:
     """Dotted names and values."""
-    out = []
+    out: list[tuple[str, object]] = []
     for name, value in values.items():
         out += _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else [(f"{prefix}{name}", value)]
     return out
