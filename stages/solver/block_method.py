@@ -20,7 +20,7 @@ def block_method(
     schedule: Callable[[Iterate, Any, bool], Schedule],
     setup: Callable[[Any], Setup] = Setup.of,
     specs: tuple[ArraySpec, ...] = (),
-    capabilities: Capabilities = Capabilities(),  # noqa: B008  it is frozen
+    capabilities: Capabilities = Capabilities(any_metric=True),  # noqa: B008  it is frozen
 ) -> Recipe:
     """The recipe of a method that moves an `Iterate`.
 

@@ -144,5 +144,6 @@ class Capabilities:
 
     certifies: bool = True
     """Whether it holds a feasible dual point. If not, a solve returns no certificate, and path rules refuse it."""
-    any_metric: bool = True
-    """Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need."""
+    any_metric: bool = False
+    """Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need; block
+    methods do unless they say otherwise."""

@@ -43,7 +43,7 @@ def toy(n: int, K: int):
 
 
 def true_gap(solver: BlockMethod) -> float:
-    S = solver.state
+    S = solver.iterate.state
     return float(np.sum(exact_gaps(solver.problem, S.w, S.mu, S.ell).gap))
 
 
@@ -53,7 +53,7 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     solver = begin(toy(n, K), options, PathOptions(kind="single", lam=LAM), None, seed)
     status, _ = solver.solve(0.0, lambda at: Status.INTERRUPTED if true_gap(at) < OPTIMAL else None)
     assert status is Status.INTERRUPTED
-    return int(solver.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n
+    return int(solver.iterate.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n
 
 
 @pytest.mark.share(0.5)

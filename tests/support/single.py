@@ -15,9 +15,7 @@ LAM = 0.3
 ACCELERATED_LAM = 0.05
 
 
-def solver_of(
-    problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any
-) -> Solver:
+def solver_of(problem: Problem, lam: float = LAM, *, seed: int = 0, spread: Spread = HERE, **choices: Any) -> Solver:
     """A solver with these options; `cache` is the cache's kind (by default none) and `capacity` its size."""
     cache = {"kind": choices.pop("cache", "none")}
     if "capacity" in choices:
