@@ -129,13 +129,11 @@ class Schedule:
 
     def restore_counts(self, packed: Mapping[str, Any]) -> None:
         """Take the scalars from a commit; TypeError if they are not those of this method."""
-        if self.counts is None:
-            if packed:
-                raise TypeError(f"the state has scalars {sorted(packed)} of another method")
-            return
-        found = type(self.counts)(**packed)
-        for name in vars(self.counts):
-            setattr(self.counts, name, getattr(found, name))
+        known = self.packed_counts()
+        if packed.keys() != known.keys():
+            raise TypeError(f"the state has scalars {sorted(packed)} of another method, expected {sorted(known)}")
+        for name in known:
+            setattr(self.counts, name, packed[name])
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from gapwise.stages.problems import build
-from gapwise.stages.solver.block_method import BlockMethod
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.solver import Solver
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +42,7 @@ def toy(n: int, K: int):
     )
 
 
-def true_gap(solver: BlockMethod) -> float:
+def true_gap(solver: Solver) -> float:
     S = solver.iterate.state
     return float(np.sum(exact_gaps(solver.problem, S.w, S.mu, S.ell).gap))
 
