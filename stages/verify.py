@@ -93,7 +93,7 @@ def asked_for(
     ValueError
         If there is no such method or path rule.
     """
-    certifies = find_method(method).certifies
+    certifies = find_method(method).capabilities.certifies
     attributes = {
         "key": key,
         "seed": seed,

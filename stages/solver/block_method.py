@@ -19,7 +19,7 @@ def block_method(
     schedule: Callable[[Iterate, Opts, bool], Schedule],
     setup: Callable[[Opts], Setup],
     specs: tuple[ArraySpec, ...] = (),
-    capabilities: Capabilities = Capabilities(),  # noqa: B008  it is frozen
+    capabilities: Capabilities = Capabilities(any_metric=True),  # noqa: B008  it is frozen
 ) -> Recipe[Iterate, Opts]:
     """The recipe of a method that moves an `Iterate`.
 

@@ -139,13 +139,11 @@ class Schedule:
 
     def restore_counts(self, packed: Mapping[str, Json]) -> None:
         """Take the scalars from a commit; TypeError if they are not those of this method."""
-        if self.counts is None:
-            if packed:
-                raise TypeError(f"the state has scalars {sorted(packed)} of another method")
-            return
-        found = type(self.counts)(**packed)
-        for name in vars(self.counts):
-            setattr(self.counts, name, getattr(found, name))
+        known = self.packed_counts()
+        if packed.keys() != known.keys():
+            raise TypeError(f"the state has scalars {sorted(packed)} of another method, expected {sorted(known)}")
+        for name in known:
+            setattr(self.counts, name, packed[name])
 
 
 @dataclass(frozen=True)
@@ -154,5 +152,6 @@ class Capabilities:
 
     certifies: bool = True
     """Whether it holds a feasible dual point. If not, a solve returns no certificate, and path rules refuse it."""
-    any_metric: bool = True
-    """Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need."""
+    any_metric: bool = False
+    """Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need; block
+    methods do unless they say otherwise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numba
@@ -18,9 +19,12 @@ from gapwise.stages.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.kernel_rows import NAMES, Kernel, evaluate
 from gapwise.stages.problems.metric import norm2_of, product_of
+from gapwise.stages.solver import methods
 from gapwise.stages.solver.averages import DualPoint, best_between, between
 from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.path import walk
 from gapwise.stages.solver.path.walk import check_choices
+from gapwise.stages.solver.schedule import Capabilities
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
 
@@ -300,9 +304,8 @@ def test_choices__of_rules_that_mix_points_in_no_metric_are_refused(monkeypatch)
 
 
 def test_choices__of_methods_that_do_not_say_that_they_need_no_weights_are_refused(monkeypatch) -> None:
-    from gapwise.stages.solver.block_method import BlockMethod
-
-    monkeypatch.delattr(BlockMethod, "any_metric")
+    silent = dataclasses.replace(methods.method("bcfw"), capabilities=Capabilities())
+    monkeypatch.setattr(walk, "method", lambda name: silent)
     with pytest.raises(ValueError, match=r"solver\.method: bcfw computes with the weights themselves"):
         check_choices(problem_of(), options_of(), path_of(kind="single"))
 

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 from dense import optimum, primal_value
+from parts_of import proximal_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never
 from tiny import TINY, by_all_methods, multiclass
@@ -16,25 +17,22 @@ from gapwise.stages.solver.step import clip_into
 
 pytestmark = pytest.mark.slow
 
-SCHEDULES = "accelerated"
-
 
 @pytest.mark.share(0.6)
 @pytest.mark.parametrize("name", by_all_methods())
-@pytest.mark.parametrize("method", SCHEDULES)
 @pytest.mark.parametrize("own_primal", [True, False])
-def test_accelerated__reaches_the_optimum(name, method, own_primal):
+def test_accelerated__reaches_the_optimum(name, own_primal):
     problem = TINY[name]()
-    solver = accelerated_of(problem, method, own_primal=own_primal)
+    solver = accelerated_of(problem, own_primal=own_primal)
     status, point = solver.solve(1e-6, never)
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
-    assert method != "accelerated" or solver.at.kappa == 0.0
-    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert solver.at.kappa == 0.0
+    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
-    if not own_primal or method == "multiplane_half":
-        np.testing.assert_array_equal(solver.weights, solver.state.w)  # what the supports give
+    if not own_primal:
+        np.testing.assert_array_equal(solver.iterate.weights, solver.iterate.state.w)  # what the supports give
 
 
 @pytest.mark.parametrize("name", by_all_methods())
@@ -47,10 +45,10 @@ def test_accelerated__certificate_of_any_pair_is_exact(name):
     def boundary(solver):
         nonlocal seen
         if solver.at.kappa > 0.0:
-            dual, excess = solver.dual_and_excess()
+            dual, excess = solver.iterate.dual_and_excess()
             from gapwise.stages.solver.gaps import exact_gaps
 
-            S = solver.state
+            S = solver.iterate.state
             gaps = exact_gaps(problem, S.w, S.mu, S.ell, pool=S.pool).gap
             assert primal_value(problem, S.w, LAM) - dual == pytest.approx(gaps.sum() + excess, abs=1e-9)
             assert excess >= -1e-12
@@ -95,23 +93,24 @@ def test_accelerated__recentring_keeps_alpha_and_w_stays_in_the_box():
     solver = accelerated_of(problem)
 
     def boundary(solver):
-        assert (solver.state.w >= problem.lower).all()
-        assert (solver.state.w <= problem.upper).all()
+        assert (solver.iterate.state.w >= problem.lower).all()
+        assert (solver.iterate.state.w <= problem.upper).all()
 
     solver.solve(1e-6, boundary)
-    np.testing.assert_array_equal(solver.state.w, np.clip(solver.state.u, problem.lower, problem.upper))
+    np.testing.assert_array_equal(solver.iterate.state.w, np.clip(solver.iterate.state.u, problem.lower, problem.upper))
 
 
 def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypatch):
     """Cached passes end as soon as their gap is below the share that `inner_target` and kappa allow."""
     solver = accelerated_of(multiclass(n=60), lam=0.005)
-    assert solver.inner_share() == solver.options.acceleration.inner_target
+    proximal = proximal_of(solver)
+    assert proximal.inner_share() == solver.options.acceleration.inner_target
     solver.options.acceleration.c = 3.0
-    visit, cached_passes, left, seen = solver.visit, solver.cached_passes, [], []
+    visit, cached_passes, left, seen = proximal.visits.visit, proximal.cached_passes, [], []
 
     def noted_visit(*args, **more):
         visit(*args, **more)
-        left.append(solver.state.gap.sum() + solver.dual_and_excess()[1])
+        left.append(solver.iterate.state.gap.sum() + solver.iterate.dual_and_excess()[1])
 
     def noted_passes(estimate):
         left.clear()
@@ -120,8 +119,8 @@ def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypat
         least = min(0.55, 4.0 / np.sqrt(1.0 + solver.at.kappa / solver.at.lam)) * estimate
         assert left[-1] < least <= min(left[:-1], default=np.inf)
 
-    monkeypatch.setattr(solver, "visit", noted_visit)
-    monkeypatch.setattr(solver, "cached_passes", noted_passes)
+    monkeypatch.setattr(proximal.visits, "visit", noted_visit)
+    monkeypatch.setattr(proximal, "cached_passes", noted_passes)
     status, _ = solver.solve(1e-5, never)
     assert status is Status.CONVERGED
     assert len(seen) > 5
@@ -129,7 +128,7 @@ def test_accelerated__solves_tighter_where_the_proximal_term_is_strong(monkeypat
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("method", SCHEDULES)
+@pytest.mark.parametrize("method", ["accelerated", "accelerated_at_mean"])
 def test_accelerated__solves_random_boxes(seed, method):
     """Some weights free, some bounded on one side, some on both, some fixed, 0 not always inside; against a dense QP."""
     rng = np.random.default_rng(seed)
@@ -143,8 +142,8 @@ def test_accelerated__solves_random_boxes(seed, method):
     assert status is Status.CONVERGED
     best = optimum(problem, LAM)
     assert best - 1e-6 <= point.dual <= best + 1e-7
-    assert (solver.weights >= lower).all()
-    assert (solver.weights <= upper).all()
-    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert (solver.iterate.weights >= lower).all()
+    assert (solver.iterate.weights <= upper).all()
+    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
     assert best - 1e-7 <= point.primal <= best + 1e-6

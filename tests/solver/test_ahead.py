@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parts_of import method_of, proximal_of, visits_of
 from single import solver_of
 from tiny import instance
 
@@ -17,7 +18,7 @@ NAMES = ["chain", "multiclass"]
 
 
 def numbers(solver):
-    S = solver.state
+    S = solver.iterate.state
     return [S.u, S.ell, S.gap, S.tree, S.counters, S.pool.alpha, S.pool.labels, S.pool.used, S.pool.next, S.pool.head]
 
 
@@ -29,30 +30,32 @@ def after_visits(name, kind, together):
     n = solver.problem.n
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(n)
-        solver.make_room(n)
+        solver.iterate.make_room(n)
         if kind == "steps":
             for start in range(0, n, together):
-                solver.run(
-                    solver.flags(corner=ORACLE_ALWAYS), order[start : start + together], min(together, n - start)
+                visits_of(solver).run(
+                    visits_of(solver).flags(corner=ORACLE_ALWAYS),
+                    order[start : start + together],
+                    min(together, n - start),
                 )
             continue
-        solver.moving_pass()
-        solver.state = solver.state._replace(distances=roomy(solver))
+        method_of(solver).bcfw_pass() if kind == "planes" else proximal_of(solver).bcfw_pass()
+        solver.iterate.state = solver.iterate.state._replace(distances=roomy(solver))
         for start in range(0, n, together):
             visit(solver, kind, order[start : start + together])
     return numbers(solver)
 
 
 def roomy(solver):
-    return with_room(solver.state.distances, solver.state.pool.counts)
+    return with_room(solver.iterate.state.distances, solver.iterate.state.pool.counts)
 
 
 def visit(solver, kind, order):
     if kind == "planes":
-        planes_driver(solver.problem)(solver.problem, solver.state, solver.flags(rounds=4), order)
+        planes_driver(solver.problem)(solver.problem, solver.iterate.state, visits_of(solver).flags(rounds=4), order)
     else:
-        flags = solver.flags(corner=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
-        cached_steps_driver(solver.problem)(solver.problem, solver.state, flags, order)
+        flags = visits_of(solver).flags(corner=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
+        cached_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -69,7 +72,7 @@ def test_uniform_draws__made_beforehand_are_those_made_one_by_one(calls):
     solver.rebase()
     n, rng = solver.problem.n, np.random.default_rng(0)
     expected = {int(rng.random() * n) for _ in range(calls)}
-    assert solver.run(solver.flags(stop_calls=calls), np.empty(0, np.int64), 50) == CALLS_REACHED
+    assert visits_of(solver).run(visits_of(solver).flags(stop_calls=calls), np.empty(0, np.int64), 50) == CALLS_REACHED
     assert solver.steps == calls
-    assert set(np.flatnonzero(np.isfinite(solver.state.gap))) == expected
-    assert solver.rng.bit_generator.state == rng.bit_generator.state
+    assert set(np.flatnonzero(np.isfinite(solver.iterate.state.gap))) == expected
+    assert solver.iterate.rng.bit_generator.state == rng.bit_generator.state

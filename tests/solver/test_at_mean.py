@@ -11,6 +11,7 @@ import pytest
 import zarr
 from dense import optimum, primal_value, psi_and_loss
 from equality import assert_same_path
+from parts_of import method_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY
 from verified import copy_of, run_of
@@ -19,7 +20,7 @@ from walks import dense_dual, walked, weights
 from gapwise.stages.certify.audit import Audit
 from gapwise.stages.certify.recompute import dual_point
 from gapwise.stages.parallel import HERE
-from gapwise.stages.solver.methods.accelerated_at_mean import AcceleratedAtMean
+from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.cells import Goal, Pair, solved_point
 from gapwise.stages.verify import CertificateError, asked_for, verify
@@ -139,12 +140,12 @@ def test_commit__holds_the_schedule(tmp_path: Path) -> None:
     stopped_and_resumed(problem, tmp_path, at_mean(), path, [12, 0])
     commit = CommitStore(tmp_path / "state", {"key": "k"}).load()
     assert commit is not None
-    assert commit.arrays["surprise"].shape == (problem.n,)
+    assert commit.arrays["cache_error"].shape == (problem.n,)
     assert commit.arrays["path_duals"].shape == commit.arrays["path_vectors"].shape
-    assert {"moving", "last_exact", "partial"} <= set(commit.attrs["method"]["counts"])
-    arrays = {**commit.arrays, "surprise": 1.0 + np.arange(problem.n)}
-    resumed = AcceleratedAtMean.restored(problem, at_mean(), 3, arrays, commit.attrs["method"])
-    np.testing.assert_array_equal(resumed.surprise, arrays["surprise"])
+    assert {"begun", "last_exact", "partial"} <= set(commit.attrs["method"]["own"])
+    arrays = {**commit.arrays, "cache_error": 1.0 + np.arange(problem.n)}
+    resumed = method(METHOD).restored(problem, at_mean(), 3, arrays, commit.attrs["method"])
+    np.testing.assert_array_equal(method_of(resumed).cache_error, arrays["cache_error"])
 
 
 def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The schedule of exact passes at the mean: moving, partial and whole passes, and the labellings that are kept."""
+"""The schedule of exact passes at the mean: BCFW passes, partial and whole passes, and the labellings that are kept."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numba
 import numpy as np
 import pytest
 from dense import optimum
+from parts_of import method_of, proximal_of
 from single import never, solver_of
 from solved import options_of, path_of
 from tiny import TINY, multiclass, potts
@@ -36,22 +37,23 @@ def solver_at_mean(problem, lam=1e-2, **choices):
     return solver_of(problem, lam, method=METHOD, cache="gap", max_passes=3000.0, at_mean=AtMeanGroup(**choices))
 
 
-def test_exact_passes__are_made_at_the_mean_and_end_the_solve():
+def test_exact_passes__are_made_at_the_mean_and_end_the_solve(monkeypatch):
     problem = multiclass(n=60, width=12, classes=6)
     solver, made = solver_at_mean(problem), []
-    exact_pass, partial_pass = solver.exact_pass, solver.partial_pass
+    method = method_of(solver)
+    pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass
 
     def exact():
-        w, calls, S = solver.mean, solver.oracle_calls, solver.state
+        w, calls, S = method.proximal.mean, solver.oracle_calls, solver.iterate.state
         alone = exact_gaps(problem, w, S.mu, S.ell, pool=S.pool)
-        point, found = exact_pass()
-        np.testing.assert_array_equal(found.gap, alone.gap)
-        np.testing.assert_array_equal(solver.weights, w)
+        point = pass_at_mean()
+        np.testing.assert_array_equal(found[-1].gap, alone.gap)
+        np.testing.assert_array_equal(solver.iterate.weights, w)
         assert solver.oracle_calls - calls == problem.n
         assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-9)
-        assert solver.at.last_exact == point.gap
+        assert method.counts.last_exact == point.gap
         made.append("exact")
-        return point, found
+        return point
 
     def partial(bound):
         calls = solver.oracle_calls
@@ -60,7 +62,8 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve():
         made.append("partial" if ended else "begun")
         return ended
 
-    solver.exact_pass, solver.partial_pass = exact, partial
+    found = passes_noted(monkeypatch)
+    method.pass_at_mean, method.partial_pass = exact, partial
     status, point = solver.solve(1e-4, never)
     assert status is Status.CONVERGED
     assert point.gap <= 1e-4
@@ -70,6 +73,19 @@ def test_exact_passes__are_made_at_the_mean_and_end_the_solve():
     assert optimum(problem, 1e-2) - 1e-6 <= point.primal <= optimum(problem, 1e-2) + 1e-4
     solver.move_to(5e-3, 1, "keep_dual")
     assert solver.solve(1e-4, never)[0] is Status.CONVERGED
+
+
+def passes_noted(monkeypatch):
+    """What exact passes find from now on, one after another."""
+    found, make = [], accelerated_at_mean.exact_pass
+
+    def noted(*arguments, **choices):
+        point, gaps = make(*arguments, **choices)
+        found.append(gaps)
+        return point, gaps
+
+    monkeypatch.setattr(accelerated_at_mean, "exact_pass", noted)
+    return found
 
 
 @dataclass(frozen=True)
@@ -91,22 +107,24 @@ BOUNDED = pytest.param(
 
 @pytest.mark.parametrize("all_first", [False, True])
 @pytest.mark.parametrize("name", ["multiclass", "chain", BOUNDED])
-def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(name, all_first):
+def test_whole_pass__asks_nobody_twice_and_finds_what_it_would_have_found_alone(monkeypatch, name, all_first):
     """The answers that a pass begins with are a part of it: the same gaps to the bit, and n calls in all."""
     problem = potts(n=5, most=4, seed=11, meta={"sweeps": 1, "slack": 0.0}) if name == "potts" else TINY[name]()
     solver, blocks = solver_at_mean(problem, 0.1), np.array([0, problem.n - 1])
     if all_first:
         blocks = np.arange(problem.n)
     solver.solve(0.5, never)
-    S, asked = solver.state, []
+    S, asked = solver.iterate.state, []
     alone = exact_gaps(problem, solver.point, S.mu, S.ell, pool=S.pool)
-    solver.spread = Listening(asked=asked)
-    solver.surprise = np.zeros(problem.n)
-    solver.surprise[blocks] = 1.0
-    solver.surprising = lambda: blocks
-    assert not solver.partial_pass(math.inf)
+    solver.ledger.spread = Listening(asked=asked)
+    method, passes = method_of(solver), passes_noted(monkeypatch)
+    method.cache_error = np.zeros(problem.n)
+    method.cache_error[blocks] = 1.0
+    method.worst_blocks = lambda: blocks
+    assert not method.partial_pass(math.inf)
     calls = solver.oracle_calls
-    _, found = solver.exact_pass()
+    method.pass_at_mean()
+    (found,) = passes
     assert sorted(asked) == list(range(problem.n))
     assert asked[: blocks.size] == blocks.tolist()
     assert solver.oracle_calls - calls == problem.n
@@ -119,15 +137,16 @@ def test_partial_passes__are_never_more_than_a_number_in_a_row(monkeypatch):
     problem, made = multiclass(n=60, width=12, classes=6), []
     monkeypatch.setattr(accelerated_at_mean, "MOST_PARTIAL", 4)
     solver = solver_at_mean(problem, trust=0.0)
-    exact_pass, partial_pass = solver.exact_pass, solver.partial_pass
+    method = method_of(solver)
+    pass_at_mean, partial_pass = method.pass_at_mean, method.partial_pass
 
     def partial(_):
         made.append("partial")
         assert made[-5:] != ["partial"] * 5
         return partial_pass(-1.0)
 
-    solver.exact_pass = lambda: (made.append("exact"), exact_pass())[1]
-    solver.partial_pass = partial
+    method.pass_at_mean = lambda: (made.append("exact"), pass_at_mean())[1]
+    method.partial_pass = partial
     assert solver.solve(1e-4, never)[0] is Status.CONVERGED
     rows = [len(list(row)) for kind, row in itertools.groupby(made) if kind == "partial"]
     assert rows == [4] * len(rows)
@@ -140,60 +159,66 @@ def test_prediction__far_below_the_last_whole_pass_is_not_trusted():
     for trust in (0.04, 0.06):
         solver = solver_at_mean(multiclass(n=60, width=12, classes=6), trust=trust)
         solver.solve(1e-2, never)
-        solver.surprise, solver.answered = np.full(60, 1e-3), None
+        method, S = method_of(solver), solver.iterate.state
+        method.cache_error, method.answered = np.full(60, 1e-3), None
         calls = solver.oracle_calls
-        known = solver.gaps_at_mean()
-        exact = exact_gaps(solver.problem, solver.mean, solver.state.mu, solver.state.ell, pool=solver.state.pool).gap
-        blocks = solver.surprising()
+        known = method.gaps_at_mean()
+        exact = exact_gaps(solver.problem, method.proximal.mean, S.mu, S.ell, pool=S.pool).gap
+        blocks = method.worst_blocks()
         rest = np.setdiff1d(np.arange(60), blocks)
         predicted = known.sum() + np.maximum(exact - known, 0.0)[blocks].sum() + 1e-3 * rest.size
-        solver.at.last_whole = 20.0 * predicted
-        ended[trust] = solver.partial_pass(0.5 * predicted)
+        method.counts.last_whole = 20.0 * predicted
+        ended[trust] = method.partial_pass(0.5 * predicted)
         assert solver.oracle_calls - calls == (blocks.size if ended[trust] else 0)
-        assert (solver.answered is None) == ended[trust]
+        assert (method.answered is None) == ended[trust]
     assert ended == {0.04: True, 0.06: False}
 
 
-def test_moving_passes__are_one_or_end_near_the_tolerance_and_are_not_made_where_gaps_are_known():
+def test_bcfw_passes__are_one_or_end_near_the_tolerance_and_are_not_made_where_gaps_are_known():
     problem = multiclass(n=60, width=12, classes=6)
     solver, moved = solver_at_mean(problem), []
-    moving_pass = solver.moving_pass
-    solver.moving_pass = lambda: (moving_pass(), moved.append(solver.at.lam))
+    proximal, counts = proximal_of(solver), method_of(solver).counts
+    bcfw_pass = proximal.bcfw_pass
+    proximal.bcfw_pass = lambda: (bcfw_pass(), moved.append(solver.at.lam))
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
     assert len(moved) == 1
     solver.move_to(5e-3, 1, "keep_dual")
-    assert not solver.at.moving
+    assert counts.begun
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
     assert len(moved) == 1
     solver.move_to(5e-3, 2, "none")
-    assert solver.at.moving
+    assert not counts.begun
     other, later = solver_at_mean(problem, start=1.0), []
-    again = other.moving_pass
-    other.moving_pass = lambda: (again(), later.append(1))
+    again = proximal_of(other).bcfw_pass
+    proximal_of(other).bcfw_pass = lambda: (again(), later.append(1))
     other.solve(1e-3, never)
     assert len(later) > 1
 
 
-def test_partial_pass__asks_the_blocks_that_surprised_and_caches_their_answers():
+def test_partial_pass__asks_the_blocks_of_large_cache_errors_and_caches_their_answers():
     problem = multiclass(n=60, width=12, classes=6)
     solver = solver_at_mean(problem)
     solver.solve(1e-2, never)
-    solver.mean, solver.at.points = np.random.default_rng(4).normal(size=problem.d), 1  # where the cache knows little
-    S = solver.state
-    exact, known = exact_gaps(problem, solver.mean, S.mu, S.ell, pool=S.pool).gap, solver.gaps_at_mean()
+    method, proximal = method_of(solver), proximal_of(solver)
+    proximal.mean, proximal.counts.points = (
+        np.random.default_rng(4).normal(size=problem.d),
+        1,
+    )  # where the cache knows little
+    S = solver.iterate.state
+    exact, known = exact_gaps(problem, proximal.mean, S.mu, S.ell, pool=S.pool).gap, method.gaps_at_mean()
     asked = np.flatnonzero(known < exact - 1e-6)[:2]
     others = np.setdiff1d(np.arange(problem.n), asked)[:2]
-    solver.surprise = np.zeros(problem.n)
-    solver.surprise[asked], solver.surprise[others] = (0.5, 0.3), (0.15, 0.05)
-    assert solver.surprising().tolist() == asked.tolist()
+    method.cache_error = np.zeros(problem.n)
+    method.cache_error[asked], method.cache_error[others] = (0.5, 0.3), (0.15, 0.05)
+    assert method.worst_blocks().tolist() == asked.tolist()
     calls = solver.oracle_calls
-    assert solver.partial_pass(1e-2)
+    assert method.partial_pass(1e-2)
     assert solver.oracle_calls - calls == 2
-    np.testing.assert_allclose(solver.gaps_at_mean()[asked], exact[asked], atol=1e-12)
-    np.testing.assert_allclose(solver.surprise[asked], (exact - known)[asked], atol=1e-12)
-    assert solver.surprise[others].tolist() == [0.15, 0.05]
+    np.testing.assert_allclose(method.gaps_at_mean()[asked], exact[asked], atol=1e-12)
+    np.testing.assert_allclose(method.cache_error[asked], (exact - known)[asked], atol=1e-12)
+    assert method.cache_error[others].tolist() == [0.15, 0.05]
     predicted = known.sum() + (exact - known)[asked].sum() + 0.15 + 0.05
-    assert solver.at.last_exact == pytest.approx(predicted, rel=1e-9)
+    assert method.counts.last_exact == pytest.approx(predicted, rel=1e-9)
 
 
 def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too():
@@ -201,15 +226,14 @@ def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too():
     problem = multiclass(n=60, width=12, classes=6)
     acceleration = AccelerationOptions(unused_passes=6)
     solver = solver_of(problem, 0.3, method=METHOD, cache="gap", max_passes=3000.0, acceleration=acceleration)
-    made, full = [], 0
-    forget = solver.forget
-    solver.forget = lambda: (forget(), made.append(solver.at.breakpoint))
+    made, full, method, mark = [], 0, method_of(solver), solver.iterate.mark
+    solver.iterate.mark = lambda kept: (mark(kept), method.counts.begun and made.append(solver.at.breakpoint))
     for k, lam in enumerate((0.3, 0.1, 0.05, 0.03, 0.02)):
         if k > 0:
             solver.move_to(lam, k, "keep_dual")
         assert solver.solve(0.05, never)[0] is Status.CONVERGED
         assert 0 < made.count(k) < 6
-        packed = pack(solver.state.pool, problem.label_ptr)
+        packed = pack(solver.iterate.state.pool, problem.label_ptr)
         full += len(solver.at.marks) == 6
         assert len(solver.at.marks) < 6 or (packed.used[packed.alpha == 0.0] >= solver.at.marks[0]).all()
     assert full >= 2
@@ -235,6 +259,6 @@ def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
 
 
 def test_options__name_what_is_wrong():
-    for name, value in (("start", 0.0), ("rounds", 0), ("surprise", 1.0), ("trust", -0.1), ("of_exact", -1.0)):
+    for name, value in (("start", 0.0), ("rounds", 0), ("cache_error", 1.0), ("trust", -0.1), ("of_exact", -1.0)):
         with pytest.raises(ValueError, match=rf"solver\.at_mean\.{name}: expected"):
             at_mean(at_mean=AtMeanGroup(**{name: value}))

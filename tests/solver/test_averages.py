@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from dense import best, primal_value
+from parts_of import method_of, visits_of
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
@@ -36,22 +37,23 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
     """One visit at a time, the iterate is recorded on its track; a track of one kind does not count the other's steps."""
     problem = instance(name)
     solver = averaging_of(problem, averaging, 0.05)
+    method, mean, flags = method_of(solver), method_of(solver).mean, visits_of(solver).flags
     solver.rebase()
     seen, order = {EXACT: [], APPROXIMATE: []}, np.arange(problem.n)
     for _ in range(3):
-        solver.make_room(problem.n)
+        solver.iterate.make_room(problem.n)
         for kind in (EXACT, APPROXIMATE, APPROXIMATE):
-            state = solver.state
-            solver.state = state._replace(distances=with_room(state.distances, state.pool.counts, SPARE))
-            with solver.averages_of.during(solver.state, kind) as solver.state:
+            state = solver.iterate.state
+            solver.iterate.state = state._replace(distances=with_room(state.distances, state.pool.counts, SPARE))
+            with mean.tracks.during(solver.iterate.state, kind) as solver.iterate.state:
                 for i in order:
                     if kind == EXACT:
-                        solver.visit(solver.call_pace, solver.flags(corner=ORACLE_ALWAYS), order[i : i + 1])
+                        method.visit(method.visits.call_pace, flags(corner=ORACLE_ALWAYS), order[i : i + 1])
                     else:
-                        planes_driver(problem)(problem, solver.state, solver.flags(rounds=4), order[i : i + 1])
-                    S = solver.state
+                        planes_driver(problem)(problem, solver.iterate.state, flags(rounds=4), order[i : i + 1])
+                    S = solver.iterate.state
                     seen[kind if averaging == "two_track" else EXACT].append([*S.u, S.z_ell[1]])
-    points = solver.averages_of.points(solver.state)
+    points = mean.tracks.points(solver.iterate.state)
     assert len(points) == (2 if averaging == "two_track" else 1)
     for point, track in zip(points, seen.values(), strict=False):
         np.testing.assert_allclose([*point.v, point.ell], naive(track), rtol=1e-9, atol=1e-12)
@@ -78,8 +80,9 @@ def test_two_track__is_at_least_as_good_as_either_track_during_a_solve(name):
 
     def boundary(solver):
         nonlocal seen
-        points = solver.averages_of.points(solver.state)
-        value = solver.averages_of.best(problem, 0.05, solver.state).value(problem, 0.05)
+        mean = method_of(solver).mean
+        points = mean.tracks.points(solver.iterate.state)
+        value = mean.tracks.best(problem, 0.05, solver.iterate.state).value(problem, 0.05)
         assert value >= max(point.value(problem, 0.05) for point in points) - 1e-12
         assert value <= best(name, 0.05) + 1e-9, "the average of dual points is one"
         seen += len(points) == 2
@@ -96,8 +99,8 @@ def test_certificate__belongs_to_the_returned_weights(name, averaging, step):
     solver = averaging_of(problem, averaging, step=step, max_passes=3000.0)
     status, point = solver.solve(2e-3, never)
     assert status is Status.CONVERGED
-    assert point.norm2 == pytest.approx(squared_norm(solver.weights))
-    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert point.norm2 == pytest.approx(squared_norm(solver.iterate.weights))
+    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
     assert best(name, LAM) - 2e-3 <= point.dual <= best(name, LAM) + 1e-7
 
@@ -109,9 +112,10 @@ def test_limits__certify_the_better_of_average_and_last_point(passes):
     status, point = solver.solve(1e-9, never)
     assert status is Status.PASS_LIMIT
     dual = solver.dual_value()
-    last = primal_value(problem, solver.state.w, 1e-2) - dual
-    mean = primal_value(problem, solver.averages_of.best(problem, 1e-2, solver.state).weights(problem), 1e-2) - dual
-    assert point.gap == pytest.approx(min(last, mean), abs=1e-9)
+    last = primal_value(problem, solver.iterate.state.w, 1e-2) - dual
+    mean = method_of(solver).mean
+    average = primal_value(problem, mean.tracks.best(problem, 1e-2, solver.iterate.state).weights(problem), 1e-2) - dual
+    assert point.gap == pytest.approx(min(last, average), abs=1e-9)
 
 
 def test_averaging__on_one_track_certifies_sooner_than_the_last_point():
@@ -134,16 +138,17 @@ def test_averaging__of_two_tracks_is_for_two_kinds_of_passes():
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
 def test_recent__is_the_mean_of_w_after_the_last_exact_passes(name):
     solver, seen = averaging_of(instance(name), "recent", 0.05), []
+    method = method_of(solver)
     solver.rebase()
-    np.testing.assert_array_equal(solver.point, solver.state.w)
+    np.testing.assert_array_equal(solver.point, solver.iterate.state.w)
     for k in range(RECENT + 2):
         dual = solver.dual_value()
-        solver.moving_pass()
-        seen.append(solver.state.w.copy())
-        solver.approximate_passes(dual, solver.dual_value(), solver.problem.n)
+        method.bcfw_pass()
+        seen.append(solver.iterate.state.w.copy())
+        method.approximate_passes(dual, solver.dual_value(), solver.problem.n)
         np.testing.assert_allclose(solver.point, np.mean(seen[-RECENT:], axis=0), atol=1e-15)
-        assert len(solver.own_arrays()["average"]) == min(k + 1, RECENT)
-        again = type(solver).restored(solver.problem, solver.options, 0, *solver.packed())
+        assert len(method.arrays()["average"]) == min(k + 1, RECENT)
+        again = solver.recipe.restored(solver.problem, solver.options, 0, *solver.packed())
         np.testing.assert_array_equal(again.point, solver.point)
     solver.start_lambda(0.02, 1)
-    np.testing.assert_array_equal(solver.point, solver.state.w)
+    np.testing.assert_array_equal(solver.point, solver.iterate.state.w)

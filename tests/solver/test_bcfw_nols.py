@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 from dense import best, primal_value
+from parts_of import method_of
 from single import LAM, never, solver_of
 from tiny import feature_matrix, instance, local
 
@@ -27,7 +28,7 @@ def test_steps__are_those_of_the_formula(name):
     problem = instance(name)
     solver = nols_of(problem, refresh_every=0, rebase_steps=30)
     solver.rebase()
-    solver.take_steps(-1.0)
+    method_of(solver).take_steps(-1.0)
     n, rng = problem.n, np.random.default_rng(0)
     truths = [problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]] for i in range(n)]
     mu = [local(problem, i, truths[i]) for i in range(n)]
@@ -41,8 +42,8 @@ def test_steps__are_those_of_the_formula(name):
         mu[i] += gamma * delta
         ell[i] += gamma * (found.loss[i] - ell[i])
         v -= gamma / (LAM * n) * (feature_matrix(problem, i) @ delta)
-    np.testing.assert_allclose(solver.state.u, v, atol=1e-11)
-    np.testing.assert_allclose(solver.state.ell, ell, atol=1e-12)
+    np.testing.assert_allclose(solver.iterate.state.u, v, atol=1e-11)
+    np.testing.assert_allclose(solver.iterate.state.ell, ell, atol=1e-12)
     assert solver.steps == solver.oracle_calls == 30
 
 

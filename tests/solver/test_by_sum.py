@@ -10,6 +10,7 @@ import functools
 import numba
 import numpy as np
 import pytest
+from parts_of import visits_of
 from single import solver_of
 from tiny import instance
 from tiny.potts import potts
@@ -37,7 +38,7 @@ def apart(kind):
 
 def room(solver):
     """Numbers of workspace of a step; compiled, it is the same code."""
-    return getattr(room_for_sum, "py_func", room_for_sum)(solver.problem, solver.flags()).size
+    return getattr(room_for_sum, "py_func", room_for_sum)(solver.problem, visits_of(solver).flags()).size
 
 
 def after_passes(problem, **choices):
@@ -45,9 +46,9 @@ def after_passes(problem, **choices):
     solver = solver_of(problem, 0.05, sampler="permutation", **choices)
     solver.rebase()
     for seed in range(4):
-        solver.make_room(problem.n)
-        solver.run(solver.flags(), np.random.default_rng(seed).permutation(problem.n), problem.n)
-    S = solver.state
+        solver.iterate.make_room(problem.n)
+        visits_of(solver).run(visits_of(solver).flags(), np.random.default_rng(seed).permutation(problem.n), problem.n)
+    S = solver.iterate.state
     return [S.u, S.w, S.z, S.z_ell, S.ell, S.gap, S.pool.alpha, S.curvature], solver
 
 
@@ -60,8 +61,8 @@ def test_steps__by_sums_are_those_apart(name, step):
     from_delta, other = after_passes(apart(type(problem))(*problem), step=step, averaging=averaging)
     assert (by_sum(problem), by_sum(other.problem)) == (True, False)
     assert (room(solver), room(other)) == (problem.d if ONE_MOVE[step] else 0, 0)
-    assert solver.state.curvature[0] > 0.0
-    assert (solver.state.z.size > 0) == (averaging == "weighted")
+    assert solver.iterate.state.curvature[0] > 0.0
+    assert (solver.iterate.state.z.size > 0) == (averaging == "weighted")
     for a, b in zip(at_once, from_delta, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 

@@ -9,17 +9,20 @@ import numpy as np
 import pytest
 from dense import best, primal_value
 from equality import assert_same_path
+from parts_of import method_of
 from single import LAM, never
 from solved import DieAfter, Killed, StopAfter, options_of, path_of, solved, stopped_and_resumed
 from tiny import TINY, by_all_methods, instance, multiclass
 
 from gapwise.stages.problems import build
 from gapwise.stages.solver import simplex_qp
-from gapwise.stages.solver.cutting_planes import CuttingPlanes, PlaneGroup
+from gapwise.stages.solver.cutting_planes import PlaneGroup
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.methods.cutting_plane_nslack import WorkingSetGroup
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.solver import Solver
+from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.supports import blocks_of
 
 WAYS = {
@@ -29,17 +32,18 @@ WAYS = {
 }
 
 
-def solver_of(problem, way: str, lam: float = LAM, *, path: bool = False, **choices) -> CuttingPlanes:
+def solver_of(problem, way: str, lam: float = LAM, *, path: bool = False, **choices) -> Solver:
     options = method_options(**WAYS[way], **{"max_passes": 500.0, **choices})
     options.check()
-    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, seed=0)
-    solver.own_primal = not path
+    recipe = method(options.method)
+    solver = recipe.begin(problem, options, truth_pool(problem), 0, own_primal=not path)
+    solver.start_lambda(lam, 0)
     return solver
 
 
-def assert_true(solver: CuttingPlanes, point) -> None:
+def assert_true(solver: Solver, point) -> None:
     """The certificate is that of a feasible dual point and of the returned w, by enumeration."""
-    P, pool = solver.problem, solver.state.pool
+    P, pool = solver.problem, solver.iterate.state.pool
     block = blocks_of(pool)
     held = block >= 0
     assert np.all(pool.alpha[held] >= 0.0)
@@ -69,26 +73,29 @@ def test_gram__is_that_of_the_planes_and_follows_them(way: str) -> None:
     solver = solver_of(problem, way, 0.02, cutting_plane=PlaneGroup(unused_iterations=1))
     if way == "n slacks":
         solver.options.cutting_plane = WorkingSetGroup(unused_iterations=1)
-    added, add = [], solver.add_plane
-    solver.add_plane = lambda atom, share: (added.append(1), add(atom, share))
+    made = method_of(solver)
+    added, add = [], made.add_plane
+    made.add_plane = lambda atom, share: (added.append(1), add(atom, share))
 
-    def boundary(solver: CuttingPlanes) -> None:
-        pool, block = solver.state.pool, blocks_of(solver.state.pool)
-        slopes = np.zeros((solver.planes.count, problem.d))
-        for k, (atoms, shares) in enumerate(zip(solver.planes.atom, solver.planes.share, strict=True)):
+    def boundary(solver: Solver) -> None:
+        pool, block = solver.iterate.state.pool, blocks_of(solver.iterate.state.pool)
+        slopes = np.zeros((made.planes.count, problem.d))
+        for k, (atoms, shares) in enumerate(zip(made.planes.atom, made.planes.share, strict=True)):
             for s, share in zip(atoms, shares, strict=True):
                 slopes[k] += share * psi(problem, int(block[s]), pool.labels[s]) / problem.n
-        np.testing.assert_allclose(solver.planes.gram, slopes @ slopes.T, atol=1e-13)
-        np.testing.assert_allclose(solver.at.lam * solver.dual_point()[0], solver.planes.beta @ slopes, atol=1e-12)
-        used = solver.planes.used(pool.alpha.size)
-        used[solver.truth] = True
+        np.testing.assert_allclose(made.planes.gram, slopes @ slopes.T, atol=1e-13)
+        np.testing.assert_allclose(
+            solver.at.lam * solver.iterate.dual_point()[0], made.planes.beta @ slopes, atol=1e-12
+        )
+        used = made.planes.used(pool.alpha.size)
+        used[made.truth] = True
         newest = pool.used >= solver.steps - 1
         assert np.all(used | newest | (block < 0))
 
     status, point = solver.solve(1e-8, boundary)
     assert status is Status.CONVERGED
     assert_true(solver, point)
-    assert solver.planes.count < len(added)
+    assert made.planes.count < len(added)
 
 
 def psi(problem, i: int, y: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parts_of import visits_of
 from pools import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of
@@ -27,7 +28,7 @@ def test_distances__are_those_of_the_joint_features(name):
 
     def boundary(solver):
         nonlocal seen
-        pool, known = solver.state.pool, solver.state.distances
+        pool, known = solver.iterate.state.pool, solver.iterate.state.distances
         for i in range(problem.n):
             B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
             placed = [s for s in slots_of(pool, i) if pool.place[s] >= 0]
@@ -76,13 +77,15 @@ def test_rounds__of_one_visit_solve_the_block(name):
     solver = accelerated_of(problem)
     solver.rebase()
     for _ in range(4):
-        solver.make_room(problem.n)
-        solver.visit(corner=ORACLE_ALWAYS)
+        solver.iterate.make_room(problem.n)
+        visits_of(solver).visit(corner=ORACLE_ALWAYS)
     solver.rebase()
-    S = solver.state._replace(distances=with_room(solver.state.distances, solver.state.pool.counts))
+    S = solver.iterate.state._replace(
+        distances=with_room(solver.iterate.state.distances, solver.iterate.state.pool.counts)
+    )
     for i in range(problem.n):
         for rounds in (1, 400):
-            flags = solver.flags(sampler=PERMUTATION, corner=CACHE_ONLY, rounds=rounds)
+            flags = visits_of(solver).flags(sampler=PERMUTATION, corner=CACHE_ONLY, rounds=rounds)
             cached_steps_driver(problem)(problem, S, flags, np.array([i]))
             theta, length = np.empty(problem.local_ptr[i + 1] - problem.local_ptr[i]), np.diff(problem.label_ptr)[i]
             problem.scores(i, S.w, theta)
@@ -95,19 +98,19 @@ def test_rounds__of_one_visit_solve_the_block(name):
 @pytest.mark.parametrize("name", by_all_methods())
 def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
     problem = TINY[name]()
-    solver = accelerated_of(problem, "multiplane_half")
+    solver = accelerated_of(problem)
     solver.rebase()
-    S = solver.state
+    S = solver.iterate.state
     values = []
     for _ in range(5):
-        solver.make_room(problem.n)
-        solver.visit(corner=ORACLE_ALWAYS)
+        solver.iterate.make_room(problem.n)
+        visits_of(solver).visit(corner=ORACLE_ALWAYS)
         for _ in range(3):
-            solver.visit(corner=CACHE_ONLY, rounds=2)
-            S = solver.state
+            visits_of(solver).visit(corner=CACHE_ONLY, rounds=2)
+            S = solver.iterate.state
             w, ell = S.w.copy(), float(S.z_ell[1])
             values.append(dual_value(ell, S.u, w, LAM, problem.lower, problem.upper))
-            derive(problem, S, solver.scale)
+            derive(problem, S, solver.iterate.scale)
             np.testing.assert_allclose(w, S.w, rtol=1e-9, atol=1e-10)
             assert ell == pytest.approx(float(S.z_ell[1]), abs=1e-12)
     assert np.diff(values).min() >= -1e-12
@@ -123,12 +126,14 @@ def test_distances__do_not_depend_on_when_they_are_measured(name):
 
         def boundary(solver, forgetful=forgetful):
             if forgetful:
-                pool = solver.state.pool
+                pool = solver.iterate.state.pool
                 again = unpack(pack(pool, problem.label_ptr), pool.labels.shape[1], pool.alpha.size)
-                solver.state = solver.state._replace(pool=again)
-                assert (solver.state.pool.place < 0).all()
+                solver.iterate.state = solver.iterate.state._replace(pool=again)
+                assert (solver.iterate.state.pool.place < 0).all()
 
         solver.solve(1e-5, boundary)
-        ends.append((solver.weights, solver.state.gap, pack(solver.state.pool, problem.label_ptr).alpha))
+        ends.append(
+            (solver.iterate.weights, solver.iterate.state.gap, pack(solver.iterate.state.pool, problem.label_ptr).alpha)
+        )
     for one, other in zip(*ends, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -11,6 +11,7 @@ import zarr
 from configs import composed
 from dense import best, primal_value
 from equality import assert_same_path
+from parts_of import method_of
 from solved import path_of, solved, stopped_and_resumed
 from tiny import instance, potts
 from verified import copy_of
@@ -18,11 +19,10 @@ from verified import copy_of
 from gapwise.pipeline.config.settings import read
 from gapwise.stages.certify import marginals
 from gapwise.stages.problems.marginals import Scores
-from gapwise.stages.solver.method import Method
-from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.methods.eg import ExponentiatedGradient
+from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.state import corners_pool
 from gapwise.stages.verify import CertificateError, verify
 
@@ -35,7 +35,7 @@ LAM = 0.3
 GRID = {"kind": "grid", "lambdas": [1.0, 0.3], "tolerance": 2e-2}
 
 
-def eg_of(name: str, lam: float = LAM, **choices) -> ExponentiatedGradient:
+def eg_of(name: str, lam: float = LAM, **choices) -> Solver:
     options = method_options("eg", **{"max_passes": 3000.0, **choices})
     options.check()
     return begin(instance(name), options, PathOptions(kind="single", lam=lam), None, seed=0)
@@ -47,7 +47,7 @@ def test_eg__reaches_the_optimum_and_its_dual_never_falls(name: str) -> None:
     takes ten times the passes. The dual value itself is by then nearer."""
     problem, solver, duals = instance(name), eg_of(name), []
 
-    def boundary(solver: Method) -> None:
+    def boundary(solver: Solver) -> None:
         duals.append(solver.dual_value())
 
     status, point = solver.solve(1e-6, boundary)
@@ -65,8 +65,8 @@ def test_eg__counts_marginals_as_oracle_calls() -> None:
     """Those of rejected steps, too, which halve a block's step size."""
     solver = eg_of("chain", eta=1000.0, max_passes=30.0)
     solver.solve(1e-9, lambda _: None)
-    visits, marginals, halved = solver.counters
-    assert visits == solver.at.passes * solver.problem.n
+    visits, marginals, halved = solver.iterate.counters
+    assert visits == method_of(solver).counts.passes * solver.problem.n
     assert visits < marginals <= visits + halved
     assert solver.oracle_calls == marginals + solver.at.gap_passes * solver.problem.n
     assert solver.passes_here >= 30.0
@@ -77,7 +77,7 @@ def test_eg__leaves_a_wrong_labelling_that_has_all_the_weight() -> None:
     solver = eg_of("chain")
     problem = solver.problem
     wrong = (int(problem.truth[0]) + 1) % problem.labels
-    solver.sigma[problem.local_ptr[0] + wrong] = 2000.0
+    solver.iterate.sigma[problem.local_ptr[0] + wrong] = 2000.0
     status, point = solver.solve(1e-4, lambda _: None)
     assert status is Status.CONVERGED
     assert point.dual >= best("chain", LAM) - 1e-4
@@ -87,12 +87,12 @@ def test_eg__never_leaves_the_formula_of_its_weights() -> None:
     """mu, ell and u as they are kept are those of the scores that are committed."""
     solver = eg_of("chain", max_passes=25.0)
     solver.solve(1e-9, lambda _: None)
-    solver.one_pass()
-    mu, ell, u = solver.mu.copy(), solver.ell.copy(), solver.u.copy()
-    solver.derive()
-    np.testing.assert_allclose(mu, solver.mu, atol=1e-13)
-    np.testing.assert_array_equal(ell, solver.ell)
-    np.testing.assert_allclose(u, solver.u, atol=1e-11)
+    method_of(solver).one_pass()
+    mu, ell, u = solver.iterate.mu.copy(), solver.iterate.ell.copy(), solver.iterate.u.copy()
+    solver.iterate.rebase()
+    np.testing.assert_allclose(mu, solver.iterate.mu, atol=1e-13)
+    np.testing.assert_array_equal(ell, solver.iterate.ell)
+    np.testing.assert_allclose(u, solver.iterate.u, atol=1e-11)
 
 
 @pytest.mark.parametrize("warm", ["none", "keep_dual"])
@@ -190,7 +190,7 @@ def test_eg__says_what_it_cannot_solve(tmp_path: Path) -> None:
     problem = instance("chain")
     pool = corners_pool(problem, (problem.truth + 1) % 3, np.ones(problem.n))
     with pytest.raises(ValueError, match="eg cannot begin at the dual point of another solve"):
-        ExponentiatedGradient.begin(problem, options, pool, 0)
+        method("eg").begin(problem, options, pool, 0)
     for key, value in (("eta", 0.0), ("growth", 0.9), ("truth", -1.0), ("refresh_every", 0)):
         with pytest.raises(ValueError, match=rf"solver\.{key}: expected"):
             method_options("eg", **{key: value}).check()

@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 from configs import composed
 from dense import best, primal_value
+from parts_of import method_of
 from single import LAM, never, solver_of
 from tiny import TINY, instance, multiclass
 
 from gapwise.pipeline.config.settings import read
-from gapwise.stages.solver.block_method import BlockMethod
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.methods.fasole import best_partner
 from gapwise.stages.solver.options import CacheOptions, Status
+from gapwise.stages.solver.schedule import Goal
+from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import pack
 
 pytestmark = pytest.mark.slow
@@ -23,7 +25,7 @@ SOLVED = sorted(TINY) if numba.config.DISABLE_JIT else ["multiclass_cone"]
 """Where code is compiled, one with a box: a structure takes a quarter of a minute."""
 
 
-def fasole_of(name: str, **choices) -> BlockMethod:
+def fasole_of(name: str, **choices) -> Solver:
     return solver_of(instance(name), method="fasole", cache="gap", **{"max_passes": 3000.0, **choices})
 
 
@@ -36,7 +38,7 @@ def test_fasole__reaches_the_optimum_and_its_dual_never_falls(name: str) -> None
     assert -1e-12 <= point.gap <= 1e-8
     assert best(name, LAM) - 1e-8 <= point.dual <= best(name, LAM) + 1e-7
     assert point.primal == pytest.approx(primal_value(problem, solver.primal(), LAM), abs=1e-9)
-    supports = pack(solver.state.pool, problem.label_ptr)
+    supports = pack(solver.iterate.state.pool, problem.label_ptr)
     assert (supports.alpha >= 0.0).all()
     np.testing.assert_allclose(np.add.reduceat(supports.alpha, supports.offset[:-1]), 1.0, atol=1e-12)
 
@@ -72,32 +74,33 @@ def test_visit__never_loses_dual_value_and_ends_as_it_is_told(name: str) -> None
     solver.rebase()
     last = solver.dual_value()
     for k in range(4 * problem.n):
-        pairs = int(solver.state.counters[2])
-        solver.visit(np.array([k % problem.n]))
-        assert solver.state.counters[2] - pairs <= 2
+        pairs = int(solver.iterate.state.counters[2])
+        method_of(solver).visit(np.array([k % problem.n]))
+        assert solver.iterate.state.counters[2] - pairs <= 2
         dual = solver.dual_value()
         assert dual >= last - 1e-12
         last = dual
-    running = solver.state.ell.copy(), solver.state.u.copy()
-    solver.derive()
-    np.testing.assert_allclose(running[0], solver.state.ell, atol=1e-11)
-    np.testing.assert_allclose(running[1], solver.state.u, atol=1e-11)
+    running = solver.iterate.state.ell.copy(), solver.iterate.state.u.copy()
+    solver.iterate.derive()
+    np.testing.assert_allclose(running[0], solver.iterate.state.ell, atol=1e-11)
+    np.testing.assert_allclose(running[1], solver.iterate.state.u, atol=1e-11)
 
 
 def test_outer__leaves_out_blocks_of_small_gap_and_takes_them_back(monkeypatch) -> None:
     solver, seen = fasole_of("multiclass_cone"), []
-    visit, outer, n = solver.visit, solver.outer, solver.problem.n
+    method, n = method_of(solver), solver.problem.n
+    visit, outer = method.visit, method.outer
 
     def noted(blocks):
         visit(blocks)
-        seen[-1].append((blocks, solver.state.gap.copy()))
+        seen[-1].append((blocks, solver.iterate.state.gap.copy()))
 
     def noted_outer(*arguments):
         seen.append([])
         outer(*arguments)
 
-    monkeypatch.setattr(solver, "visit", noted)
-    monkeypatch.setattr(solver, "outer", noted_outer)
+    monkeypatch.setattr(method, "visit", noted)
+    monkeypatch.setattr(method, "outer", noted_outer)
     solver.solve(1e-6, never)
     options, left_out = solver.options, 0
     for (every, gap), *rest in seen:
@@ -115,7 +118,7 @@ def test_outer__leaves_out_blocks_of_small_gap_and_takes_them_back(monkeypatch) 
 
 def test_fasole__without_shrinking_visits_every_block() -> None:
     solver = fasole_of("multiclass", active_passes=0)
-    solver.outer(1e-9, False)
+    method_of(solver).outer(Goal(1e-9))
     assert solver.steps == solver.problem.n
 
 

@@ -39,7 +39,9 @@ def test_fw__steps_are_those_of_the_formula(name, line_search):
         return np.clip(x, problem.lower, problem.upper) if problem.lower.size else x
 
     solver = fw_of(problem, line_search=line_search, max_passes=8.0)
-    solver.solve(1e-12, lambda solver: points.append((solver.state.u.copy(), float(solver.state.z_ell[1]))))
+    solver.solve(
+        1e-12, lambda solver: points.append((solver.iterate.state.u.copy(), float(solver.iterate.state.z_ell[1])))
+    )
     for k, (u, loss) in enumerate(points):
         np.testing.assert_allclose(u, v, atol=1e-11)
         assert loss == pytest.approx(ell, abs=1e-12)
@@ -103,4 +105,4 @@ def test_fw__with_the_fixed_step_begins_anew_at_every_lambda():
     visits = iter([None, Status.INTERRUPTED])
     solver.solve(1e-9, lambda _: next(visits))
     np.testing.assert_array_equal(solver.supports().alpha, 1.0)
-    assert solver.state.pool.counts.max() == 1, "labellings without weight are dropped"
+    assert solver.iterate.state.pool.counts.max() == 1, "labellings without weight are dropped"

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from dense import optimum
 from equality import assert_same_path
+from parts_of import visits_of
 from pools import slots_of
 from single import ACCELERATED_LAM as LAM
 from single import accelerated_of, never, solver_of
@@ -61,14 +62,14 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, n
 
     def boundary(solver):
         nonlocal seen
-        pool, rows = solver.state.pool, []
+        pool, rows = solver.iterate.state.pool, []
         for i in range(problem.n):
             B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
             truth = local(problem, i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]])
             for s in slots_of(pool, i):
                 if pool.place[s] >= 0:
                     expected = B @ (truth - local(problem, i, pool.labels[s, :length]))
-                    np.testing.assert_allclose(solver.margins.rows.psi[pool.place[s]], expected, atol=1e-6)
+                    np.testing.assert_allclose(solver.iterate.margins.rows.psi[pool.place[s]], expected, atol=1e-6)
                     rows.append(int(pool.place[s]))
         assert len(set(rows)) == len(rows)
         seen += len(rows)
@@ -83,18 +84,18 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(kept, method, name):
     problem = TINY[name]()
     solver = accelerated_of(problem, method)
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
-    assert solver.margins is not None
+    assert solver.iterate.margins is not None
     best = optimum(problem, LAM)
     assert best - 1e-3 - 1e-6 <= solver.dual_value() <= best + 1e-6
-    _, w = solver.dual_point()
-    u, w, ell = solver.dual_point()[0].copy(), w.copy(), float(solver.state.z_ell[1])
+    _, w = solver.iterate.dual_point()
+    u, w, ell = solver.iterate.dual_point()[0].copy(), w.copy(), float(solver.iterate.state.z_ell[1])
     assert dual_value(ell, u, w, LAM, problem.lower, problem.upper) == pytest.approx(solver.dual_value(), abs=1e-12)
-    known = solver.cached_gaps(w)
-    solver.margins = None
-    solver.derive()  # by features, from the pool alone
-    np.testing.assert_allclose(solver.dual_point()[0], u, rtol=1e-7, atol=1e-7)
-    assert ell == pytest.approx(float(solver.state.z_ell[1]), abs=1e-10)
-    np.testing.assert_allclose(solver.cached_gaps(w), known, atol=1e-7)
+    known = solver.iterate.cached_gaps(w)
+    solver.iterate.margins = None
+    solver.iterate.derive()  # by features, from the pool alone
+    np.testing.assert_allclose(solver.iterate.dual_point()[0], u, rtol=1e-7, atol=1e-7)
+    assert ell == pytest.approx(float(solver.iterate.state.z_ell[1]), abs=1e-10)
+    np.testing.assert_allclose(solver.iterate.cached_gaps(w), known, atol=1e-7)
 
 
 @interpreted
@@ -120,8 +121,8 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatc
         "gapwise.stages.solver.margin_steps.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
     )
     solver.rebase()
-    solver.run(solver.flags(), np.empty(0, np.int64), 3 * problem.n)
-    total = [solver.state.pool.alpha[slots_of(solver.state.pool, i)].sum() for i in range(problem.n)]
+    visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 3 * problem.n)
+    total = [solver.iterate.state.pool.alpha[slots_of(solver.iterate.state.pool, i)].sum() for i in range(problem.n)]
     np.testing.assert_allclose(total, 1.0)
 
 
@@ -130,10 +131,10 @@ def test_rows__are_enough_and_keep_what_is_known(kept):
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
     solver.rebase()
-    solver.run(solver.flags(), np.empty(0, np.int64), 20)
-    pool, before = solver.state.pool, solver.margins.rows.psi.copy()
+    visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 20)
+    pool, before = solver.iterate.state.pool, solver.iterate.margins.rows.psi.copy()
     held = [int(pool.place[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.place[s] >= 0]
-    after = with_rows(solver.margins.rows, pool)
+    after = with_rows(solver.iterate.margins.rows, pool)
     np.testing.assert_array_equal(after.psi[held], before[held])
     free = after.free[: after.left[0]].tolist()
     assert sorted([*free, *held]) == list(range(len(after.psi)))
@@ -210,9 +211,9 @@ def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
         solver.rebase()
         if scarce:
             monkeypatch.setattr(margins, "with_rows", few)
-            solver.margins.make_room(solver.state.pool)
-        solver.run(solver.flags(), np.empty(0, np.int64), 40)
-        S = solver.state
+            solver.iterate.margins.make_room(solver.iterate.state.pool)
+        visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
+        S = solver.iterate.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
     assert asked > 3
     for enough, short in zip(*ends, strict=True):
@@ -237,13 +238,13 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
             monkeypatch.setattr(margins, "with_rows", counted)
             monkeypatch.setattr(margins, "SPARE", 0)
             monkeypatch.setattr(margins, "MOST_BYTES", 0)
-            solver.margins.rows = no_rows(problem.d)
-            solver.state.pool.place[:] = -1
-        solver.run(solver.flags(), np.empty(0, np.int64), 40)
-        S = solver.state
+            solver.iterate.margins.rows = no_rows(problem.d)
+            solver.iterate.state.pool.place[:] = -1
+        visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
+        S = solver.iterate.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
     assert forgotten > 3
-    assert len(solver.margins.rows.psi) <= 2 * S.pool.counts.max()
+    assert len(solver.iterate.margins.rows.psi) <= 2 * S.pool.counts.max()
     for unbounded, bounded in zip(*ends, strict=True):
         np.testing.assert_array_equal(unbounded, bounded)
 
@@ -252,11 +253,11 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
 def test_rows__are_given_back_when_the_vectors_become_too_large(kept, monkeypatch):
     solver = accelerated_of(TINY["multiclass"]())
     solver.solve(0.3, never)
-    assert (solver.state.pool.place >= 0).any()
+    assert (solver.iterate.state.pool.place >= 0).any()
     monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: False)
     solver.rebase()
-    assert solver.margins is None
-    assert (solver.state.pool.place < 0).all()
+    assert solver.iterate.margins is None
+    assert (solver.iterate.state.pool.place < 0).all()
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
 
 

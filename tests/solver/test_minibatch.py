@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from dense import best, primal_value
+from parts_of import dual_of, method_of
 from python_task import Pairs
 from single import LAM, never, solver_of
 from spreads import backwards, elsewhere, on_threads
@@ -16,28 +17,35 @@ from tiny import by_all_methods, instance, multiclass, python_oracle
 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems import build
-from gapwise.stages.solver.block_method import BlockMethod
 from gapwise.stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from gapwise.stages.solver.codes import STEPS as STEP_COUNT
 from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.loop import Flags
 from gapwise.stages.solver.methods.bcfw import Bcfw
 from gapwise.stages.solver.options import SAMPLERS, Status
+from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
 from gapwise.stages.solver.supports import pack
+from gapwise.stages.solver.visits import Visits
 
 pytestmark = pytest.mark.slow
 
 
-def bits(solver: BlockMethod) -> list[bytes]:
+def bits(solver: Solver) -> list[bytes]:
     """Everything that is committed, and the trace but its seconds."""
-    S = solver.state
+    S = solver.iterate.state
     arrays = [*pack(S.pool, solver.problem.label_ptr), S.gap, S.counters, S.z, S.z_ell, S.u]
     trace = np.array([(*row[:5], *row[7:]) for row in solver.trace])
-    return [array.tobytes() for array in (*arrays, trace)] + [str(solver.rng.bit_generator.state).encode()]
+    return [array.tobytes() for array in (*arrays, trace)] + [str(solver.iterate.rng.bit_generator.state).encode()]
 
 
 MEMBERS = list(itertools.product(SAMPLERS, steps(), ("none", "gap")))
+
+
+def run_batches(visits: Visits, flags: Flags, order: np.ndarray, steps: int) -> int:
+    """`Visits.run` as mini-batches run."""
+    return Bcfw(visits.it, visits.it.ledger.options).run_batches(flags, order, steps)
 
 
 @pytest.mark.share(0.5)
@@ -53,7 +61,7 @@ def test_batches_of_one__are_the_plain_loop(monkeypatch, sampler, step, cache, a
             solver.solve(1e-9, never)
             one += bits(solver)
         found.append(one)
-        monkeypatch.setattr(Bcfw, "run", Bcfw.run_batches)
+        monkeypatch.setattr(Visits, "run", run_batches)
     assert found[0] == found[1]
 
 
@@ -82,8 +90,8 @@ def test_batches__reach_the_optimum_with_a_feasible_certificate(name, sampler, s
     assert -1e-12 <= point.gap <= tolerance
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
     assert point.dual <= best(name, LAM) + 1e-7 <= point.primal + 2e-7
-    assert point.primal == pytest.approx(primal_value(problem, solver.state.w, LAM), abs=1e-9)
-    supports = pack(solver.state.pool, problem.label_ptr)
+    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.state.w, LAM), abs=1e-9)
+    supports = pack(solver.iterate.state.pool, problem.label_ptr)
     assert supports.alpha.min() >= 0.0
     np.testing.assert_allclose(np.add.reduceat(supports.alpha, supports.offset[:-1]), 1.0, atol=1e-12)
 
@@ -100,15 +108,15 @@ def test_batches__dual_never_falls_and_running_state_is_the_derived_one(name, st
     solver.rebase()
     last = -np.inf
     for _ in range(60):
-        dual = solver.certificate(0.0).dual
+        dual = dual_of(solver)
         assert dual >= last - 1e-12
         last = dual
-        before = int(solver.state.counters[STEP_COUNT])
-        solver.take_steps(-1.0)
-        S = solver.state
+        before = int(solver.iterate.state.counters[STEP_COUNT])
+        method_of(solver).take_steps(-1.0)
+        S = solver.iterate.state
         assert S.counters[STEP_COUNT] == before + size + 1, "the second batch is cut short"
         running = S.ell.copy(), S.u.copy()
-        derive(problem, S, solver.scale)
+        derive(problem, S, solver.iterate.scale)
         for a, b in zip(running, (S.ell, S.u), strict=True):
             np.testing.assert_allclose(a, b, atol=1e-11)
         assert (pack(S.pool, problem.label_ptr).alpha >= 0.0).all()
@@ -129,8 +137,8 @@ def test_batches__move_in_the_order_drawn_and_skip_what_no_longer_ascends(step) 
         choices = {"sampler": "permutation", "step": step, "cache": "gap", "rebase_steps": 2}
         solver = solver_of(twins(1.5), lam=0.1, seed=seed, batch_size=2, **choices)
         solver.rebase()
-        solver.take_steps(-1.0)
-        S = solver.state
+        method_of(solver).take_steps(-1.0)
+        S = solver.iterate.state
         np.testing.assert_array_equal(S.gap, [0.5, 0.5], "n g_i is the loss at w = 0, for both")
         assert S.counters[STEP_COUNT] == S.counters[ORACLE_CALLS] == 2
         np.testing.assert_array_equal(S.pool.counts, 2, "corners are paid for: the cache keeps them")
@@ -152,9 +160,9 @@ def test_batches__note_gaps_of_the_common_w_and_ask_no_more_than_they_must(sampl
 
     def call(fn, split, w, parts):
         """Exact gaps at the w that the oracles see, of the alpha that there is then."""
-        S = solver.state
+        S = solver.iterate.state
         mu, ell, u, copy = S.mu.copy(), S.ell.copy(), S.u.copy(), S.w.copy()
-        derive(problem, S, solver.scale)
+        derive(problem, S, solver.iterate.scale)
         true = exact_gaps(problem, copy, S.mu, S.ell, pool=S.pool).gap
         S.mu[:], S.ell[:], S.u[:] = mu, ell, u
         blocks = np.concatenate(parts)
@@ -163,11 +171,11 @@ def test_batches__note_gaps_of_the_common_w_and_ask_no_more_than_they_must(sampl
 
     for _ in range(40):
         solver.rebase()
-        S = solver.state
+        S = solver.iterate.state
         before = S.counters.copy()
         asked.clear()
-        solver.spread = Spread(elsewhere=call)
-        solver.take_steps(-1.0)
+        solver.ledger.spread = Spread(elsewhere=call)
+        method_of(solver).take_steps(-1.0)
         for blocks, gaps in asked:
             np.testing.assert_allclose(S.gap[blocks], np.maximum(gaps, 0.0), atol=1e-13)
         made = S.counters - before
@@ -183,7 +191,7 @@ def test_limits__hold_to_the_oracle_call(cache) -> None:
     solver = solver_of(problem, lam=0.001, batch_size=5, cache=cache, max_oracle_calls=23, refresh_every=0)
     status, _ = solver.solve(1e-12, never)
     assert status is Status.ORACLE_LIMIT
-    assert solver.state.counters[ORACLE_CALLS] == 23
+    assert solver.iterate.state.counters[ORACLE_CALLS] == 23
     solver = solver_of(problem, lam=0.001, batch_size=5, cache=cache, max_passes=40.0, refresh_every=2)
     solver.solve(1e-12, never)
     calls = np.array(solver.trace)[:, 3]
@@ -213,7 +221,7 @@ def test_slow_python_oracle__waits_side_by_side_and_gives_the_same_bits(monkeypa
         solver = solver_of(problem, lam=0.01, spread=spread, **choices)
         solver.rebase()
         most = 0
-        solver.take_steps(-1.0)
+        method_of(solver).take_steps(-1.0)
         assert (most >= 2) == (spread is not HERE), "oracles of one batch wait side by side"
         assert most <= 4
         found.append(bits(solver))

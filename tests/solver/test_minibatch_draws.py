@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parts_of import method_of
 from single import solver_of
 from tiny import multiclass
 
@@ -26,13 +27,13 @@ def test_batches__are_of_distinct_blocks_and_leave_the_tree_as_the_gaps_say(samp
     solver = solver_of(problem, 0.01, refresh_every=0, spread=Spread(elsewhere=call), batch_size=8, **choices)
     solver.rebase()
     if sampler in ("gap", "max_gap"):
-        solver.state.gap[3:] = 0.01
-        solver.rebuild_tree()
+        solver.iterate.state.gap[3:] = 0.01
+        solver.iterate.rebuild_tree()
     for _ in range(4):
-        solver.take_steps(-1.0)
-        tree = solver.state.tree.copy()
-        solver.rebuild_tree()
-        np.testing.assert_array_equal(solver.state.tree, tree)
+        method_of(solver).take_steps(-1.0)
+        tree = solver.iterate.state.tree.copy()
+        solver.iterate.rebuild_tree()
+        np.testing.assert_array_equal(solver.iterate.state.tree, tree)
     assert {batch.size for batch in batches} >= {8}
     assert all(np.unique(batch).size == batch.size for batch in batches)
     if sampler in ("gap", "max_gap"):
@@ -50,9 +51,9 @@ def test_uniform_batches__are_drawn_without_favour() -> None:
         return [fn(problem, w, part) for part in parts]
 
     solver.rebase()
-    solver.spread = Spread(elsewhere=call)
+    solver.ledger.spread = Spread(elsewhere=call)
     for _ in range(600):
-        solver.take_steps(-1.0)
+        method_of(solver).take_steps(-1.0)
     assert seen.sum(axis=1).tolist() == [600.0] * 3
     np.testing.assert_allclose(seen / 600, 0.2, atol=4.0 * np.sqrt(0.16 / 600))
 

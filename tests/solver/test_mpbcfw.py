@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from dense import best, primal_value
+from parts_of import method_of, visits_of
 from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
@@ -37,10 +38,10 @@ def after_exact_passes(problem, passes=3, **choices):
     solver = multiplane_of(problem, multiplane={"approximate_passes": 0}, **choices)
     solver.rebase()
     for _ in range(passes):
-        solver.moving_pass()
+        method_of(solver).bcfw_pass()
     solver.rebase()
-    state = solver.state
-    solver.state = state._replace(distances=with_room(state.distances, state.pool.counts))
+    state = solver.iterate.state
+    solver.iterate.state = state._replace(distances=with_room(state.distances, state.pool.counts))
     return solver
 
 
@@ -61,9 +62,9 @@ def test_slope_rule__ends_the_passes_of_a_recorded_sequence(monkeypatch):
     solver = multiplane_of(multiclass(), multiplane={"oracle_seconds": 0.5, "plane_seconds": 0.25})
     solver.rebase()
     values = iter(duals)
-    monkeypatch.setattr(solver, "approximate_pass", lambda flags: 4)
-    monkeypatch.setattr(solver, "dual_value", lambda: next(values))
-    assert solver.approximate_passes(0.0, 2.0, 20) == (4, 4.08)
+    monkeypatch.setattr(method_of(solver), "approximate_pass", lambda flags: 4)
+    monkeypatch.setattr(solver.iterate, "dual_value", lambda: next(values))
+    assert method_of(solver).approximate_passes(0.0, 2.0, 20) == (4, 4.08)
     assert next(values) == 9.9
 
 
@@ -72,7 +73,7 @@ def test_slope_rule__makes_more_passes_where_oracle_calls_cost_more():
     for cost in (1e-6, 1e-4, 1e-2):
         solver = multiplane_of(instance("chain"), 0.05, multiplane={"oracle_seconds": cost})
         solver.solve(1e-3, never)
-        passes.append(np.mean([row[-1] for row in solver.iterations]))
+        passes.append(np.mean([row[-1] for row in method_of(solver).iterations]))
     assert passes[0] < passes[1] < passes[2]
 
 
@@ -80,17 +81,16 @@ def test_slope_rule__makes_more_passes_where_oracle_calls_cost_more():
 def test_approximate_passes__are_at_most_as_many_as_allowed(most):
     solver = multiplane_of(instance("chain"), 0.05, multiplane={"oracle_seconds": 1.0, "approximate_passes": most})
     solver.solve(0.05, never)
-    assert {row[-1] for row in solver.iterations} <= set(range(most + 1))
-    assert max(row[-1] for row in solver.iterations) == most
+    assert {row[-1] for row in method_of(solver).iterations} <= set(range(most + 1))
+    assert max(row[-1] for row in method_of(solver).iterations) == most
 
 
 def test_costs__are_measured_at_the_start_and_then_kept():
     solver = multiplane_of(instance("chain"), 0.05, multiplane={"oracle_seconds": 0.0, "plane_seconds": 0.0})
     solver.options.rebase_steps = 1
     seen = []
-    solver.solve(
-        1e-3, lambda solver: seen.append((solver.at.measured, solver.at.oracle_seconds, solver.at.plane_seconds))
-    )
+    counts = method_of(solver).counts
+    solver.solve(1e-3, lambda _: seen.append((counts.measured, counts.oracle_seconds, counts.plane_seconds)))
     assert [measured for measured, *_ in seen[: MEASURED + 2]] == [*range(MEASURED + 1), MEASURED]
     assert min(min(costs) for costs in seen[1:]) > 0.0
     assert len(set(seen[MEASURED:])) == 1
@@ -154,15 +154,15 @@ def test_grown__has_the_same_lists_and_room_for_as_many_again(seed):
 def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, step, most, unused):
     problem = instance("chain")
     solver = multiplane_of(problem, 0.02, step=step, capacity=most, multiplane={"unused_iterations": unused})
-    approximate_pass, starts, seen = solver.approximate_pass, [], []
-    moving_pass = solver.moving_pass
+    method, starts, seen = method_of(solver), [], []
+    approximate_pass, bcfw_pass = method.approximate_pass, method.bcfw_pass
 
     def noted_exact():
         starts.append(solver.steps)
-        return moving_pass()
+        return bcfw_pass()
 
     def noted(flags):
-        pool = solver.state.pool
+        pool = solver.iterate.state.pool
         oldest = starts[-unused] if len(starts) >= unused else -1
         chosen = pool.used != RETIRED
         there = np.concatenate([slots_of(pool, i) for i in range(problem.n)])
@@ -177,8 +177,8 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
             seen.append(outside.size)
         return found
 
-    monkeypatch.setattr(solver, "moving_pass", noted_exact)
-    monkeypatch.setattr(solver, "approximate_pass", noted)
+    monkeypatch.setattr(method, "bcfw_pass", noted_exact)
+    monkeypatch.setattr(method, "approximate_pass", noted)
     solver.options.max_passes = 25.0
     solver.solve(1e-9, never)
     assert max(seen) > 0
@@ -194,10 +194,10 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
         solver = after_exact_passes(instance(name), step=step)
         order = np.arange(solver.problem.n)
         if kernel == "step":
-            solver.run(solver.flags(sampler=PERMUTATION, corner=CACHE_ONLY), order, order.size)
+            visits_of(solver).run(visits_of(solver).flags(sampler=PERMUTATION, corner=CACHE_ONLY), order, order.size)
         else:
-            planes_driver(solver.problem)(solver.problem, solver.state, solver.flags(), order)
-        ends.append((solver.state.u.copy(), solver.state.ell.copy(), solver.dual_value()))
+            planes_driver(solver.problem)(solver.problem, solver.iterate.state, visits_of(solver).flags(), order)
+        ends.append((solver.iterate.state.u.copy(), solver.iterate.state.ell.copy(), solver.dual_value()))
     for a, b in zip(*ends, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
@@ -208,21 +208,21 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
 def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
     problem = instance(name)
     solver = after_exact_passes(problem, step=step)
-    solver.state.by_mu[:] = by_mu  # empty, as mu is, where no move reads it
+    solver.iterate.state.by_mu[:] = by_mu  # empty, as mu is, where no move reads it
     order, last = np.arange(problem.n), solver.dual_value()
-    flags = solver.flags(rounds=10)
+    flags = visits_of(solver).flags(rounds=10)
     for k in range(5 * problem.n):
-        planes_driver(problem)(problem, solver.state, flags, order[k % problem.n : k % problem.n + 1])
+        planes_driver(problem)(problem, solver.iterate.state, flags, order[k % problem.n : k % problem.n + 1])
         dual = solver.dual_value()
         assert dual >= last - 1e-12
         last = dual
-    S = solver.state
+    S = solver.iterate.state
     running = S.mu.copy(), S.ell.copy(), S.u.copy(), float(S.z_ell[1])
     for i in range(problem.n):
         weights = S.pool.alpha[slots_of(S.pool, i)]
         assert weights.min() >= 0.0
         assert weights.sum() == pytest.approx(1.0, abs=1e-12)
-    derive(problem, S, solver.scale)
+    derive(problem, S, solver.iterate.scale)
     for a, b in zip(running[1 - by_mu :], (S.mu, S.ell, S.u, float(S.z_ell[1]))[1 - by_mu :], strict=True):
         np.testing.assert_allclose(a, b, atol=1e-11)
 
@@ -233,17 +233,19 @@ def test_plane_steps__several_a_visit_gain_more_than_one_and_count_their_work():
         solver = after_exact_passes(instance("chain"), lam=0.02)
         problem, before = solver.problem, solver.dual_value()
         order = np.arange(problem.n)
-        scored.append(planes_driver(problem)(problem, solver.state, solver.flags(rounds=rounds), order))
+        scored.append(
+            planes_driver(problem)(problem, solver.iterate.state, visits_of(solver).flags(rounds=rounds), order)
+        )
         gains.append(solver.dual_value() - before)
     assert gains[1] > gains[0] > 0.0
-    assert scored[0] == solver.state.pool.counts.sum()
+    assert scored[0] == solver.iterate.state.pool.counts.sum()
     assert scored[0] < scored[1] <= 10 * scored[0]
 
 
 def test_approximate_pass__counts_labellings_and_visits(monkeypatch):
     solver = after_exact_passes(instance("chain"), lam=0.02)
-    monkeypatch.setattr(solver, "visit", lambda pace, flags, order: 1000)
-    assert solver.approximate_pass(solver.flags()) == 1000 + VISIT * solver.problem.n
+    monkeypatch.setattr(method_of(solver), "visit", lambda pace, flags, order: 1000)
+    assert method_of(solver).approximate_pass(visits_of(solver).flags()) == 1000 + VISIT * solver.problem.n
 
 
 # -- the method -------------------------------------------------------------------------------------------------------
@@ -260,9 +262,9 @@ def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampl
     assert -1e-12 <= point.gap <= tolerance
     assert min(np.diff(duals), default=0.0) >= -1e-12
     assert best(name, LAM) - tolerance <= point.dual <= best(name, LAM) + 1e-7
-    assert point.primal == pytest.approx(primal_value(problem, solver.weights, LAM), abs=1e-9)
+    assert point.primal == pytest.approx(primal_value(problem, solver.iterate.weights, LAM), abs=1e-9)
     assert point.primal - point.dual == pytest.approx(point.gap, abs=1e-10)
-    columns = np.array(solver.iterations)
+    columns = np.array(method_of(solver).iterations)
     assert (np.diff(columns[:, 1]) > 0).all()
     assert (np.diff(columns[:, 3]) >= -1e-12).all()
     assert 1.0 <= columns[0, 4] <= 2.0, "the truth and the oracle's first answer"
@@ -277,9 +279,9 @@ def test_multiplane__without_approximate_passes_is_bcfw(name):
     for solver in (one, two):
         solver.rebase()
     for _ in range(4):
-        one.take_steps(-1.0)
-        two.moving_pass()
-        np.testing.assert_allclose(one.state.u, two.state.u, rtol=1e-9, atol=1e-12)
+        method_of(one).take_steps(-1.0)
+        method_of(two).bcfw_pass()
+        np.testing.assert_allclose(one.iterate.state.u, two.iterate.state.u, rtol=1e-9, atol=1e-12)
     assert one.dual_value() == pytest.approx(two.dual_value(), abs=1e-12)
 
 
@@ -293,8 +295,8 @@ def test_exact_pass__from_inner_products_takes_the_same_steps(name, step):
         solver.rebase()
         assert by_planes(solver.options) == (most > 0)
         for _ in range(2 if step == "fw" else 1):  # later, the worst of a block's labellings may be equally bad
-            assert solver.moving_pass() == solver.problem.n
-        ends.append((solver.state.u.copy(), solver.state.ell.copy(), solver.state.gap.copy()))
+            assert method_of(solver).bcfw_pass() == solver.problem.n
+        ends.append((solver.iterate.state.u.copy(), solver.iterate.state.ell.copy(), solver.iterate.state.gap.copy()))
     for a, b in zip(*ends, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
@@ -313,15 +315,16 @@ def test_multiplane__needs_fewer_oracle_calls_than_bcfw():
 def test_exact_pass__calls_the_oracle_for_every_block_in_a_new_order():
     solver = multiplane_of(instance("chain"))
     solver.rebase()
-    orders, visit = [], solver.visit
+    method, orders = method_of(solver), []
+    visit = method.visit
 
     def noted(pace, flags, order):
         assert flags.corner == ORACLE_ALWAYS
         orders.append(order.tolist())
         return visit(pace, flags, order)
 
-    solver.visit = noted
-    assert [solver.moving_pass(), solver.moving_pass()] == [solver.problem.n] * 2
+    method.visit = noted
+    assert [method.bcfw_pass(), method.bcfw_pass()] == [solver.problem.n] * 2
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(solver.problem.n))
     assert orders[0] != orders[1]
 
@@ -334,33 +337,34 @@ def test_permutation__depends_on_its_number_only(monkeypatch, ordered):
     for first in (0, 3, 40):
         solver.at.permutations = first
         for k in range(first, first + ORDERS + 2):
-            expected = np.random.default_rng([solver.seed, k]).permutation(solver.problem.n)
-            np.testing.assert_array_equal(solver.permutation(), expected)
+            expected = np.random.default_rng([solver.iterate.seed, k]).permutation(solver.problem.n)
+            np.testing.assert_array_equal(method_of(solver).permutation(), expected)
     assert solver.at.permutations == 40 + ORDERS + 2
-    assert len(solver.orders) < ORDERS
+    assert len(method_of(solver).orders) < ORDERS
 
 
 def test_exact_pass__from_inner_products_refuses_the_plain_loop():
     """It would take curvatures from features, and new labellings would have no rows in the distances."""
     solver = multiplane_of(instance("chain"))
     solver.rebase()
-    order = np.arange(solver.problem.n)
-    arguments = solver.problem, solver.state, solver.flags(), solver.rng, order
-    assert solver.loop(*arguments, 0) == (0, DONE)
+    order, loop = np.arange(solver.problem.n), visits_of(solver).stepper
+    arguments = solver.problem, solver.iterate.state, visits_of(solver).flags(), solver.iterate.rng, order
+    assert loop(*arguments, 0) == (0, DONE)
     with pytest.raises(RuntimeError, match="exact passes of this solve are made by planes_driver"):
-        solver.loop(*arguments, order.size)
+        loop(*arguments, order.size)
 
 
 def test_iterations__count_the_approximate_passes_after_a_certificate_in_vain(monkeypatch):
     solver = multiplane_of(multiclass(n=60, width=12, classes=6), 1e-2, multiplane={"oracle_seconds": 1e-2})
-    approximate_pass, made, tried = solver.approximate_pass, [], []
+    method, made, tried = method_of(solver), [], []
+    approximate_pass = method.approximate_pass
     monkeypatch.setattr(
-        solver, "approximate_pass", lambda flags: made.append(solver.at.exact_due) or approximate_pass(flags)
+        method, "approximate_pass", lambda flags: made.append(solver.at.exact_due) or approximate_pass(flags)
     )
-    monkeypatch.setattr(solver, "seems_solved", lambda tolerance: tried.append(len(tried) % 3) or tried[-1] == 2)
+    monkeypatch.setattr(method, "seems_solved", lambda tolerance: tried.append(len(tried) % 3) or tried[-1] == 2)
     assert solver.solve(1e-2, never)[0] is Status.CONVERGED
     assert solver.trace[:-1], "a certificate was in vain"
-    assert sum(row[-1] for row in solver.iterations) == len(made) > 0
+    assert sum(row[-1] for row in method_of(solver).iterations) == len(made) > 0
 
 
 @pytest.mark.parametrize("averaging", ["none", "recent"])
@@ -369,5 +373,5 @@ def test_certificate__is_made_right_after_an_exact_pass(averaging):
     problem = multiclass(n=60, width=12, classes=6)
     solver = multiplane_of(problem, 1e-2, averaging=averaging, multiplane={"oracle_seconds": 1e-2})
     assert solver.solve(5e-2, never)[0] is Status.CONVERGED
-    assert solver.iterations[-1][-1] == 0
-    assert min(row[-1] for row in solver.iterations[:3]) > 0
+    assert method_of(solver).iterations[-1][-1] == 0
+    assert min(row[-1] for row in method_of(solver).iterations[:3]) > 0

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parts_of import pass_of
 from single import never
 from tiny import TINY, chain, instance
 
-from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver import iterate
 from gapwise.stages.solver.codes import FEW_ATOMS
 from gapwise.stages.solver.gaps import exact_gaps
-from gapwise.stages.solver.methods import method as find_method
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.steps import steps
 
 pytestmark = pytest.mark.slow
@@ -23,7 +24,6 @@ WITHOUT = {
     "bcfw": {"step": "pairwise", "cache": GAP},
     "accelerated": {"step": "pairwise", "cache": GAP},
     "accelerated_at_mean": {"step": "pairwise", "cache": GAP},
-    "multiplane_half": {"step": "pairwise", "cache": GAP},
     "mpbcfw": {"step": "fw", "multiplane": {"oracle_seconds": 1.0, "plane_seconds": 0.01}},
     "fasole": {"step": "pairwise", "cache": GAP},
     "cutting_plane": {},
@@ -33,7 +33,7 @@ WITHOUT = {
 MANY = "chain with many atoms"
 
 
-def solver_of(problem, method: str, **choices) -> BlockMethod:
+def solver_of(problem, method: str, **choices) -> Solver:
     multiplane = choices.pop("multiplane", {})
     options = method_options(method=method, **choices)
     for name, value in multiplane.items():
@@ -45,11 +45,11 @@ def test_mu__is_stored_for_moves_that_read_it_and_for_no_others():
     problem = instance("multiclass")
     for step in steps():
         for method in ("bcfw", "accelerated"):
-            assert (solver_of(problem, method, step=step).state.mu.size == 0) == (step == "pairwise")
-    assert solver_of(problem, "bcfw", step="pairwise", batch_step=True).state.mu.size > 0
-    assert solver_of(problem, "fw").state.mu.size > 0
+            assert (solver_of(problem, method, step=step).iterate.state.mu.size == 0) == (step == "pairwise")
+    assert solver_of(problem, "bcfw", step="pairwise", batch_step=True).iterate.state.mu.size > 0
+    assert solver_of(problem, "fw").iterate.state.mu.size > 0
     for method, choices in WITHOUT.items():
-        state = solver_of(problem, method, **choices).state
+        state = solver_of(problem, method, **choices).iterate.state
         assert (state.mu.size, state.by_mu.size) == (0, 0), method
 
 
@@ -58,22 +58,27 @@ def test_mu__is_stored_for_moves_that_read_it_and_for_no_others():
 def test_certificates__are_those_with_mu(name, method, monkeypatch):
     """Where a block has more than FEW_ATOMS atoms and mu is stored, exact passes read it."""
     problem = chain(7, lengths=(6, 2), width=2, classes=5) if name == MANY else instance(name)
-    ends, most = [], 0
+    ends, most, begin_state = [], 0, iterate.new_state
     for stored in (False, True):
-        monkeypatch.setattr(find_method(method), "stores_mu", staticmethod(lambda options, stored=stored: stored))
+
+        def new_state(problem, pool, average, mu, stored=stored):
+            assert not mu
+            return begin_state(problem, pool, average, stored)
+
+        monkeypatch.setattr(iterate, "new_state", new_state)
         solver = solver_of(problem, method, max_passes=30.0, **WITHOUT[method])
         _, point = solver.solve(1e-9, never)
         solver.rebase()
-        again, found = solver.exact_pass()
+        again, found = pass_of(solver)
         ends.append([*point, *again, *found.gap, *solver.dual_weights()])
-        most = max(most, int(solver.state.pool.counts.max()))
-        assert (solver.state.mu.size > 0) == stored
+        most = max(most, int(solver.iterate.state.pool.counts.max()))
+        assert (solver.iterate.state.mu.size > 0) == stored
     np.testing.assert_allclose(*ends, rtol=0, atol=1e-12)
     assert name != MANY or method != "bcfw" or most > FEW_ATOMS
 
 
 def test_exact_pass__without_mu_needs_the_pool():
-    state = solver_of(problem := instance("multiclass"), "bcfw", step="pairwise").state
+    state = solver_of(problem := instance("multiclass"), "bcfw", step="pairwise").iterate.state
     with pytest.raises(ValueError, match="mu is empty, and there is no pool"):
         exact_gaps(problem, state.w, state.mu, state.ell)
 
@@ -85,14 +90,14 @@ def test_keep_primal__takes_the_values_of_atoms_for_the_mean(name):
     solver = solver_of(problem, "bcfw", **WITHOUT["bcfw"])
     solver.solve(1e-2, never)
     solver.rebase()
-    solver.exact_pass()
-    w = solver.state.w.copy()
+    pass_of(solver)
+    w = solver.iterate.state.w.copy()
     solver.move_to(0.04, 1, "keep_primal")
-    moved = solver.state.gap.copy()
+    moved = solver.iterate.state.gap.copy()
     solver.rebase()
-    np.testing.assert_allclose(solver.state.w, w, atol=1e-12)
-    solver.exact_pass()
-    np.testing.assert_allclose(moved, solver.state.gap, atol=1e-12)
+    np.testing.assert_allclose(solver.iterate.state.w, w, atol=1e-12)
+    pass_of(solver)
+    np.testing.assert_allclose(moved, solver.iterate.state.gap, atol=1e-12)
 
 
 def test_state__of_pairwise_moves_does_not_grow_with_local_coordinates():
@@ -101,7 +106,7 @@ def test_state__of_pairwise_moves_does_not_grow_with_local_coordinates():
     sizes = []
     for classes in (3, 30):
         problem = chain(n, lengths=(4,) * n, width=30, classes=classes)
-        S = solver_of(problem, "bcfw", **WITHOUT["bcfw"]).state
+        S = solver_of(problem, "bcfw", **WITHOUT["bcfw"]).iterate.state
         arrays = [*S.pool, *S.distances, *(array for array in S if isinstance(array, np.ndarray) and array is not S.u)]
         sizes.append(sum(array.nbytes for array in arrays))
         assert problem.local_ptr[-1] / n == 4 * classes + classes**2

@@ -16,6 +16,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from parts_of import method_of
 from single import never
 from tiny import TINY
 
@@ -61,8 +62,8 @@ def first_steps(name: str) -> list[float]:
     solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
     solver.rebase()
     for _ in range(2):
-        solver.take_steps(-1.0)
-    S = solver.state
+        method_of(solver).take_steps(-1.0)
+    S = solver.iterate.state
     return [*S.u, *S.ell, *S.gap, *S.counters.astype(float)]
 
 

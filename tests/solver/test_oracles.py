@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parts_of import method_of
 from spreads import elsewhere
 from tiny import TINY
 
@@ -23,12 +24,12 @@ def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
     solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
     solver.rebase()
     for _ in range(4):
-        solver.take_steps(-1.0)
+        method_of(solver).take_steps(-1.0)
         solver.rebase()
-    S = solver.state
+    S = solver.iterate.state
     assert (S.pool.counts > 1).any()
     with_mu = new_state(problem, S.pool)
-    derive(problem, with_mu, solver.scale)
+    derive(problem, with_mu, solver.iterate.scale)
     assert S.mu.size == 0 < np.count_nonzero(with_mu.mu)
     for mu, pool in ((S.mu, S.pool), (with_mu.mu, None)):  # from the atoms, and from mu
         here = exact_gaps(problem, S.w, mu, S.ell, pool=pool)

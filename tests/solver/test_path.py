@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from dense import optimum, primal_value
+from parts_of import dual_of, pass_of
 from tiny import TINY, multiclass
 
 from gapwise.stages.init_path import init_path
@@ -87,7 +88,7 @@ def test_one_sided__takes_no_more_steps_than_the_bound(name):
 def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
     """Delta = (1/n) sum_i sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y) - m_i(y_i)>), computed block by block."""
     problem, _, _, _, solver = tiny_path(name, "one_sided")
-    S, supports = solver.state, solver.supports()
+    S, supports = solver.iterate.state, solver.supports()
     delta = 0.0
     for i in range(problem.n):
         lo, hi = problem.local_ptr[i], problem.local_ptr[i + 1]
@@ -98,7 +99,7 @@ def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
         labels = (supports.label[supports.label_offset[a] : supports.label_offset[a + 1]] for a in atoms)
         mean = sum(supports.alpha[a] * problem.value(i, theta, y) for a, y in zip(atoms, labels, strict=True))
         delta += (S.ell[i] + mean - problem.value(i, theta, truth)) / problem.n
-    point, _ = solver.exact_pass()
+    point, _ = pass_of(solver)
     assert delta == pytest.approx(point.hinge - point.gap, abs=1e-10)
 
 
@@ -106,14 +107,14 @@ def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
 def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
     problem = TINY[name]()
     _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
-    w = solver.state.w.copy()
-    point, _ = solver.exact_pass()
+    w = solver.iterate.state.w.copy()
+    point, _ = pass_of(solver)
     solver.move_to(0.3, 1, "keep_primal")
-    predicted = solver.state.gap.copy()
+    predicted = solver.iterate.state.gap.copy()
     solver.rebase()
-    moved, _ = solver.exact_pass()
-    np.testing.assert_allclose(solver.state.w, w, atol=1e-12)
-    np.testing.assert_allclose(predicted, solver.state.gap, atol=1e-10)
+    moved, _ = pass_of(solver)
+    np.testing.assert_allclose(solver.iterate.state.w, w, atol=1e-12)
+    np.testing.assert_allclose(predicted, solver.iterate.state.gap, atol=1e-10)
     rho = 0.3 / 0.5
     assert moved.gap == pytest.approx(point.gap + (1 - rho) * (point.hinge - point.gap), abs=1e-10)
 
@@ -123,12 +124,12 @@ def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
 def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam):
     problem = TINY[name]()
     _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
-    point, _ = solver.exact_pass()
-    v, w = solver.state.u.copy(), solver.state.w.copy()
+    point, _ = pass_of(solver)
+    v, w = solver.iterate.state.u.copy(), solver.iterate.state.w.copy()
     solver.move_to(lam, 1, "keep_dual")
     solver.rebase()
-    np.testing.assert_allclose(solver.state.u, v * 0.5 / lam, atol=1e-10)
-    dual = solver.certificate(0.0).dual
+    np.testing.assert_allclose(solver.iterate.state.u, v * 0.5 / lam, atol=1e-10)
+    dual = dual_of(solver)
     expected = point.gap + point.norm2 * (lam - 0.5) ** 2 / (2 * lam)
     assert primal_value(problem, w, lam) - dual == pytest.approx(expected, abs=1e-9)
 
@@ -156,7 +157,7 @@ def test_init__paper_start_is_kappa_eps_optimal():
     start = init_path(problem, path)
     solver = begin(problem, method_options(), path, start, seed=0)
     solver.rebase()
-    point, _ = solver.exact_pass()
+    point, _ = pass_of(solver)
     assert 0 <= point.gap <= 0.9 * EPS + 1e-12
 
 

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from parts_of import proximal_of
 from single import accelerated_of, never
 from tiny import TINY, multiclass
 
-from gapwise.stages.solver.block_method import BlockMethod
+from gapwise.stages.solver import iterate
 from gapwise.stages.solver.proximal import CHUNK, dual_norms, move_towards, recentre
 
 SIZES = [0, 1, CHUNK, CHUNK + 3]
@@ -53,17 +54,18 @@ def test_recentre__moves_the_centre_and_keeps_v(d: int, boxed: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["multiclass", "chain", "multiclass_cone"])
-def test_dual_and_excess__are_what_any_block_method_finds(name: str) -> None:
+def test_dual_and_excess__are_those_of_v_laid_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """At every rebase point, of w and of another primal point; with a box too."""
     solver, seen = accelerated_of(TINY[name]()), 0
 
     def boundary(solver):
         nonlocal seen
         seen += solver.at.kappa > 0.0
-        for w in (None, solver.state.w, solver.point, 2.0 * solver.state.w):
-            assert solver.dual_and_excess(w) == pytest.approx(
-                BlockMethod.dual_and_excess(solver, w), rel=1e-11, abs=1e-13
-            )
+        for w in (None, solver.iterate.state.w, solver.point, 2.0 * solver.iterate.state.w):
+            found = solver.iterate.dual_and_excess(w)
+            with monkeypatch.context() as patched:
+                patched.setattr(iterate, "own_metric", lambda problem: True)  # whose v is always laid out
+                assert found == pytest.approx(solver.iterate.dual_and_excess(w), rel=1e-11, abs=1e-13)
 
     solver.solve(0.01, boundary)
     assert seen > 1
@@ -74,8 +76,8 @@ def test_weights__stay_when_the_mean_moves_on() -> None:
     problem = multiclass(n=60, width=12, classes=6)
     solver = accelerated_of(problem, lam=1e-2)
     solver.solve(1e-3, never)
-    certified = solver.weights.copy()
-    solver.state.w[:] += 1.0
-    assert solver.at.points > 1
-    solver.note()
-    np.testing.assert_array_equal(solver.weights, certified)
+    certified = solver.iterate.weights.copy()
+    solver.iterate.state.w[:] += 1.0
+    assert proximal_of(solver).counts.points > 1
+    proximal_of(solver).note()
+    np.testing.assert_array_equal(solver.iterate.weights, certified)

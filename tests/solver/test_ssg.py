@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from dense import best, primal_value
 from equality import assert_same_path
+from parts_of import method_of
 from single import LAM, never, solver_of
 from solved import options_of, path_of, solved, stopped_and_resumed
 from tiny import feature_matrix, instance, local, multiclass
@@ -77,7 +78,7 @@ def test_steps__are_those_of_the_formula(name, lam, averaging, project):
     close = 1e-6 if project and name == "chain_sparse" else 1e-9  # its norms are from products of 32 bits
     np.testing.assert_allclose(solver.primal(), expected, rtol=close, atol=close * np.abs(expected).max())
     if project:
-        assert solver.radius == pytest.approx(radius)
+        assert method_of(solver).radius == pytest.approx(radius)
         assert np.linalg.norm(solver.primal()) <= radius * (1.0 + close)
         assert lam > 0.1 or np.max(np.linalg.norm(points, axis=1)) == pytest.approx(radius), "some steps are projected"
     assert solver.steps == T
@@ -91,7 +92,7 @@ def test_ball__contains_the_optimum(name):
         assert solver.solve(1e-5, never)[0] is Status.CONVERGED
         ball = ssg_of(problem, lam, project=True, max_passes=1.0)
         ball.solve(1e-9, never)
-        assert np.linalg.norm(solver.state.w) <= ball.radius
+        assert np.linalg.norm(solver.iterate.state.w) <= method_of(ball).radius
 
 
 # -- the solve --------------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ def test_solve__of_another_lambda_begins_at_zero():
         solver = ssg_of(instance("multiclass"), lams[0], averaging="weighted", max_passes=20.0)
         for k, lam in enumerate(lams):
             if k:
-                solver.rng = np.random.default_rng(0)
+                solver.iterate.rng = np.random.default_rng(0)
                 solver.move_to(lam, k, "keep_dual")
             solver.solve(1e-9, never)
         ends.append(solver.primal())
@@ -198,7 +199,7 @@ def test_restored__refuses_arrays_that_do_not_fit(key, change, message) -> None:
     solver.solve(1e-9, never)
     arrays, attrs = solver.packed()
     with pytest.raises(ValueError, match=message):
-        type(solver).restored(solver.problem, solver.options, 0, {**arrays, key: change(arrays[key])}, attrs)
+        solver.recipe.restored(solver.problem, solver.options, 0, {**arrays, key: change(arrays[key])}, attrs)
 
 
 # -- what it claims -----------------------------------------------------------------------------------------------------

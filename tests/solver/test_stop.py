@@ -39,8 +39,8 @@ class StopAtCheck:
 @pytest.mark.parametrize(
     "choices",
     [{"rebase_steps": 40}, {"rebase_steps": 40, "sampler": "permutation"}, {"batch_size": 3, "rebase_steps": 40},
-     {"method": "accelerated"}, {"method": "multiplane_half"}, {"method": "mpbcfw", "averaging": "two_track"}],
-    ids=["gap", "permutation", "batches", "accelerated", "multiplane_half", "mpbcfw"],
+     {"method": "accelerated"}, {"method": "fasole"}, {"method": "mpbcfw", "averaging": "two_track"}],
+    ids=["gap", "permutation", "batches", "accelerated", "fasole", "mpbcfw"],
 )  # fmt: skip
 def test_stop__between_rebase_points_costs_no_bit(tmp_path: Path, monkeypatch, choices: dict) -> None:
     monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from gapwise.stages.problems import build
-from gapwise.stages.solver.block_method import BlockMethod
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.solver import Solver
 
 pytestmark = pytest.mark.slow
 
@@ -42,8 +42,8 @@ def toy(n: int, K: int):
     )
 
 
-def true_gap(solver: BlockMethod) -> float:
-    S = solver.state
+def true_gap(solver: Solver) -> float:
+    S = solver.iterate.state
     return float(np.sum(exact_gaps(solver.problem, S.w, S.mu, S.ell).gap))
 
 
@@ -53,7 +53,7 @@ def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1
     solver = begin(toy(n, K), options, PathOptions(kind="single", lam=LAM), None, seed)
     status, _ = solver.solve(0.0, lambda at: Status.INTERRUPTED if true_gap(at) < OPTIMAL else None)
     assert status is Status.INTERRUPTED
-    return int(solver.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n
+    return int(solver.iterate.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n
 
 
 @pytest.mark.share(0.5)

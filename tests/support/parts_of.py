@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
 
+from gapwise.stages.solver.exact import certificate_of, exact_pass
+from gapwise.stages.solver.gaps import ExactGaps
+from gapwise.stages.solver.methods.accelerated import Proximal
+from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.solver import Solver
+from gapwise.stages.solver.visits import Visits
 
 
 def method_of(solver: Solver) -> Any:
-    """The object of the method's own class, whose `advance` the schedule calls."""
-    return solver.schedule.advance.__self__  # type: ignore[attr-defined]
+    """The object of the method's own class, which the schedule calls to advance, or else to rebase."""
+    calls = solver.schedule.advance, solver.schedule.rebase
+    return next(call.__self__ for call in calls if isinstance(call, MethodType))
+
+
+def proximal_of(solver: Solver) -> Proximal:
+    """The proximal problems of an accelerated method."""
+    found: Proximal = method_of(solver).proximal
+    return found
+
+
+def visits_of(solver: Solver) -> Visits:
+    """The compiled steps."""
+    method = method_of(solver)
+    found: Visits = method.proximal.visits if solver.options.method.startswith("accelerated") else method.visits
+    return found
+
+
+def pass_of(solver: Solver) -> tuple[Certificate, ExactGaps]:
+    """An exact pass at the point that the method certifies next."""
+    return exact_pass(solver.iterate, solver.point)
+
+
+def dual_of(solver: Solver) -> float:
+    """The dual value of a certificate at present."""
+    return certificate_of(solver.iterate, solver.point, 0.0).dual

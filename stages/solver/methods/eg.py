@@ -412,4 +412,4 @@ def schedule_of(it: MarginalIterate, options: Options, own_primal: bool) -> Sche
     return Schedule(method.advance, method.start, warm_up=method.warm_up, counts=method.counts)
 
 
-METHOD = Recipe(schedule_of, begin, restored, SPECS, BlockCounts, Capabilities(any_metric=False))
+METHOD = Recipe(schedule_of, begin, restored, SPECS, BlockCounts, Capabilities())

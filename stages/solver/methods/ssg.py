@@ -401,4 +401,4 @@ def schedule_of(it: PrimalIterate, options: Options, own_primal: bool) -> Schedu
     return Schedule(method.advance, rewrites_w=True, warm_up=method.warm_up, counts=method.counts)
 
 
-METHOD = Recipe(schedule_of, begin, restored, SPECS, Counts, Capabilities(certifies=False, any_metric=False))
+METHOD = Recipe(schedule_of, begin, restored, SPECS, Counts, Capabilities(certifies=False))
