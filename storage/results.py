@@ -146,7 +146,7 @@ def _write_kept(
     write_path(path, (), stack(records), attrs, cells)
 
 
-def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, Any]:
+def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, object]:
     """Breakpoint b of stacked arrays, as `stack` takes it."""
     edges = part["support_offset"][b]
     first, last = int(edges[0]), int(edges[-1])
