@@ -21,16 +21,19 @@ from importlib.metadata import version
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.compute.local import start_worker
 
 if TYPE_CHECKING:
+    from multiprocessing.context import SpawnProcess
+
     from gapwise.pipeline.config.settings import Settings
     from gapwise.pipeline.interrupt import Stop
     from gapwise.pipeline.progress import Progress
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.options import MethodOptions, PathOptions
 
 PARTS = (("init_path", "solve"), ("verify", "evaluate"))
 """The stages whose functions each process compiles where there are `ENOUGH` cores. Elsewhere one process compiles for all
@@ -58,7 +61,7 @@ class CompileAhead:
         self.seconds = 0.0
         self._progress, self._stop = progress, stop
         self._mark: Path | None = None
-        self._running: dict[Any, Any] = {}  # processes by their connections
+        self._running: dict[Connection, SpawnProcess] = {}  # processes by their connections
         self._left: dict[str, Any] = {}  # connection of the process that compiles for a stage, by stage
         if not worthwhile(settings):
             return
@@ -104,8 +107,7 @@ class CompileAhead:
 
     def _hear(self, timeout: float) -> None:
         """Note which stages are ready; a process that ends closes its connection."""
-        ready: list[Any] = wait([*self._running], timeout)
-        for connection in ready:
+        for connection in cast(list[Connection], wait([*self._running], timeout)):
             try:
                 del self._left[connection.recv()]
             except (EOFError, OSError):
@@ -140,7 +142,7 @@ def cores() -> int:
 
 def mark_of(settings: Settings) -> Path | None:
     """The file that says that everything is compiled for `settings`, in numba's cache; None if numba keeps it elsewhere."""
-    from gapwise import stages
+    from gapwise import parts, stages
     from gapwise.pipeline.compute import kernel_cache
 
     package = Path(stages.__path__[0])
@@ -152,19 +154,20 @@ def mark_of(settings: Settings) -> Path | None:
     if not os.access(folder, os.W_OK):
         return None
     digest = hashlib.sha256()
-    for root in stages.__path__:
-        files = [Path(root) / "evaluate.py", *(file for room in ROOMS for file in (Path(root) / room).rglob("*.py"))]
-        for file in sorted(file for file in files if file.is_file()):
-            digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
+    files = [package / "evaluate.py", *(file for room in ROOMS for file in (package / room).rglob("*.py"))]
+    found = {file.relative_to(package).as_posix(): file for file in files}
+    own = parts.sources(*(f"gapwise.stages.{room}" for room in ROOMS))
+    for name, file in sorted({**found, **{f"{parts.VARIABLE}/{name}": file for name, file in own.items()}}.items()):
+        digest.update(name.encode() + b"\0" + file.read_bytes())
     machine = (sys.version, version("numba"), version("llvmlite"), platform.node(), os.environ.get("NUMBA_CPU_NAME"))
     chosen = [choices(part) for part in (settings.dataset, asdict(settings.solver), asdict(settings.path))]
     digest.update(repr((machine, chosen)).encode())
     return folder / f"compiled-{digest.hexdigest()[:16]}"
 
 
-def choices(options: Mapping[str, Any]) -> list[Any]:
+def choices(options: Mapping[str, Any]) -> list[object]:
     """The options that may decide which functions are called: words and switches, and mini-batches, but no other number."""
-    found: list[Any] = [options.get("batch_size", 1) > 1]
+    found: list[object] = [options.get("batch_size", 1) > 1]
     for name, value in sorted(options.items()):
         if isinstance(value, Mapping):
             found.append((name, choices(value)))
@@ -174,7 +177,7 @@ def choices(options: Mapping[str, Any]) -> list[Any]:
 
 
 def compile_part(
-    part: tuple[str, ...], dataset: Mapping[str, object], options: object, path: object, said: Connection
+    part: tuple[str, ...], dataset: Mapping[str, object], options: MethodOptions, path: PathOptions, said: Connection
 ) -> None:  # pragma: no cover  (in a process of its own)
     """Compile what each stage of `part` calls, and say its name when that is done; the target of the processes."""
     from gapwise.stages.datasets import specimen
@@ -190,7 +193,7 @@ def compile_part(
             said.send(stage)
 
 
-def warm_up(stage: str, problem: Problem, options: Any, path: Any) -> None:
+def warm_up(stage: str, problem: Problem, options: MethodOptions, path: PathOptions) -> None:
     """Compile or load what a stage calls."""
     if stage == "init_path":
         from gapwise.stages.init_path import init_path

@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from numba.core import event
+
     from gapwise.pipeline.progress import Progress
 
 WHAT = "compiling, once for these sources; later runs load it"
@@ -34,7 +36,7 @@ class Compiling:
         self._since = 0.0
         self._lock = threading.Lock()
         self._over = threading.Event()
-        self._listener: Any = None
+        self._listener: event.Listener | None = None
 
     def __enter__(self) -> Compiling:
         from numba.core import event

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from gapwise.pipeline.config.settings import Settings, on_this_machine
 from gapwise.stages.datasets import DataError, open_dataset
 from gapwise.storage.contents import contents
 
 
-def source_of(settings: Settings) -> dict[str, Any]:
+def source_of(settings: Settings) -> dict[str, object]:
     """The part of a key that the raw data make up: digests of all files that featurize reads, and the reader's versions.
 
     Raises

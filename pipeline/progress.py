@@ -155,7 +155,7 @@ def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
     return f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {calls}{every}"
 
 
-def read_solver_line(line: str) -> dict[str, Any] | None:
+def read_solver_line(line: str) -> dict[str, object] | None:
     """What `solver_line` said in a line of a log, all but the lambda as text; None if it is another line."""
     found = SOLVER_LINE.search(line)
     if found is None:

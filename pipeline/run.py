@@ -14,7 +14,6 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -135,7 +134,7 @@ def _guarded(job: Job) -> int:
     return _print_summary(found, job.dir, job.seconds)
 
 
-def _run_stages(job: Job) -> dict[str, Any] | None:
+def _run_stages(job: Job) -> dict[str, object] | None:
     """Run every wanted stage that is not done; returns the content of result.json once all stages are."""
     settings, directory = job.settings, job.dir
     _forget_damaged(job)

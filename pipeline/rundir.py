@@ -201,7 +201,7 @@ def _finite(value: Any) -> Any:
 
 def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
     """Nested mappings as one, with dotted keys."""
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for name, item in value.items():
         out.update(flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
     return out

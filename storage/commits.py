@@ -163,9 +163,9 @@ class CommitStore:
     def _path(self, sidecar: Mapping[str, Any]) -> Location:
         return self.folder / sidecar.get("name", f"g{sidecar['generation']:06d}.zarr")
 
-    def _candidates(self) -> list[dict[str, Any]]:
+    def _candidates(self) -> list[dict[str, object]]:
         """Sidecars, the best first: HEAD, then older ones. Generations past an intact HEAD were never committed."""
-        sidecars: dict[int, dict[str, Any]] = {}
+        sidecars: dict[int, dict[str, object]] = {}
         for file in listed(self.folder, "g*.json"):
             try:
                 sidecar = unsealed(read_json(file), file)

@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from gapwise.storage.backend.no_links import write_new
 from gapwise.storage.integrity import file_digest
@@ -28,7 +27,7 @@ MANY = 20
 """More files than this are summed up in one digest."""
 
 
-def contents(files: Mapping[str, Path], folder: Path) -> dict[str, Any]:
+def contents(files: Mapping[str, Path], folder: Path) -> dict[str, object]:
     """sha256 of every file, by the names given; of many files their number and one digest of all names and digests.
 
     Parameters
@@ -63,7 +62,7 @@ def contents(files: Mapping[str, Path], folder: Path) -> dict[str, Any]:
     return {"files": len(found), "all": hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()}
 
 
-def _known(file: Path) -> dict[str, list[Any]]:
+def _known(file: Path) -> dict[str, list[object]]:
     """The digests kept in `file`; none if it is not there, damaged, or a link."""
     if file.is_symlink():
         return {}

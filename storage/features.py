@@ -63,7 +63,7 @@ class FeatureWriter:
         self._growing: dict[tuple[str, str], _Growing] = {}
         self._offsets: dict[tuple[str, str], Numbers[int]] = {}
         self._names: dict[str, set[str]] = {}
-        self.meta: dict[str, Any] | None = None
+        self.meta: dict[str, object] | None = None
 
     def __enter__(self) -> FeatureWriter:
         shutil.rmtree(self.folder, ignore_errors=True)

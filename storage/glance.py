@@ -35,7 +35,7 @@ def rows(array: Location) -> int | None:
     return int(shape[0]) if shape else None
 
 
-def committed(state: Location) -> dict[str, Any] | None:
+def committed(state: Location) -> dict[str, object] | None:
     """The last commit in a run's ``state/``: `generation`, `at` (seconds since the epoch, or None) and the `counts` of the
     method (lambda, breakpoint …); None if nothing is committed. DamagedError names a file that is damaged.
     """

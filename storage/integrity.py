@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def sealed(value: Mapping[str, object]) -> dict[str, Any]:
+def sealed(value: Mapping[str, object]) -> dict[str, object]:
     """`value` with a checksum of itself under the last key, `seal`."""
     bare = {name: item for name, item in value.items() if name != "seal"}
     return {**bare, "seal": _seal(bare)}
@@ -35,7 +35,7 @@ def unsealed(value: object, where: object) -> dict[str, Any]:
     return bare
 
 
-def checksums(folder: Path) -> dict[str, dict[str, Any]]:
+def checksums(folder: Path) -> dict[str, dict[str, object]]:
     """Size in bytes and sha256 of every file below `folder`, by its relative name; large files are read in pieces."""
     found = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):

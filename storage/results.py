@@ -158,7 +158,7 @@ def kept_records(records: Sequence[Mapping[str, Any]], kept: Sequence[int]) -> l
     return found
 
 
-def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, Any]:
+def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, object]:
     """Breakpoint b of stacked arrays, as `stack` takes it."""
     edges = part["support_offset"][b]
     first, last = int(edges[0]), int(edges[-1])

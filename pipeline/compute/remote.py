@@ -44,7 +44,7 @@ class WorkerError(OSError):
 class Errand:
     """One part of a pass: everything that is sent to a worker."""
 
-    fn: BlockFunction[Any]
+    fn: BlockFunction[object]
     features: str
     split: str
     weights: str

@@ -7,7 +7,6 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from gapwise.pipeline.errors import ConfigError
 from gapwise.pipeline.stage_graph import flow, stages
@@ -104,7 +103,7 @@ class SnapshotOptions:
             expect(f"snapshots.{name}", value, 0 <= value < math.inf, "a number >= 0")
 
     @property
-    def science(self) -> dict[str, Any]:
+    def science(self) -> dict[str, object]:
         """What a run with these snapshots has that others have not; {} without snapshots."""
         if not self.every_passes:
             return {}

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from omegaconf import DictConfig, MissingMandatoryValue, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -56,6 +56,18 @@ UNREAD = {
     "single": ("lambdas", "rule", "eps", "kappa", "lambda_min", "warm_start"),
 }
 """The keys of `path` that do nothing, by path.kind."""
+
+
+class Checked(Protocol):
+    """A dataclass of options that checks itself."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def check(self) -> None:
+        """ValueError names the option that is wrong."""
+
+
+Options = TypeVar("Options", bound=Checked)
 ALIASES = {"path": {"lambda": "lam"}, "solver": {"sampling": "sampler"}}
 
 
@@ -203,17 +215,17 @@ def explain(error: Exception) -> str:
     return text
 
 
-def _by_user_name(section: str, options: Any) -> dict[str, Any]:
+def _by_user_name(section: str, options: Checked) -> dict[str, object]:
     named = {field: name for name, field in ALIASES.get(section, {}).items()}
     return {named.get(name, name): value for name, value in dataclasses.asdict(options).items()}
 
 
-def dataset_options(cfg: DictConfig) -> dict[str, Any]:
+def dataset_options(cfg: DictConfig) -> dict[str, object]:
     """The group as a plain dict: only keys of the data set's own YAML, each of the type it has there."""
     given = _plain("dataset", cfg)
     validation = given.pop("validation", None)
     own = dataset_yaml(str(given.get("name")))
-    defaults: dict[str, Any] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
+    defaults: dict[str, object] = dict(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
     if defaults:
         _known("dataset", given, [*defaults, "validation"])
     typed_values = {name: _like(f"dataset.{name}", value, defaults.get(name)) for name, value in given.items()}
@@ -241,7 +253,7 @@ def _like(key: str, value: object, default: object) -> Any:
     return value
 
 
-def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
+def typed(section: str, cfg: DictConfig, schema: Options) -> Options:
     """`cfg` as an instance of `schema`'s dataclass, checked."""
     values = _plain(section, cfg)
     aliases = ALIASES.get(section, {})
@@ -250,7 +262,7 @@ def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
     names = {f.name: named.get(f.name, f.name) for f in dataclasses.fields(schema)}
     _known(section, values, names.values())
     try:
-        options: Any = OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given))
+        options = cast(Options, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(schema), given)))
         options.check()
     except OmegaConfBaseException as error:
         key = str(error.full_key or "")
@@ -269,7 +281,7 @@ def typed(section: str, cfg: DictConfig, schema: Any) -> Any:
     return options
 
 
-def _plain(section: str, cfg: DictConfig) -> dict[str, Any]:
+def _plain(section: str, cfg: DictConfig) -> dict[str, object]:
     """`cfg` with interpolations resolved; ConfigError if a mandatory value is missing."""
     try:
         values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)

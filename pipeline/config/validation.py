@@ -12,7 +12,7 @@ SHARE, FOLDS = {"share", "seed"}, {"folds", "fold", "seed"}
 FORMS = "null, a share of the training blocks between 0 and 1, {share: 0.2, seed: 1}, {folds: 5, fold: 0}"
 
 
-def with_validation(dataset: Mapping[str, object], wanted: object) -> dict[str, Any]:
+def with_validation(dataset: Mapping[str, object], wanted: object) -> dict[str, object]:
     """The group `dataset` with `validation` in its normal form, or without that key and the reader's options for it.
 
     A run without a validation split has the key it would have if the option did not exist. ConfigError says what is wrong.

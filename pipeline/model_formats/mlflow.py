@@ -14,7 +14,6 @@ import shutil
 import tempfile
 import warnings
 from pathlib import Path
-from typing import Any
 
 from gapwise.stages.models import VERSIONS, Model, example_of
 from gapwise.storage.backend import Location
@@ -49,7 +48,7 @@ def _save(model: Model, folder: Path, made: Path, example: object) -> None:
 
     from gapwise.pipeline.model_formats._pyfunc import labelled, table
 
-    described: dict[str, Any] = {}
+    described: dict[str, object] = {}
     if example is not None:
         given = table([example])
         described = {"signature": infer_signature(given, labelled(model, given)), "input_example": given}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.rundir import RunDir
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.stages.evaluate import evaluate
 
     evaluate(job.features_path, job.dir.path, spread=job.spread, report=job.report)
@@ -42,7 +42,7 @@ def export(to: Export) -> None:
     to.tree("figures")
 
 
-def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+def result(settings: Settings, directory: RunDir) -> dict[str, object]:
     from gapwise.pipeline.result import EVALUATE_FIELDS, facts_of
 
     return {"evaluate": facts_of(directory.path / "metrics.json", EVALUATE_FIELDS)}

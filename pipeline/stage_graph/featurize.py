@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gapwise.storage.backend import Location
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     source = job.dir.manifest["source"]
     make_features(job.settings, source, job.features_path, job.features_key, job.compute, job.report)
     return {"key": job.features_key, "path": str(job.features_path)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.job import Job
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.stages.init_path import init_path
 
     job.start = init_path(job.train, job.settings.path, job.spread)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("gapwise")
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.errors import one_line
     from gapwise.storage.features import open_features
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 
@@ -18,7 +18,7 @@ def check(settings: Settings) -> None:
         raise ConfigError("run.stage: sync shows a run in MLflow, which tracking=none turns off; leave that out")
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.result import complete
 
     job.tracker.sync("FINISHED" if complete(job.dir, job.settings) else "KILLED")

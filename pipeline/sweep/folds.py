@@ -68,7 +68,9 @@ def plan_folds(
     return jobs, workers
 
 
-def choose_lambda(jobs: Sequence[Planned], folder: Location, report: Callable[[int, int, str], None]) -> dict[str, Any]:
+def choose_lambda(
+    jobs: Sequence[Planned], folder: Location, report: Callable[[int, int, str], None]
+) -> dict[str, object]:
     """Choose lambda on the finished runs; writes cross_validation.json, .csv and a figure into `folder`.
 
     Returns

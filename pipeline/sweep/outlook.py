@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from gapwise.pipeline.config.settings import Settings
 from gapwise.pipeline.overview.differences import flat
@@ -25,7 +25,7 @@ IGNORED = ("seed",)
 class Ahead(NamedTuple):
     """A run still to do."""
 
-    science: Mapping[str, Any]
+    science: Mapping[str, object]
     """Flat, as manifests have it."""
     stages: tuple[str, ...]
     """Those that it will go through."""
@@ -34,7 +34,7 @@ class Ahead(NamedTuple):
 class Earlier(NamedTuple):
     """A run that has been worked on."""
 
-    science: Mapping[str, Any]
+    science: Mapping[str, object]
     seconds: Mapping[str, float]
     """Of each stage that is done."""
 

@@ -122,9 +122,9 @@ class Planned:
     lam: str
     """As the sweep names it: a number, `1/n`, or empty."""
     seed: int | None
-    config: dict[str, Any]
+    config: dict[str, object]
     settings: Settings | None
-    source: Mapping[str, Any]
+    source: Mapping[str, object]
     experiment: str | None
     overrides: tuple[str, ...] = ()
     tolerance: float | None = None

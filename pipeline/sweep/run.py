@@ -318,7 +318,7 @@ def _blocks(settings: Settings, source: Mapping[str, object]) -> int:
     return int(open_problem(places(settings, source)[1], "train").n)
 
 
-def _source(settings: Settings) -> Mapping[str, Any]:
+def _source(settings: Settings) -> Mapping[str, object]:
     from gapwise.pipeline.data import source_of
 
     return source_of(settings)
@@ -337,7 +337,7 @@ def compose_words(overrides: list[str]) -> DictConfig:
     return compose("config", overrides)
 
 
-def _compare(whole: Sweep) -> dict[str, Any]:
+def _compare(whole: Sweep) -> dict[str, object]:
     from gapwise.stages.reports.sweep_figures import compare_parts
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
@@ -358,7 +358,7 @@ def _report(whole: Sweep) -> None:
         print(f"the report could not be made: {one_line(error)}", file=sys.stderr)
 
 
-def _folds(whole: Sweep, stop: Stop) -> dict[str, Any]:
+def _folds(whole: Sweep, stop: Stop) -> dict[str, object]:
     missing = [row["name"] for row in whole.rows if row["status"] not in ("complete", "done")]
     if missing:
         raise ValueError(f"lambda is chosen once all runs are there; still missing: {', '.join(missing)}")

@@ -138,7 +138,7 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def common(dicts: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+def common(dicts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """The items that all mappings share."""
     first = dict(dicts[0]) if dicts else {}
     return {key: value for key, value in first.items() if all(key in d and d[key] == value for d in dicts[1:])}

@@ -39,7 +39,7 @@ class Task:
     """One run for a worker."""
 
     number: int
-    config: dict[str, Any]
+    config: dict[str, object]
     experiment: str | None
     overrides: tuple[str, ...] = ()
 
@@ -162,7 +162,7 @@ def local_cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _outcome(future: Any) -> dict[str, Any]:
+def _outcome(future: Any) -> dict[str, object]:
     if future.status == "finished":
         return dict(future.result())
     error = future.exception()
@@ -186,7 +186,7 @@ def stop_runs(number: int) -> None:
     Stop.everywhere = number
 
 
-def one_run(task: Task) -> dict[str, Any]:
+def one_run(task: Task) -> dict[str, object]:
     """Run one task in this worker process; returns status, seconds and a one-line error."""
     started = time.monotonic()
     said = io.StringIO()
@@ -195,7 +195,7 @@ def one_run(task: Task) -> dict[str, Any]:
             code = run(OmegaConf.create(task.config), task.experiment, task.overrides)
     finally:
         Stop.everywhere = 0
-    found: dict[str, Any] = {"seconds": round(time.monotonic() - started, 3)}
+    found: dict[str, object] = {"seconds": round(time.monotonic() - started, 3)}
     if code == DONE:
         return {"status": "done", **found}
     if code >= INTERRUPTED:

@@ -95,7 +95,7 @@ class MlflowTracker:
         self._pending: Future[None] | None = None
         self._last = time.monotonic()
         self._broken = False
-        self._seen: Mapping[str, Any] = {}
+        self._seen: Mapping[str, object] = {}
 
     def load(self) -> None:
         import_mlflow()
@@ -272,7 +272,7 @@ def _marker(path: Location) -> dict[str, Any]:
         return {}
 
 
-def _marker_of(uri: str, run_id: str, children: bool) -> dict[str, Any]:
+def _marker_of(uri: str, run_id: str, children: bool) -> dict[str, object]:
     """The marker of a complete projection."""
     return {"uri": uri, "run_id": run_id, "view": VERSION, "children": children}
 
@@ -287,7 +287,7 @@ def _first_line(error: Exception) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _stored_trace(run_dir: Location) -> Mapping[str, Any]:
+def _stored_trace(run_dir: Location) -> Mapping[str, object]:
     """The trace of a finished solve; empty before that."""
     if not (run_dir / "trace.zarr").is_dir():
         return {}

@@ -95,7 +95,7 @@ def parameters(solver: str | None, science: Mapping[str, object]) -> dict[str, s
     return {name: str(value)[:SHORTEST] for name, value in shown.items() if value is not None}
 
 
-def _defaults(dataset: str) -> dict[str, Any]:
+def _defaults(dataset: str) -> dict[str, object]:
     """The data set's own options, flat."""
     from omegaconf import OmegaConf
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from typing import Any
 
 KEY = "gapwise"
 """At the end of an address, `?viewStateShareKey=gapwise` opens the view."""
@@ -59,7 +58,7 @@ def saved_view() -> str:
     return json.dumps({"name": "Compare", "createdAt": MADE, "updatedAt": MADE, "state": f"deflate;{packed}"})
 
 
-def _chart(section: str, metric: str, axis: str | None) -> dict[str, Any]:
+def _chart(section: str, metric: str, axis: str | None) -> dict[str, object]:
     """One chart, as the page describes it."""
     chart = {
         "uuid": f"{section} {metric}", "runsCountToCompare": 20, "metricSectionId": section, "deleted": False,

@@ -27,6 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVa
 
 if TYPE_CHECKING:
     import numpy as np
+    from zarr.abc.store import Store
 
 SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://")
 OTHER_SCHEMES = "*"
@@ -97,7 +98,7 @@ class UrlPath:
         return self.with_name(self.stem + suffix)
 
     @property
-    def _backend(self) -> Any:
+    def _backend(self) -> Any:  # `remote.RemoteBackend`, whose module imports this one
         return backend(self)
 
     def is_file(self) -> bool:
@@ -258,7 +259,7 @@ class Backend(ABC, Generic[L]):
         """The array of an .npy file, memory-mapped if possible."""
 
     @abstractmethod
-    def zarr_store(self, where: L, read_only: bool) -> Any:
+    def zarr_store(self, where: L, read_only: bool) -> Store | Path:
         """The store through which zarr opens the group at `where`."""
 
     # -- one writer at a time -----------------------------------------------------------------------------------------

@@ -11,10 +11,13 @@ import json
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gapwise.storage.backend.base import UrlPath, already
 from gapwise.storage.backend.objects import ObjectBackend, naming
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
 
 RETRY_FOR = timedelta(seconds=20)
 """Longest time for which a request is retried; a lease has to be renewed before others take it over."""
@@ -70,7 +73,7 @@ def _version(meta: Any) -> str:
     return json.dumps({name: meta[name] for name in ("e_tag", "version") if meta.get(name)})
 
 
-def _object(where: UrlPath) -> tuple[Any, str]:
+def _object(where: UrlPath) -> tuple[ObjectStore, str]:
     """obstore's store of a bucket, and the name of `where` in it."""
     bucket, _, key = where.url.split("://", 1)[1].partition("/")
     with naming(where):
@@ -78,7 +81,7 @@ def _object(where: UrlPath) -> tuple[Any, str]:
 
 
 @cache
-def _store(scheme: str, bucket: str) -> Any:
+def _store(scheme: str, bucket: str) -> ObjectStore:
     """obstore's store of a bucket: for S3 configured like s3fs, for others by obstore's own environment variables."""
     from obstore.store import from_url
 
@@ -98,7 +101,7 @@ def _s3_options(bucket: str) -> dict[str, Any]:
         headers = sync(fs.loop, fs.s3.head_bucket, Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]
         region = headers.get("x-amz-bucket-region", region)
 
-    def credentials() -> dict[str, Any]:
+    def credentials() -> dict[str, object]:
         expires = {"expires_at": datetime.now(UTC) + CREDENTIALS_LAST}
         if fs.key:
             return {"access_key_id": fs.key, "secret_access_key": fs.secret, "token": fs.token, **expires}

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.storage.backend.base import SCHEME, Backend, Holder
 from gapwise.storage.backend.locks import flock_holder, flocked
@@ -130,7 +130,7 @@ class LocalBackend(Backend[Path]):
 
         return np.load(where, mmap_mode="r", allow_pickle=False)
 
-    def zarr_store(self, where: Path, read_only: bool) -> Any:
+    def zarr_store(self, where: Path, read_only: bool) -> Path:
         return where
 
     def locked(

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from gapwise.storage.backend.base import OTHER_SCHEMES, UrlPath
 from gapwise.storage.backend.remote import RemoteBackend
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+    from zarr.abc.store import Store
 
 AT_A_TIME = 16
 """Objects read at a time: each is a chunk of an array or less, so this bounds memory."""
@@ -38,7 +42,7 @@ class ObjectBackend(RemoteBackend):
     def is_shared(self, where: UrlPath) -> bool:
         return where.scheme != "memory"
 
-    def file_system(self, where: UrlPath) -> Any:
+    def file_system(self, where: UrlPath) -> AbstractFileSystem:
         """fsspec's file system, without cached listings, which other processes may have made stale."""
         from fsspec.core import url_to_fs
 
@@ -46,7 +50,7 @@ class ObjectBackend(RemoteBackend):
         fs.invalidate_cache()
         return fs
 
-    def _open(self, where: UrlPath) -> tuple[Any, str]:
+    def _open(self, where: UrlPath) -> tuple[AbstractFileSystem, str]:
         """The file system and the name of `where` in it."""
         fs = self.file_system(where)
         return fs, str(fs._strip_protocol(where.url)).rstrip("/")
@@ -114,7 +118,7 @@ class ObjectBackend(RemoteBackend):
             fs, key = self._open(where)
             fs.rm(key, recursive=True)
 
-    def zarr_store(self, where: UrlPath, read_only: bool) -> Any:
+    def zarr_store(self, where: UrlPath, read_only: bool) -> Store:
         from fsspec.core import url_to_fs
         from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
         from zarr.storage import FsspecStore

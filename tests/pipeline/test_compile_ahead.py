@@ -215,6 +215,16 @@ def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     assert not worthwhile(settings)
 
 
+def test_mark__depends_on_parts_of_ones_own(settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = mark_of(settings)
+    monkeypatch.setenv("GAPWISE_PARTS", str(tmp_path))
+    for kind, same in (("run_figures", True), ("methods", False), ("certify", False)):
+        (tmp_path / kind).mkdir()
+        (tmp_path / kind / "toy.py").write_text("")
+        assert (mark_of(settings) == mark) is same, kind
+        mark = mark_of(settings)
+
+
 def test_mark__depends_on_what_is_called_and_not_on_numbers(settings) -> None:
     mark = mark_of(settings)
     for words, same in (
