@@ -38,9 +38,10 @@ from gapwise.stages.attempt import Attempt
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solve import solve
-from gapwise.stages.solver.block_method import SPECS, BlockMethod
+from gapwise.stages.solver.iterate import SPECS
 from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, PathOptions
+from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.state import pool_of
 from gapwise.stages.solver.supports import Supports, pack
 from gapwise.storage import behind as behind_writes
@@ -193,8 +194,8 @@ def changes(problem: Problem, folder: Path) -> None:
     """Solve the path, and print how many blocks change between rebase points."""
     kinds = [Changes(1.0, "passes"), Changes(30.0, "s")]
 
-    def watch(attempt: Any, solver: BlockMethod) -> Any:
-        marks = marks_of(pack(solver.state.pool, problem.label_ptr))
+    def watch(attempt: Any, solver: Solver) -> Any:
+        marks = marks_of(pack(solver.iterate.state.pool, problem.label_ptr))
         kinds[0].note(solver.oracle_calls / problem.n, marks)
         kinds[1].note(solver.at.seconds, marks)
 
