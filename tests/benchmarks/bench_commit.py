@@ -37,9 +37,9 @@ from synthetic_letters import synthetic_letters
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solve import Session, solve
-from gapwise.stages.solver.block_method import SPECS
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Event, Kind
+from gapwise.stages.solver.iterate import SPECS
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, PathOptions
 from gapwise.stages.solver.state import pool_of
 from gapwise.stages.solver.supports import Supports, pack
@@ -203,7 +203,7 @@ def changes(problem: Problem) -> None:
         if event.kind is not Kind.BOUNDARY:
             return
         solver: Any = event.engine.solver
-        marks = marks_of(pack(solver.state.pool, problem.label_ptr))
+        marks = marks_of(pack(solver.iterate.state.pool, problem.label_ptr))
         kinds[0].note(solver.oracle_calls / problem.n, marks)
         kinds[1].note(solver.at.seconds, marks)
 

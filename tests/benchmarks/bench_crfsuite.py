@@ -41,6 +41,7 @@ from gapwise.stages.datasets import open_dataset  # noqa: E402
 from gapwise.stages.evaluate import predict  # noqa: E402
 from gapwise.stages.problems import build  # noqa: E402
 from gapwise.stages.problems.chain import Chain, metrics  # noqa: E402
+from gapwise.stages.solver.exact import exact_pass  # noqa: E402
 from gapwise.stages.solver.methods import method_options  # noqa: E402
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status  # noqa: E402
 from gapwise.stages.solver.path.walk import begin  # noqa: E402
@@ -115,8 +116,8 @@ def gapwise(train: Chain, test: Chain, options: MethodOptions, lam: float, toler
     (status, point), cpu, wall = timed(lambda: solver.solve(tolerance, boundary, relative=True))
     passes = solver.passes_here  # the exact pass below, where there is one, only tells how far it came
     if point is None:
-        point, _ = solver.exact_pass()
-    labels, _ = predict(test, np.ascontiguousarray(solver.weights))
+        point, _ = exact_pass(solver.iterate, solver.point)
+    labels, _ = predict(test, np.ascontiguousarray(solver.primal()))
     return Trained(cpu, wall, labels, f"gap/dual {point.gap / point.dual:.2g}, {passes:.0f} passes, {status}")
 
 

@@ -99,7 +99,7 @@ def waiting(arguments: argparse.Namespace) -> None:
                 solver, seconds = solved(slow, preset, lam, size, 0, np.inf, waiting_on(pool, slow))
             assert solver is not None
             alone = alone or seconds
-            made = solver.state.counters
+            made = solver.iterate.state.counters
             print(
                 f"{preset:16} {size:4} {workers:8} {solver.oracle_calls:8,} "
                 f"{made[CACHED_STEPS] / made[STEP_COUNT]:11.0%} {seconds:8.1f} {alone / seconds:9.1f}",

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from parts import method_of
 from slow_oracle import slowed
 
 from gapwise.stages.featurize import open_problem
@@ -102,8 +103,8 @@ def certified(problem: Problem, name: str, lam: float, tolerance: float, argumen
         if status is not Status.CONVERGED:
             return f"not in {most:g} s"
         least, passes = min(least, time.process_time() - begun), f"{solver.passes_here:.0f}"
-        if getattr(solver, "iterations", None):
-            passes += f" + {sum(row[-1] for row in solver.iterations):.0f}"
+        if solver.options.method == "mpbcfw":
+            passes += f" + {sum(row[-1] for row in method_of(solver).iterations):.0f}"
     return f"{least:.3g}, {passes}"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from parts import visits_of
 
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.protocol import Problem
@@ -37,12 +38,14 @@ def microseconds(problem: Problem, options: MethodOptions, cached: bool, turns: 
     n, rng = problem.n, np.random.default_rng(0)
     solver = begin(problem, options, PathOptions(kind="single", lam=0.01), None, 0)
     solver.warm_up()
+    visits = visits_of(solver)
     for _ in range(2):
-        solver.run(solver.flags(), rng.permutation(n), n)
-    flags = solver.flags(corner=CACHE_ONLY) if cached else solver.flags()
-    visit = partial(solver.run, flags, steps=n)
-    if options.method == "accelerated":  # as `CachedPasses.visit` makes them
-        state = solver.state._replace(distances=with_room(solver.state.distances, solver.state.pool.counts))
+        visits.run(visits.flags(), rng.permutation(n), n)
+    flags = visits.flags(corner=CACHE_ONLY) if cached else visits.flags()
+    visit = partial(visits.run, flags, steps=n)
+    if options.method == "accelerated":  # as `Visits.cached_visits` makes them
+        S = solver.iterate.state
+        state = S._replace(distances=with_room(S.distances, S.pool.counts))
         visit = partial(cached_steps_driver(problem), problem, state, flags)
     found: dict[str, list[float]] = {"memory": [], "random": []}
     for _ in range(turns):

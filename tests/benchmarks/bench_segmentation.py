@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 from numba import njit
+from parts import visits_of
 from scipy.spatial import Delaunay
 
 from gapwise.stages.problems.protocol import FAST, JIT, dot
@@ -159,11 +160,11 @@ def solver_step(problem: Segmentation, preset: str, lam: float, orders: list[np.
     solver.warm_up()
     rng = np.random.default_rng(1)
     for k, order in enumerate([rng.permutation(n) for _ in range(PASSES)] + orders):
-        solver.make_room(n)
+        solver.iterate.make_room(n)
         solver.rebase()
-        flags = solver.flags(corner=ORACLE_ALWAYS, sampler=PERMUTATION)
+        flags = visits_of(solver).flags(corner=ORACLE_ALWAYS, sampler=PERMUTATION)
         start = time.process_time()
-        solver.run(flags, order, n)
+        visits_of(solver).run(flags, order, n)
         if k >= PASSES:
             times.append(time.process_time() - start)
     return float(np.median(times)) / n * 1e6

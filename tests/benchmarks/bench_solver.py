@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from parts import method_of
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.config.run_options import ComputeOptions
@@ -69,17 +70,17 @@ def main() -> None:
         solver.rebase()
         times = []
         for _ in range(arguments.passes):
-            times.append(milliseconds(lambda: solver.take_steps(-1.0), repeats=1))  # noqa: B023
+            times.append(milliseconds(lambda: method_of(solver).take_steps(-1.0), repeats=1))  # noqa: B023
         later = statistics.median(times[1:])
-        share = solver.state.counters[ORACLE_CALLS] / (n * arguments.passes)
+        share = solver.iterate.state.counters[ORACLE_CALLS] / (n * arguments.passes)
         print(f"{name:16} {times[0]:8.1f} {later:8.1f} {1e3 * later / n:9.2f} {share:19.2f}")
 
-    S = solver.state
+    S = solver.iterate.state
     solver.rebase()
     print(f"{'rebase':16} {milliseconds(solver.rebase):8.1f}")
 
     def gap_pass(spread=HERE):
-        return exact_gaps(problem, S.w, S.mu, S.ell, spread, solver.state.pool)
+        return exact_gaps(problem, S.w, S.mu, S.ell, spread, solver.iterate.state.pool)
 
     print(
         f"{'exact gap pass':16} {milliseconds(gap_pass):8.1f}   (wall {milliseconds(gap_pass, clock=time.perf_counter):.1f})"
@@ -100,7 +101,7 @@ def main() -> None:
         of = slice(first, last)
         piece = Corners(*(column[of] for column in found))
         for _ in range(REPEATS):
-            run_driver(problem, w, S.mu, S.ell, solver.state.pool, ORACLES | BASES, every[of], base[of], piece)
+            run_driver(problem, w, S.mu, S.ell, solver.iterate.state.pool, ORACLES | BASES, every[of], base[of], piece)
 
     found, base, every, w = Corners.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
     half = int(np.searchsorted(problem.local_ptr, problem.local_ptr[-1] / 2))

@@ -1,9 +1,10 @@
 """Two versions of the solver, pass by pass: `python tests/benchmarks/bench_versions.py FEATURES OTHER_CLONE [--turns 6]`.
 
-FEATURES is a feature store that both versions can read, OTHER_CLONE a checkout of the version to compare with. Both make
-the same passes from the same seed, in processes that take turns on one core. Printed is, for each kind of pass, the ratio
-of the sums over passes of the least time that any process took for it: this version's over the other's. Least times
-shut out what else the machine does; single processes may differ by 30 %.
+FEATURES is a feature store that both versions can read, OTHER_CLONE a checkout of the version to compare with. Each runs
+its own copy of this file and its own packages, whatever is installed. Both make the same passes from the same seed, in
+processes that take turns on one core. Printed is, for each kind of pass, the ratio of the sums over passes of the least
+time that any process took for it: this version's over the other's. Least times shut out what else the machine does;
+single processes may differ by 30 %.
 """
 
 from __future__ import annotations
@@ -25,8 +26,11 @@ HERE = Path(__file__).resolve().parents[2]
 
 def seconds_by_pass(features: Path) -> dict[str, list[float]]:
     """Seconds of every pass, by kind of pass."""
+    from parts import visits_of
+
     from gapwise.stages.featurize import open_problem
     from gapwise.stages.solver.codes import CACHE_ONLY
+    from gapwise.stages.solver.exact import exact_pass
     from gapwise.stages.solver.methods import method_options
     from gapwise.stages.solver.options import CacheOptions, PathOptions
     from gapwise.stages.solver.path.walk import begin
@@ -43,15 +47,17 @@ def seconds_by_pass(features: Path) -> dict[str, list[float]]:
     for name, choices in kinds.items():
         solver = begin(problem, method_options(rebase_steps=n, refresh_every=0, **choices), path, None, 0)
         solver.warm_up()
-        work = timed(lambda solver=solver: solver.run(solver.flags(), np.random.default_rng(0).permutation(n), n))
+        visits = visits_of(solver)
+        work = timed(lambda visits=visits: visits.run(visits.flags(), np.random.default_rng(0).permutation(n), n))
         found[name] = work[3:]
         solver.rebase()
-    found["exact"] = timed(solver.exact_pass)
+    found["exact"] = timed(lambda: exact_pass(solver.iterate))
     solver = begin(problem, method_options(method="accelerated", cache=cache), path, None, 0)
     solver.warm_up()
-    solver.visit(rounds=2)
-    solver.make_room(n)
-    found["cached"] = timed(lambda: solver.visit(corner=CACHE_ONLY, rounds=2))[3:]
+    visits = visits_of(solver)
+    visits.visit(rounds=2)
+    solver.iterate.make_room(n)
+    found["cached"] = timed(lambda: visits.visit(corner=CACHE_ONLY, rounds=2))[3:]
     return found
 
 
@@ -75,7 +81,7 @@ def in_turn(features: Path, clones: list[Path], turns: int) -> list[dict[str, fl
         paths = [f"{linked(Path(scratch) / str(k), clone)}{os.pathsep}{clone}" for k, clone in enumerate(clones)]
         for k, clone in list(enumerate(clones)) * turns:
             env = {**os.environ, "PYTHONPATH": paths[k]}
-            command = [sys.executable, __file__, str(features)]
+            command = [sys.executable, str(clone / Path(__file__).relative_to(HERE)), str(features)]
             printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
             for name, seconds in json.loads(printed).items():
                 least[k][name] = np.minimum(least[k].get(name, np.inf), seconds)

@@ -32,16 +32,25 @@ SUBGRADIENT = '''
 """Stochastic subgradient descent with Pegasos steps: no dual point, so nothing is certified (LJ13 section 5)."""
 
 import math
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from gapwise.stages.parallel import HERE
+from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import Counts
-from gapwise.stages.solver.objective import squared_norm
-from gapwise.stages.solver.options import MethodOptions, Status, check
+from gapwise.stages.solver.ledger import restored_trace
+from gapwise.stages.solver.objective import Certificate, squared_norm
+from gapwise.stages.solver.options import MethodOptions, check
 from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.schedule import Capabilities, Schedule
+from gapwise.stages.solver.solver import Recipe
+
+SPECS = (
+    ("w", ("feature",), "f8", "primal point"),
+    ("steps", ("counter",), "i8", "steps and oracle calls"),
+    ("trace", ("row", "column"), "f8", "a row a pass"),
+)
+
 
 @dataclass
 class Options(MethodOptions):
@@ -52,80 +61,68 @@ class Options(MethodOptions):
         check("solver.offset", self.offset, self.offset > 0, "a number > 0")
 
 
-class Subgradient:
-    specs = (("w", ("feature",), "f8", "primal point"), ("toy_trace", ("row", "column"), "f8", "a row a pass"))
-    certifies, untouched, rewrites_w, known_gap = False, False, True, math.nan
+@dataclass
+class Point:
+    problem: object
+    ledger: object
+    w: np.ndarray
+    fresh: bool = False
+    known_gap: float = math.nan
+    hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
 
-    def __init__(self, problem, options, spread):
-        self.problem, self.options, self.spread = problem, options, spread
-        self.at, self.trace, self.w, self.steps, self.hinges = Counts(), [], np.zeros(problem.d), 0, np.empty(0)
-
-    @classmethod
-    def begin(cls, problem, options, pool, seed, *, own_primal=True, spread=HERE):
-        return cls(problem, options, spread)
-
-    @classmethod
-    def restored(cls, problem, options, seed, arrays, attrs, *, own_primal=True, spread=HERE):
-        found = cls(problem, options, spread)
-        found.w, found.steps, found.at = arrays["w"].copy(), attrs["steps"], Counts(**attrs["at"])
-        found.trace = [tuple(row) for row in arrays["toy_trace"].tolist()]
-        return found
-
-    def packed(self):
-        rows = np.array(self.trace, dtype=float).reshape(-1, 10)
-        return {"w": self.w, "toy_trace": rows}, {"steps": self.steps, "at": asdict(self.at)}
-
-    def solve(self, tolerance, boundary, *, relative=False, exact=True):
-        P, lam = self.problem, self.at.lam
-        while True:
-            stop = boundary(self)
-            if stop:
-                return stop, None
-            if self.passes_here >= self.options.max_passes:
-                return Status.PASS_LIMIT, None
-            started = time.perf_counter()
-            for i in range(P.n):
-                size, scratch = P.local_ptr[i + 1] - P.local_ptr[i], P.scratch()
-                theta, delta = np.zeros(size), np.zeros(size)
-                truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
-                y = truth.copy()
-                P.scores(i, self.w, theta)
-                P.max_oracle(i, theta, y, scratch)
-                P.add(i, truth, 1.0, delta)
-                P.add(i, y, -1.0, delta)
-                self.steps += 1
-                rate = 1.0 / (lam * (self.steps + self.options.offset))
-                self.w *= 1.0 - rate * lam
-                P.push(i, rate, delta, self.w)
-            self.at.seconds += time.perf_counter() - started
-            primal = 0.5 * lam * squared_norm(self.w) + self.mean_hinge()
-            calls = self.oracle_calls
-            self.trace.append(
-                (self.at.breakpoint, lam, calls / P.n, calls, self.steps, 0.0, 0.0, math.nan, math.nan, primal)
-            )
-
-    def mean_hinge(self):
-        P = self.problem
-        return float(np.sum(corners_at(P, self.w, range(P.n), self.spread).hinge)) / P.n
-
-    point = property(lambda self: self.w)
-    oracle_calls = property(lambda self: self.at.initial_calls + self.steps)
-    passes_here = property(lambda self: (self.oracle_calls - self.at.calls_before) / self.problem.n)
-
-    def warm_up(self): ...
+    def rebase(self): ...
     def primal(self): return self.w
     def supports(self): return None
     def block_gaps(self): return np.full(self.problem.n, np.nan)
     def dual_value(self): return math.nan
+    def begin_lambda(self, lam, breakpoint, exact_due): self.ledger.begin_lambda(lam, breakpoint)
+    def move_to(self, lam, warm_start): ...
 
-    def start_lambda(self, lam, breakpoint, *, exact_due=False):
-        self.at.lam, self.at.breakpoint, self.at.calls_before = lam, breakpoint, self.oracle_calls
+    def mean_hinge(self):
+        P = self.problem
+        return float(np.sum(corners_at(P, self.w, range(P.n), self.ledger.spread).hinge)) / P.n
 
-    def move_to(self, lam, breakpoint, warm_start):
-        self.start_lambda(lam, breakpoint)
+    def packed(self):
+        arrays = {"w": self.w.copy(), "steps": self.ledger.counters.copy(), "trace": self.ledger.packed_trace()}
+        return arrays, {"counts": asdict(self.ledger.at)}
 
 
-METHOD = Subgradient
+def begin(problem, options, pool, seed, ledger):
+    return Point(problem, ledger, np.zeros(problem.d))
+
+
+def restored(problem, options, seed, arrays, attrs, ledger):
+    ledger.at, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
+    ledger.counters[:] = arrays["steps"]
+    return Point(problem, ledger, arrays["w"].copy())
+
+
+def schedule(it, options, own_primal):
+    P, ledger = it.problem, it.ledger
+
+    def advance(goal):
+        lam = ledger.at.lam
+        for i in range(P.n):
+            size, scratch = P.local_ptr[i + 1] - P.local_ptr[i], P.scratch()
+            theta, delta = np.zeros(size), np.zeros(size)
+            truth = P.truth[P.label_ptr[i] : P.label_ptr[i + 1]]
+            y = truth.copy()
+            P.scores(i, it.w, theta)
+            P.max_oracle(i, theta, y, scratch)
+            P.add(i, truth, 1.0, delta)
+            P.add(i, y, -1.0, delta)
+            ledger.counters[[STEPS, ORACLE_CALLS]] += 1
+            rate = 1.0 / (lam * (ledger.steps + options.offset))
+            it.w *= 1.0 - rate * lam
+            P.push(i, rate, delta, it.w)
+        ledger.record(Certificate(lam, math.nan, it.mean_hinge(), math.nan, squared_norm(it.w), math.nan))
+        status = ledger.limit()
+        return (status, None) if status else None
+
+    return Schedule(advance, rewrites_w=True)
+
+
+METHOD = Recipe(schedule, begin, restored, SPECS, capabilities=Capabilities(certifies=False))
 '''
 
 HALVES = '''
