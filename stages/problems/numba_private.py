@@ -125,16 +125,16 @@ class _Closed(CompilerBase):
         return [_with_lowering(self.state, _LoweredClosed)]
 
 
-LINKED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Linked}
+LINKED: dict[str, object] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Linked}
 """Options of a function without wrappers."""
 
-CLOSED: dict[str, Any] = {"pipeline_class": _Closed}
+CLOSED: dict[str, object] = {"pipeline_class": _Closed}
 """Options of a function that Python calls."""
 
-COUNTED: dict[str, Any] = {"_nrt": True}
+COUNTED: dict[str, object] = {"_nrt": True}
 """Options of a function that allocates, or calls back to Python; without them it has those of its caller."""
 
-UNCOUNTED: dict[str, Any] = {"_nrt": False}
+UNCOUNTED: dict[str, object] = {"_nrt": False}
 """Options of a function that keeps no reference counts, whose atomic updates take a fifth of a step."""
 
 
@@ -150,9 +150,9 @@ class _Inner(CPUDispatcher):
         return self._outer(*args, **kwargs)
 
 
-def linked(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+def linked(function: Callable[..., Any], options: dict[str, object]) -> Any:
     """`njit(**options)` of a function that is mostly called from compiled code."""
-    together: dict[str, Any] = {**options, **LINKED}
+    together: dict[str, object] = {**options, **LINKED}
     made: Any = njit(**together)(function)
     if isinstance(made, CPUDispatcher):  # without the JIT it is the function
         made.__class__ = _Inner
