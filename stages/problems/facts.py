@@ -13,3 +13,6 @@ Options = Mapping[str, Any]
 
 Json = dict[str, Any]
 """A JSON object that is being made."""
+
+JitOptions = dict[str, Any]
+"""Options of numba's `njit`."""

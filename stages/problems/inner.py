@@ -15,6 +15,8 @@ from typing import Any
 import numba
 from numba import config, njit
 
+from gapwise.stages.problems.facts import JitOptions
+
 SWITCH = "GAPWISE_PLAIN_NUMBA"
 """Environment variable: 1 does without numba's private parts."""
 
@@ -48,16 +50,16 @@ _private = _private_parts()
 MODE = "plain" if _private is None else "linked"
 """How functions are compiled; part of the fingerprint of compiled code."""
 
-LINKED: dict[str, object] = {} if _private is None else _private.LINKED
+LINKED: JitOptions = {} if _private is None else _private.LINKED
 """Options of functions that only compiled functions call, beside those of `protocol`."""
 
-CLOSED: dict[str, object] = {} if _private is None else _private.CLOSED
+CLOSED: JitOptions = {} if _private is None else _private.CLOSED
 """Options of functions that Python calls."""
 
-COUNTED: dict[str, object] = {} if _private is None else _private.COUNTED
+COUNTED: JitOptions = {} if _private is None else _private.COUNTED
 """Options of functions that allocate, or call back to Python."""
 
-UNCOUNTED: dict[str, object] = {} if _private is None else _private.UNCOUNTED
+UNCOUNTED: JitOptions = {} if _private is None else _private.UNCOUNTED
 """Options of functions that neither allocate nor call back to Python: they keep no reference counts."""
 
 
