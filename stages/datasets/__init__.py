@@ -38,6 +38,7 @@ import numpy as np
 
 from gapwise.parts import with_parts
 from gapwise.stages.problems import capabilities, structure
+from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.installed import READERS, announced, installed_module
 
 __path__ = with_parts(__path__, "datasets")
@@ -70,10 +71,10 @@ class Reader(Protocol):
     def files(self) -> Mapping[str, Path]:
         """Every file that `featurize` reads, by names that do not depend on where it is; the key has their contents."""
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         """What the features depend on besides files and options, such as versions; cheap, JSON-able, part of the key."""
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write all arrays into `sink`; returns JSON-able facts (sizes, names of features, splits).
 
         Training blocks are written in an order that depends on the data alone, because their number decides which of them
@@ -105,7 +106,7 @@ NEW = "new"
 """Name of the split that encoders write."""
 
 
-def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
+def open_dataset(name: str, options: Options) -> Reader:
     """The reader called `name`; ValueError lists the known ones."""
     module = module_of(name)
     for package in getattr(module, "NEEDS", ()):
@@ -120,7 +121,7 @@ def open_dataset(name: str, options: Mapping[str, Any]) -> Reader:
     return reader
 
 
-def _own(module: ModuleType, options: Mapping[str, Any]) -> dict[str, Any]:
+def _own(module: ModuleType, options: Options) -> Json:
     """The options that are the reader's business: without a `validation` that is not one of its own ways."""
     known = getattr(module, "VALIDATION", {})
     return {key: value for key, value in options.items() if key != "validation" or value in [*known]}
@@ -131,7 +132,7 @@ def own_validation(name: str) -> dict[str, tuple[str, ...]]:
     return dict(getattr(module_of(name), "VALIDATION", {}))
 
 
-def science(options: Mapping[str, Any]) -> dict[str, Any]:
+def science(options: Options) -> Json:
     """The options of a data set that determine its features: all but those that say where files are.
 
     Of the options that a reader names in ``LATER`` those that are None are left out, too.
@@ -176,7 +177,7 @@ def has_specimen(name: str) -> bool:
     return hasattr(module_of(name), "specimen")
 
 
-def specimen(options: Mapping[str, Any]) -> Encoded:
+def specimen(options: Options) -> Encoded:
     """Tiny training blocks with arrays of the types that the reader called ``options["name"]`` writes."""
     module = module_of(str(options["name"]))
     reader: Reader = module.open(_own(module, options))
@@ -233,7 +234,7 @@ class Encoded:
     structure: str
     arrays: dict[str, np.ndarray]
     """As a feature store returns them for a split: ragged arrays with their ``<name>_ptr``, and the shared ones."""
-    meta: dict[str, Any]
+    meta: Json
 
 
 class FeatureMap:
@@ -247,7 +248,7 @@ class FeatureMap:
         Its shared arrays by name (``shared/*.npy``), vocabularies and codebooks among them.
     """
 
-    def __init__(self, meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, meta: Facts, shared: Mapping[str, np.ndarray]) -> None:
         restore = getattr(module_of(meta["dataset"]), "encoder", None)
         if restore is None:
             raise DataError(

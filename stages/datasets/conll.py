@@ -10,16 +10,15 @@ New input for `encoder`: sentences of words and parts of speech, as `text.sequen
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
 from gapwise.stages.datasets.text.sequences import template_facts, text_encoder, write_specimen, write_splits
 from gapwise.stages.datasets.text.tables import Table, read_table
 from gapwise.stages.datasets.text.templates import Template, expand
+from gapwise.stages.problems.facts import Json, Options
 
 WORD, TAG = 0, 1
 WINDOWS = {
@@ -49,10 +48,10 @@ class Conll:
     def files(self) -> dict[str, Path]:
         return {"train": self.train, "test": self.test}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         train, test = read(self.train), read(self.test)
         rows = train.rows + test.rows
         columns = [[row[WORD].lower() for row in rows], [row[TAG] for row in rows]]
@@ -78,12 +77,12 @@ def read(file: Path) -> Table:
     return table
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     return write_specimen(sink, CHUNK_LABELS, MANY_ATTRIBUTES)
 
 
-def open(options: Mapping[str, Any]) -> Conll:
+def open(options: Options) -> Conll:
     """The reader; OptionError or DataError names the option that cannot be used."""
     min_count = int(options.get("min_count") or 3)
     if min_count < 1:

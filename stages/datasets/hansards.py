@@ -29,6 +29,7 @@ import numpy as np
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 SIZES = ("hand", "automatic", "both")
 HAND = 100
@@ -55,10 +56,10 @@ class Hansards:
     def files(self) -> dict[str, Path]:
         return self.paths
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         from gapwise.stages.datasets.alignment.lexicon import learn
 
         hand = {name: self._hand(name) for name in ("dev", "test")}
@@ -109,7 +110,7 @@ class Hansards:
         return list(zip(english, french, strict=True)), (english, french)
 
 
-def facts(fertility: int) -> dict[str, Any]:
+def facts(fertility: int) -> Json:
     """What the structure needs to know."""
     from gapwise.stages.datasets.alignment.features import CLASSES, NAMES
 
@@ -210,14 +211,14 @@ class PairsEncoder:
             sink.append(NEW, **block(self.lexicon, pair, {}, number, self.fertility))
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PairsEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PairsEncoder:
     """The encoder of a feature store of this reader."""
     from gapwise.stages.datasets.alignment.lexicon import Lexicon
 
     return PairsEncoder(Lexicon.restored(shared, int(meta["sentences"])), int(meta["fertility"]))
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Two files, English and French, of blank-separated words, a sentence a line, tokenised as the hand-aligned ones."""
     if len(inputs) != 2:
         raise DataError(f"input: expected two files, English and French sentences line by line, got {len(inputs)}")
@@ -225,7 +226,7 @@ def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     return NewInput(pairs, range(1, len(pairs) + 1))
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """The sentences of a test split and their numbers."""
     ptr = np.asarray(arrays["text_ptr"]).tolist()
     pairs = [word_pair(arrays, i) for i in range(len(ptr) - 1)]
@@ -242,7 +243,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(write_links(new.source, found), ".wa")
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     from gapwise.stages.datasets.alignment.features import NAMES
 
@@ -257,9 +258,9 @@ def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
     return facts(F)
 
 
-def open(options: Mapping[str, Any]) -> Hansards:
+def open(options: Options) -> Hansards:
     """The reader; OptionError or DataError names the option that cannot be used."""
-    given: dict[str, Any] = {"size": "hand", "sentences": 5000, "fertility": 1, "nonnegative": False, **COSTS}
+    given: Json = {"size": "hand", "sentences": 5000, "fertility": 1, "nonnegative": False, **COSTS}
     given |= {name: options[name] for name in given if options.get(name) is not None}
     for name, ok, expected in (
         ("size", given["size"] in SIZES, f"one of {', '.join(SIZES)}"),

@@ -12,14 +12,13 @@ choice; O16's argument is for any.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
+from gapwise.stages.problems.facts import Json, Options
 
 HARD, EASY = 0, 1
 SHARE = 0.4
@@ -40,10 +39,10 @@ class HardAndEasy:
     def files(self) -> dict[str, Path]:
         return {}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """The same examples train and test."""
         cost = np.zeros((self.classes, self.classes))
         cost[HARD] = 1.0
@@ -59,7 +58,7 @@ class HardAndEasy:
         return {"classes": self.classes, "d": self.classes * self.n, "n_train": self.n, "n_test": self.n}
 
 
-def open(options: Mapping[str, Any]) -> HardAndEasy:
+def open(options: Options) -> HardAndEasy:
     """The reader; OptionError names the option that is wrong."""
     for name in ("n", "classes"):
         value = options[name]

@@ -46,6 +46,7 @@ from gapwise.stages.datasets.vision.pictures import (
     write_specimen,
 )
 from gapwise.stages.datasets.vision.superpixels import tally
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 if TYPE_CHECKING:
     import h5py
@@ -100,10 +101,10 @@ class HDSeg:
             found |= {path.relative_to(self.root).as_posix(): path for path in shown}
         return {name: path for name, path in found.items() if path.is_file()}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Copy all blocks image by image; DataError names the file and field at fault."""
         counts = self.counts
         if self.precision == "u8":
@@ -173,13 +174,13 @@ def _new_block(task: tuple[HDSegEncoder, int, Given]) -> dict[str, np.ndarray]:
     return block | unlabelled(regions) | {"unary": _stored(block["unary"], encoder.precision, where)}
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
     """The encoder of a feature store of this reader."""
     check_version(meta["features_version"])
     return HDSegEncoder(meta["precision"], bool(meta.get("own", False)))
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Images, each an .npz file with the arrays of `Given`: features, edges and superpixel_map."""
     found = []
     for name in inputs:
@@ -196,12 +197,12 @@ def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
 stored_input, show = masks.stored_input, masks.show
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     return write_specimen(sink, codes=options.get("precision") == "u8") | ModelOptions.taken_from(options).facts()
 
 
-def open(options: Mapping[str, Any]) -> HDSeg:
+def open(options: Options) -> HDSeg:
     """Reader for `dataset.root` (required), `size`, `precision`, `pictures`, `n_train`, `n_test` and `ModelOptions`."""
     options, model = split_options(options)
     own = [f.name for f in fields(HDSeg) if f.name != "model"]

@@ -6,10 +6,8 @@ New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.vision import masks
@@ -24,6 +22,7 @@ from gapwise.stages.datasets.vision.pictures import (
     picture_specimen,
 )
 from gapwise.stages.datasets.vision.shipped_pictures import FILES, folder
+from gapwise.stages.problems.facts import Json, Options
 
 NEEDS = PICTURE_PACKAGES
 LATER = ModelOptions.names()
@@ -49,10 +48,10 @@ class HorsesSample:
         """The shipped pictures."""
         return {name: folder() / name for name in FILES if (folder() / name).is_file()}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of all splits; see `featurize_pictures`."""
         counts = {"train": self.n_train, "test": self.n_test}
         if self.validation is not None:
@@ -69,7 +68,7 @@ specimen = picture_specimen
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
-def open(options: Mapping[str, Any]) -> HorsesSample:
+def open(options: Options) -> HorsesSample:
     """Reader for the options that are its fields, and those of `FeatureOptions` and `ModelOptions`."""
     rest, model = split_options(options)
     own = ("n_train", "n_test", "n_validation", "seed", "validation")

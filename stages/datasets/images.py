@@ -17,7 +17,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from gapwise.stages.datasets.vision.pictures import (
     potts_specimen,
 )
 from gapwise.stages.datasets.vision.superpixels import tally_labelled
+from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.void import VOID
 
 CLASSES = "classes.yaml"
@@ -70,10 +70,10 @@ class Images:
         found = {path.relative_to(self.root).as_posix(): path for path in pairs}
         return {**found, **lists_in(self.root), CLASSES: self.classes.file}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Read all files once to check them, then write the blocks of both splits; see `featurize_pictures`."""
         items = {split: list(pairs.values()) for split, pairs in self.pairs.items()}
         self._check(items, map_blocks, report)
@@ -125,12 +125,12 @@ encoder = picture_encoder
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     return (picture_specimen if open(options).structure == "segmentation" else potts_specimen)(options, sink)
 
 
-def open(options: Mapping[str, Any]) -> Images:
+def open(options: Options) -> Images:
     """Reader for `dataset.root`, `test_fraction`, `unseen_classes`, `seed`, and the fields of the two sets of options."""
     own = ("root", "test_fraction", "unseen_classes", "seed")
     given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))

@@ -39,6 +39,7 @@ from gapwise.stages.datasets.poses.map_files import parts_of
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.masks import read_new as read_pictures
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 ARCHIVE, ANNOTATION = "lspet_1000_images.tar", "lspet_1000_joints.npz"
 SPLIT_SEED = 2010
@@ -89,7 +90,7 @@ class Poses:
         found = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
         return found if self.maps is None else found | parts_of("maps", self.maps)
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"maps_version": self.version}
 
     @property
@@ -97,7 +98,7 @@ class Poses:
         """Of the maps."""
         return part_maps.VERSION if self.maps is None else given_maps.VERSION
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
         train, test = self._split(_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
@@ -320,7 +321,7 @@ class PoseEncoder:
             sink.append(NEW, **arrays, labels=labels, loss_scale=np.ones(1))
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:
     """The encoder of a feature store; DataError if another version of this program made it."""
     given = given_maps.given(meta)
     if meta["maps_version"] != (known := given_maps.VERSION if given else part_maps.VERSION):
@@ -333,7 +334,7 @@ def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PoseEn
     return PoseEncoder(part_maps.restored(shared), int(meta["types"]))
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Pictures from files and folders; files of maps for features that were made of such."""
     if given_maps.given(meta):
         files = [GivenMaps(Path(name)) for name in inputs]
@@ -343,7 +344,7 @@ def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     return NewInput(found.raw, list(found.source.names))
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """The names of the test images; their photographs are not kept."""
     return NewInput(None, list(meta["images"]["test"]))
 
@@ -362,7 +363,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("picture", "joint", "x", "y"), rows))
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for, on grids of 2 x 2 cells with two nodes and two types."""
     for name, array in (
         ("parent", np.array([-1, 0])), ("anchors", np.zeros((1, 2, 2, 2))), ("node_loss", np.array([0.5, 0.5])),
@@ -381,7 +382,7 @@ def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
     return {"per_cell": 1.0, "per_square": 1.0, "per_unary": 1.0}
 
 
-def open(options: Mapping[str, Any]) -> Poses:
+def open(options: Options) -> Poses:
     """Reader for the options that are its fields."""
     given = {name: value for name, value in options.items() if name != "name"}
     known = {field.name for field in fields(Poses)} - {"structure"}

@@ -11,11 +11,9 @@ New input for `encoder`: pictures of about 320 x 213 pixels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -33,6 +31,7 @@ from gapwise.stages.datasets.vision.pictures import (
     picture_encoder,
     potts_specimen,
 )
+from gapwise.stages.problems.facts import Json, Options
 from gapwise.stages.problems.void import VOID
 
 ALL = (
@@ -68,10 +67,10 @@ class Msrc:
     def files(self) -> dict[str, Path]:
         return {name: self.root / name for name in (LABELS, PICTURES)}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits; see `featurize_pictures`."""
         masks = self._masks()
         jpegs = photographs(self.root / PICTURES, masks)
@@ -110,7 +109,7 @@ encoder, specimen = picture_encoder, potts_specimen
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
-def open(options: Mapping[str, Any]) -> Msrc:
+def open(options: Options) -> Msrc:
     """Reader for `dataset.root`, `classes`, `n_train`, `n_test`, `seed`, and the fields of the two sets of options."""
     own = ("root", "classes", "n_train", "n_test", "seed")
     given = FeatureOptions.taken_from(options, also=(*own, *PottsOptions.names()))

@@ -33,6 +33,7 @@ from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
 from gapwise.stages.datasets.arrays.rows import Csr, Rows, numbered, refuse_endless, unified
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 ENDINGS = {".npz": "npz", ".csv": "csv", ".svmlight": "svmlight", ".svm": "svmlight", ".libsvm": "svmlight"}
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
@@ -60,10 +61,10 @@ class MulticlassArrays:
         files = {"train": self.file, "test": self.test_file, "costs": self.costs}
         return {name: file for name, file in files.items() if file is not None}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"format": self.format}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write both splits; DataError names file and line."""
         train, test, first = self._read()
         names = sorted(set(unified(train.labels)), key=lambda name: (str(type(name)), name))
@@ -188,17 +189,17 @@ class ArraysEncoder:
 read_new, stored_input, show = new_rows.read_new, new_rows.stored_input, new_rows.show
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> ArraysEncoder:
     """The encoder of a feature store of this reader."""
     return ArraysEncoder(**meta["arrays"], sparse=meta["structure"] == "multiclass_sparse")
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     return with_points(open(options), _specimen, sink)
 
 
-def _specimen(reader: MulticlassArrays, sink: Sink) -> dict[str, Any]:
+def _specimen(reader: MulticlassArrays, sink: Sink) -> Json:
     dtype = stored_type(reader.file) if reader.format == "npz" else np.dtype(np.float64)
     eye = np.eye(2, dtype=dtype)
     x = Csr(np.arange(3), np.arange(2, dtype=np.int32), np.ones(2, dtype), 2)
@@ -207,12 +208,12 @@ def _specimen(reader: MulticlassArrays, sink: Sink) -> dict[str, Any]:
     return {"classes": 2, "width": 2}
 
 
-def open(options: Mapping[str, Any]) -> Any:
+def open(options: Options) -> Any:
     """The reader; OptionError or DataError names the option that cannot be used."""
     return with_kernel(_opened(options), options)
 
 
-def _opened(options: Mapping[str, Any]) -> MulticlassArrays:
+def _opened(options: Options) -> MulticlassArrays:
     file, test_file, costs = (_file(options, name) for name in WHERE)
     if file is None:
         raise OptionError("dataset.file: missing; give a file of examples: .npz, .csv or .svmlight")
@@ -246,7 +247,7 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float) and np.isfinite(value)
 
 
-def _file(options: Mapping[str, Any], name: str) -> Path | None:
+def _file(options: Options, name: str) -> Path | None:
     given = options.get(name)
     if given and not Path(given).expanduser().is_file():
         raise DataError(f"dataset.{name}: there is no file {given}")

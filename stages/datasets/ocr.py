@@ -25,6 +25,7 @@ from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
 from gapwise.stages.datasets.text.sequences import write_blocks, write_parts, write_specimen
 from gapwise.stages.datasets.text.vocabulary import Rows
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 PIXELS = 16 * 8
 PICTURE = (16, 8)
@@ -62,10 +63,10 @@ class Ocr:
     def files(self) -> dict[str, Path]:
         return {"letters": self.file}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         from gapwise.stages.problems.chain.features import BIASES
         from gapwise.stages.problems.chain.metrics import encode_names
 
@@ -135,12 +136,12 @@ class OcrEncoder:
         write_blocks(sink, lambda *_: None, NEW, start, unknown, _ink(np.concatenate(pixels)), self.attributes)
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OcrEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> OcrEncoder:
     """The encoder of a feature store of this reader."""
     return OcrEncoder(int(meta["attributes"]))
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Words of files: .npz with pixels (letters, 128) and word_start (words + 1,), and letter if known, as in
     ``ocr_letters.npz``; else the publisher's lines. All folds are read."""
     words: list[np.ndarray] = []
@@ -173,7 +174,7 @@ def _letters(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     return pixels, start, letter
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """The words of a test split, whose pixels are their letters' attributes."""
     counts, ids = np.asarray(arrays["counts"]), np.asarray(arrays["ids"])
     pixels = np.zeros((counts.size, int(meta["attributes"])), np.uint8)
@@ -195,12 +196,12 @@ def _spelled(letters: np.ndarray) -> str:
     return "".join(LETTERS[letter] for letter in letters.tolist())
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     return write_specimen(sink, len(LETTERS), PIXELS)
 
 
-def open(options: Mapping[str, Any]) -> Ocr:
+def open(options: Options) -> Ocr:
     """The reader; OptionError or DataError names the option that cannot be used."""
     size, fold = str(options.get("size", "small")), int(options.get("fold", 0))
     if size not in ("small", "large"):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Mapping
-from typing import Any
 
 from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
@@ -19,13 +17,14 @@ from gapwise.stages.datasets.python_oracle import encoder as encoder
 from gapwise.stages.datasets.python_oracle import read_new as read_new
 from gapwise.stages.datasets.python_oracle import show as show
 from gapwise.stages.datasets.python_oracle import stored_input as stored_input
+from gapwise.stages.problems.facts import Options
 
 log = logging.getLogger("gapwise")
 
 PLAIN, BOUNDED = (f"gapwise.stages.problems.oracle_server:{name}" for name in ("ServerOracle", "BoundedServerOracle"))
 
 
-def open(options: Mapping[str, Any]) -> OracleServerReader:
+def open(options: Options) -> OracleServerReader:
     """`options`: ``command``; ``files`` that the program reads; ``bounded``: whether it answers "max_bound"; ``validation``:
     "split" if it serves a split "validation"."""
     command = str(options["command"])

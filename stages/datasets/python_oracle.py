@@ -21,6 +21,7 @@ from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
+from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ EVERY = 1000
 class OracleEncoder:
     """New inputs of a user's class: the split that it is made with, and arguments."""
 
-    meta: Mapping[str, Any]
+    meta: Facts
 
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
         """One input, alone or in a list: the split's name, or a mapping of the class's arguments, ``split`` among them;
@@ -59,17 +60,17 @@ class OracleEncoder:
             )
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> OracleEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> OracleEncoder:
     """The encoder of a feature store of this reader."""
     return OracleEncoder(meta)
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """One input: a split's name, or the class's arguments as JSON: ``{"split": "new", "n": 7}``."""
     return one_input(inputs, meta["oracle"])
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """The test split, with its true labels."""
     labels, start = np.asarray(arrays["labels"]), np.asarray(arrays["labels_ptr"]).tolist()
     return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
@@ -84,7 +85,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(found)), truth, found, strict=True)))
 
 
-def open(options: Mapping[str, Any]) -> PythonOracleReader:
+def open(options: Options) -> PythonOracleReader:
     """`options`: ``oracle`` = module:Class, ``arguments`` of the class besides the split, and ``validation``: "split" if the
     class serves a split "validation"."""
     return PythonOracleReader(str(options["oracle"]), dict(options.get("arguments") or {}), splits_of(options))
@@ -95,7 +96,7 @@ class PythonOracleReader:
 
     structure = "python_oracle"
 
-    def __init__(self, oracle: str, arguments: dict[str, Any], splits: tuple[str, ...] = ("train", "test")) -> None:
+    def __init__(self, oracle: str, arguments: Json, splits: tuple[str, ...] = ("train", "test")) -> None:
         self.oracle, self.arguments, self.splits = oracle, arguments, splits
 
     def files(self) -> dict[str, Path]:
@@ -109,14 +110,14 @@ class PythonOracleReader:
             lambda: ask(f"{self.oracle}.files", lambda: list(oracle_class(self.oracle).files(**self.arguments))),
         )
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         """The code of the oracle."""
         try:
             return {"oracle": oracle_source(self.oracle)}
         except ValueError as error:
             raise DataError(f"dataset.oracle: {error}") from error
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write all splits; checks once what the solver relies on: every block's truth, the max-oracle on a few blocks."""
         try:
             return self._featurize(sink, report)
@@ -131,7 +132,7 @@ class PythonOracleReader:
         if getattr(declares, "__func__", declares) is Oracle.files.__func__:  # type: ignore[attr-defined]
             log.warning(UNDECLARED, self.oracle, "oracle's code", "the oracle")
 
-    def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
+    def _featurize(self, sink: Sink, report: Report) -> Json:
         from gapwise.stages.problems.answers import ask, labels_of
         from gapwise.stages.problems.oracle_check import try_oracle
         from gapwise.stages.problems.python_oracle import load_oracle

@@ -20,6 +20,7 @@ from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
 from gapwise.stages.datasets.python_oracle import show as show
+from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.user_code import oracle_source
 
 log = logging.getLogger("gapwise")
@@ -32,7 +33,7 @@ TRIED = 20
 class StructureEncoder:
     """New inputs of a user's class: the split that it is to read, and arguments."""
 
-    meta: Mapping[str, Any]
+    meta: Facts
 
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
         """One input, alone or in a list: the split's name, or a mapping of the arguments of `read`, ``split`` among them;
@@ -51,23 +52,23 @@ class StructureEncoder:
             sink.put(NEW, field, array)
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> StructureEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> StructureEncoder:
     """The encoder of a feature store of this reader."""
     return StructureEncoder(meta)
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """One input: a split's name, or the arguments of `read` as JSON: ``{"split": "new", "n": 7}``."""
     return one_input(inputs, meta["module"])
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput | None:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
     """The test split, with its true labels."""
     labels, start = np.asarray(arrays["truth"]), np.asarray(arrays["label_ptr"]).tolist()
     return NewInput("test", [labels[a:b].tolist() for a, b in pairwise(start)], example="test")
 
 
-def open(options: Mapping[str, Any]) -> PythonStructureReader:
+def open(options: Options) -> PythonStructureReader:
     """`options`: ``module`` = module:Class, ``arguments`` of its `read` besides the split, and ``validation``: "split" if it
     serves a split "validation"."""
     return PythonStructureReader(str(options["module"]), dict(options.get("arguments") or {}), splits_of(options))
@@ -78,7 +79,7 @@ class PythonStructureReader:
 
     structure = "python_structure"
 
-    def __init__(self, module: str, arguments: dict[str, Any], splits: tuple[str, ...] = ("train", "test")) -> None:
+    def __init__(self, module: str, arguments: Json, splits: tuple[str, ...] = ("train", "test")) -> None:
         self.module, self.arguments, self.splits = module, arguments, splits
 
     def files(self) -> dict[str, Path]:
@@ -92,21 +93,21 @@ class PythonStructureReader:
 
         return declared_files(self.module, "dataset.module", declared)
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         """The code of the structure."""
         try:
             return {"structure": oracle_source(self.module)}
         except ValueError as error:
             raise DataError(f"dataset.module: {error}") from error
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the fields of all splits; DataError if they are not what the protocol says."""
         try:
             return self._featurize(sink, report)
         except ValueError as error:
             raise DataError(f"dataset.module: {error}") from error
 
-    def _featurize(self, sink: Sink, report: Report) -> dict[str, Any]:
+    def _featurize(self, sink: Sink, report: Report) -> Json:
         from gapwise.stages.problems.contract import truth_of
         from gapwise.stages.problems.python_structure import fields_of, files_of, read_problem
 

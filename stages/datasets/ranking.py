@@ -22,6 +22,7 @@ import numpy as np
 from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 WHERE = ("file", "test_file", "validation_file")
 VALIDATION = {"file": ("validation_file",)}
@@ -65,10 +66,10 @@ class Queries:
         files = {"train": self.file, "test": self.test_file, "validation": self.validation_file}
         return {name: file for name, file in files.items() if file is not None}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write all splits; DataError names the file."""
         names = list(self.files())
         documents, first = read_documents([self.files()[name] for name in names])
@@ -79,7 +80,7 @@ class Queries:
             drawn = set(np.random.default_rng(self.seed).permutation(len(chosen["train"]))[: max(share, 1)].tolist())
             chosen["test"] = [rows for q, rows in enumerate(chosen["train"]) if q in drawn]
             chosen["train"] = [rows for q, rows in enumerate(chosen["train"]) if q not in drawn]
-        facts: dict[str, Any] = {"d": int(read["train"].x.shape[1]), "first_index": first, "without_pairs": {}}
+        facts: Json = {"d": int(read["train"].x.shape[1]), "first_index": first, "without_pairs": {}}
         for done, split in enumerate(chosen):
             report(done, len(chosen), "splits")
             kept = [rows for rows in chosen[split] if np.ptp(read[split].relevance[rows]) > 0.0]
@@ -176,12 +177,12 @@ class QueriesEncoder:
             append(sink, NEW, documents, rows)
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> QueriesEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> QueriesEncoder:
     """The encoder of a feature store of this reader."""
     return QueriesEncoder(int(meta["d"]))
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Documents of files in the form of the training file; their relevance, which must be there as a number, is not used."""
     first, width = int(meta["first_index"]), int(meta["d"])
     parts = read_documents([_existing(name) for name in inputs], first, width)[0]
@@ -191,7 +192,7 @@ def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     return NewInput({"x": x, "query": query}, relevance)
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """Documents of a test split, in the order of its file, without queries that were left out."""
     counts = np.diff(arrays["x_ptr"])
     order = np.argsort(arrays["document"], kind="stable")
@@ -216,14 +217,14 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(header, zip(*(column.tolist() for column in columns), strict=True)))
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     documents = Documents(np.eye(3), np.array([1.0, 0.0, 0.0]), np.zeros(3, np.int64))
     append(sink, "train", documents, np.arange(3))
     return {"d": 3}
 
 
-def open(options: Mapping[str, Any]) -> Queries:
+def open(options: Options) -> Queries:
     """The reader; OptionError or DataError names the option that cannot be used."""
     files: dict[str, Path | None] = {}
     for name in ("file", "test_file", *VALIDATION.get(str(options.get("validation")), ())):

@@ -14,10 +14,9 @@ New input for `encoder`: sequences in the form of the training file, as `text.se
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.text import tagged
@@ -25,6 +24,7 @@ from gapwise.stages.datasets.text.crfsuite import number_attributes
 from gapwise.stages.datasets.text.sequences import line_facts, template_facts, text_encoder, write_splits
 from gapwise.stages.datasets.text.tables import Table, joined, read_lines, read_table
 from gapwise.stages.datasets.text.templates import Template, expand
+from gapwise.stages.problems.facts import Json, Options
 
 WHERE = ("file", "test_file", "template", "validation_file")
 VALIDATION = {"file": ("validation_file",)}
@@ -48,11 +48,11 @@ class Sequences:
         files["validation"] = self.validation_file
         return {name: file for name, file in files.items() if file is not None}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
-        form: dict[str, Any] = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
+        form: Json = {"separator": None if self.template else "\t", "equal_columns": bool(self.template)}
         train = read_table(self.file, **form)
         others = {"test": read_table(self.test_file, **form)}
         if self.validation_file is not None:
@@ -116,7 +116,7 @@ def read_template(file: Path, columns: int) -> list[Template]:
     return templates
 
 
-def open(options: Mapping[str, Any]) -> Sequences:
+def open(options: Options) -> Sequences:
     """The reader; OptionError or DataError names the option that cannot be used."""
     files: dict[str, Path | None] = {}
     named = ("file", "test_file", "template", *VALIDATION.get(str(options.get("validation")), ()))

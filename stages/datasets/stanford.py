@@ -25,7 +25,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -46,6 +45,7 @@ from gapwise.stages.datasets.vision.pictures import (
     picture_encoder,
     potts_specimen,
 )
+from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.void import VOID
 
 CLASSES = ("sky", "tree", "road", "grass", "water", "building", "mountain", "foreground object")
@@ -78,10 +78,10 @@ class Stanford:
             return {path.relative_to(self.root).as_posix(): path for folder in folders for path in sorted(folder)}
         return {name: self.root / name for name in (ARCHIVE, FEATURES, PICTURES) if (self.root / name).is_file()}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits."""
         if self.features_from == "supplied":
             facts = self._supplied(sink, report)
@@ -125,7 +125,7 @@ class Stanford:
             found[name] = picture.read_bytes(), np.where(regions < 0, VOID, regions).astype(np.uint8)
         return found
 
-    def _supplied(self, sink: Sink, report: Report) -> dict[str, Any]:
+    def _supplied(self, sink: Sink, report: Report) -> Json:
         stored, rows = _open(self.root / ARCHIVE), _features(self.root / FEATURES)
         if rows.shape != (stored.arrays["sp_offset"][-1], SUPPLIED):
             raise DataError(
@@ -225,14 +225,14 @@ specimen = potts_specimen
 read_new, stored_input, show = masks.read_new, masks.stored_input, masks.show
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PictureEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
     """The encoder of a feature store made from pictures; DataError for supplied features, which cannot be made again."""
     if "pictures" not in meta:
         raise DataError("dataset.features=supplied: these features cannot be computed for new pictures; use pictures")
     return picture_encoder(meta, shared)
 
 
-def open(options: Mapping[str, Any]) -> Stanford:
+def open(options: Options) -> Stanford:
     """Reader for `dataset.root`, `features`, `n_train`, `seed`, and the fields of `FeatureOptions` and `PottsOptions`."""
     own = ("root", "n_train", "seed", *PottsOptions.names())
     rest = {name: value for name, value in options.items() if name != "features"}

@@ -35,6 +35,7 @@ from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.poses import types as clusters
 from gapwise.stages.datasets.poses.map_files import arrays_of, parts_of, words
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 WHERE = ("file", "test_file")
 NEEDS = ("h5py", "zarr", "sklearn")
@@ -58,10 +59,10 @@ class TreeMaps:
             found |= parts_of(name, path)
         return found
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both files."""
         train, test = (_Maps(path) for path in (self.file, self.test_file))
         parent = train.whole("parent").astype(np.int64).reshape(-1)
@@ -194,12 +195,12 @@ class TreeEncoder:
             sink.append(NEW, **found, labels=labels, loss_scale=np.ones(1))
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> TreeEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TreeEncoder:
     """The encoder of a feature store."""
     return TreeEncoder(np.asarray(shared["parent"]).size, int(meta["types"]))
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """The images of files of maps; they are called by ``names`` of the file, or numbered."""
     raw: list[dict[str, np.ndarray]] = []
     names: list[str] = []
@@ -210,7 +211,7 @@ def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     return NewInput(raw, names)
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """The numbers of the test images."""
     return NewInput(None, [str(i) for i in range(np.asarray(arrays["grid"]).reshape(-1, 2).shape[0])])
 
@@ -227,7 +228,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("image", "node", "row", "column"), rows))
 
 
-def open(options: Mapping[str, Any]) -> TreeMaps:
+def open(options: Options) -> TreeMaps:
     """Reader for the options that are its fields."""
     given = {name: value for name, value in options.items() if name != "name"}
     if unknown := sorted(set(given) - {"file", "test_file", "types", "per_cell", "seed"}):

@@ -21,6 +21,7 @@ from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 PIXELS, DIGITS = 16 * 16, 10
 PICTURE = (16, 16)
@@ -43,10 +44,10 @@ class Usps:
     def files(self) -> dict[str, Path]:
         return dict(zip(SPLITS, self.paths, strict=False))
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         counts = {}
         for k, split in enumerate(SPLITS):
             images, digits = read_npz(self.paths[0], split) if len(self.paths) == 1 else read_text(self.paths[k])
@@ -71,12 +72,12 @@ class UspsEncoder:
         sink.put(NEW, "labels", np.zeros(len(flat), dtype=np.uint8))
 
 
-def encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> UspsEncoder:
+def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> UspsEncoder:
     """The encoder of a feature store of this reader."""
     return UspsEncoder()
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Images of files: .npy or .npz (array X, X_test or the only one; integers are thousandths), else a text of rows of 256
     grey values, after the digit or without it, as in the publisher's files."""
     parts = [_images(Path(name)) for name in inputs]
@@ -107,7 +108,7 @@ def _images(file: Path) -> tuple[np.ndarray, np.ndarray | None]:
     return images, digits
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """Images and digits of a test split."""
     x = np.asarray(arrays["x"])
     return NewInput(x, np.asarray(arrays["labels"]).astype(int), example=x[0].tolist())
@@ -122,24 +123,24 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("image", "digit", "predicted"), rows))
 
 
-def specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for."""
     return with_points(with_kernel(Usps(()), options), _specimen, sink)
 
 
-def _specimen(reader: Usps, sink: Sink) -> dict[str, Any]:
+def _specimen(reader: Usps, sink: Sink) -> Json:
     sink.put("train", "x", np.eye(3, PIXELS, dtype=np.float32))
     sink.put("train", "labels", np.array([0, 1, 1], np.uint8))
     return {"classes": DIGITS, "d": DIGITS * PIXELS}
 
 
-def open(options: Mapping[str, Any]) -> Reader:
+def open(options: Options) -> Reader:
     """The reader; DataError names what is missing, OptionError the option that is wrong."""
     reader: Reader = with_kernel(_opened(options), options)
     return reader
 
 
-def _opened(options: Mapping[str, Any]) -> Usps:
+def _opened(options: Options) -> Usps:
     root = Path(options.get("root") or "")
     archive = root if root.suffix == ".npz" else root / "usps.npz"
     if options.get("root") and archive.is_file():

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -38,6 +37,7 @@ from gapwise.stages.datasets.vision.pictures import (
     picture_encoder,
     picture_specimen,
 )
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 SPLIT_SEED = 2004
 TWINS = (("horse006", "horse018"), ("horse240", "horse274"))
@@ -68,10 +68,10 @@ class Weizmann:
         folders = [found / name for name in ("rgb", "figure_ground", "gray")]
         return {path.relative_to(found).as_posix(): path for folder in folders for path in sorted(folder.glob("*.jpg"))}
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits; see `featurize_pictures`."""
         found = _find(self.root)
         stored = _open_npz(found) if found.name == NPZ else {}
@@ -91,12 +91,12 @@ specimen = picture_specimen
 stored_input, show = masks.stored_input, masks.show
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Pictures from files and folders, reduced as the publisher's are."""
     return masks.read_new(inputs, meta, LONGER_SIDE)
 
 
-def open(options: Mapping[str, Any]) -> Weizmann:
+def open(options: Options) -> Weizmann:
     """Reader for `dataset.root` (required), `n_train`, `n_test`, `seed`, `FeatureOptions` and `ModelOptions`."""
     rest, model = split_options(options)
     given = FeatureOptions.taken_from(rest, also=("root", "n_train", "n_test", "seed"))

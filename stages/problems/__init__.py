@@ -17,10 +17,11 @@ import pkgutil
 from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.parts import with_parts
 from gapwise.stages.problems.capabilities import Capabilities, capabilities_of
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.installed import STRUCTURES, announced, installed_module
 
 if TYPE_CHECKING:  # it imports numba, which readers of raw data do not need
@@ -60,7 +61,7 @@ def calls_python(name: str) -> bool:
     return capabilities(name).calls_python
 
 
-def build(name: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Problem:
+def build(name: str, arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
     """The problem of structure `name` over the arrays of one split; ValueError if its bounds do not fit its weights."""
     problem: Problem = structure(name).build(arrays, meta)
     if problem.lower.shape != problem.upper.shape or problem.lower.shape not in ((0,), (problem.d,)):

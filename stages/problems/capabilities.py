@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from gapwise.stages.problems.facts import Options
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -50,12 +52,12 @@ class Capabilities:
     marginals: bool = False
     whole: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    confusion: (
-        Callable[[Any, Mapping[str, np.ndarray], Mapping[str, Any], np.ndarray], tuple[list[str], np.ndarray]] | None
-    ) = None
+    confusion: Callable[[Any, Mapping[str, np.ndarray], Options, np.ndarray], tuple[list[str], np.ndarray]] | None = (
+        None
+    )
     for_training: Callable[[Block], Arrays] | None = None
     stand_ins: Callable[..., Arrays] | None = None
-    decoded: Callable[[Block, Mapping[str, Any], np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+    decoded: Callable[[Block, Options, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
 
 
 FORMER = {

@@ -13,7 +13,9 @@ from types import ModuleType
 from typing import Any
 
 import numba
-from numba import njit
+from numba import config, njit
+
+from gapwise.stages.problems.facts import JitOptions
 
 SWITCH = "GAPWISE_PLAIN_NUMBA"
 """Environment variable: 1 does without numba's private parts."""
@@ -32,7 +34,7 @@ def _private_parts() -> ModuleType | None:
     try:
         from gapwise.stages.problems import numba_private
 
-        if not numba.config.DISABLE_JIT and numba.__version__.rpartition(".")[0] not in TRIED:
+        if not vars(config)["DISABLE_JIT"] and numba.__version__.rpartition(".")[0] not in TRIED:
             numba_private.self_test()
     except Exception as error:  # whatever a release to come does
         _log.warning(
@@ -48,16 +50,16 @@ _private = _private_parts()
 MODE = "plain" if _private is None else "linked"
 """How functions are compiled; part of the fingerprint of compiled code."""
 
-LINKED: dict[str, Any] = {} if _private is None else _private.LINKED
+LINKED: JitOptions = {} if _private is None else _private.LINKED
 """Options of functions that only compiled functions call, beside those of `protocol`."""
 
-CLOSED: dict[str, Any] = {} if _private is None else _private.CLOSED
+CLOSED: JitOptions = {} if _private is None else _private.CLOSED
 """Options of functions that Python calls."""
 
-COUNTED: dict[str, Any] = {} if _private is None else _private.COUNTED
+COUNTED: JitOptions = {} if _private is None else _private.COUNTED
 """Options of functions that allocate, or call back to Python."""
 
-UNCOUNTED: dict[str, Any] = {} if _private is None else _private.UNCOUNTED
+UNCOUNTED: JitOptions = {} if _private is None else _private.UNCOUNTED
 """Options of functions that neither allocate nor call back to Python: they keep no reference counts."""
 
 
@@ -72,5 +74,5 @@ def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def own_index(function: Any, suffix: str) -> None:
     """Give a compiled function an index of its own in numba's disk cache, where numba allows for it."""
-    if _private is not None and not numba.config.DISABLE_JIT:
+    if _private is not None and not vars(config)["DISABLE_JIT"]:
         _private.renamed(function, suffix)

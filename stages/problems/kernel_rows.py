@@ -11,12 +11,12 @@ megabytes (512 without that variable); memory is taken as rows are computed.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import FAST, PLAIN
 
 LINEAR, POLY, RBF = range(3)
@@ -34,7 +34,7 @@ class Kernel(NamedTuple):
     degree: int
 
     @classmethod
-    def of(cls, facts: Mapping[str, Any]) -> Kernel:
+    def of(cls, facts: Facts) -> Kernel:
         """The kernel that a reader's facts describe: ``kernel``, ``gamma``, ``coef0``, ``degree``."""
         kind = NAMES.index(facts["kernel"])
         numbers = float(facts.get("gamma") or 0.0), float(facts.get("coef0") or 0.0), int(facts.get("degree") or 0)

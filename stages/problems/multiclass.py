@@ -18,12 +18,13 @@ with the same w.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import FAST, PLAIN, U, frozen
@@ -124,7 +125,7 @@ class Multiclass(NamedTuple):
             found[k] = class_score(x, w, labels[slots[k], 0])
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Multiclass:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:
     """Multiclass problem over ``x`` (n, D) and ``labels`` (n,).
 
     `meta` gives ``classes`` and optionally ``cost`` (K, K), which may also be an array.

@@ -21,11 +21,12 @@ Points that are not in training (`row` is -1) have their scores computed from th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.kernel_rows import (
     NAMES,
     Kernel,
@@ -113,7 +114,7 @@ class MulticlassKernel(NamedTuple):
         return product_of_halves(a, b)
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> MulticlassKernel:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassKernel:
     """Multiclass problem over ``x`` (n, D), ``labels`` (n,), ``points`` (m, D) and, of training examples, ``row`` (n,).
 
     `meta` gives ``classes``, ``kernel`` with ``gamma``, ``coef0`` and ``degree`` as far as it has them

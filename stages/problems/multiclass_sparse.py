@@ -21,11 +21,12 @@ fit_intercept=False), divided by n C. Hence w_1 = u/2, P = f / (n C), and a cons
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.marginals import class_marginals
 from gapwise.stages.problems.protocol import U, frozen
 from gapwise.stages.problems.single_label import (
@@ -82,7 +83,7 @@ class MulticlassSparse(NamedTuple):
         return class_marginals(theta, c, self.cost[self.truth[i]], mu)
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> MulticlassSparse:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
     """Multiclass problem over ``ids`` and ``values`` (nnz,), ``row_ptr`` (n + 1,) and ``labels`` (n,).
 
     `meta` gives ``classes``, ``width`` D, and optionally ``cost`` (K, K), which may also be an array.

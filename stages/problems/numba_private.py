@@ -31,6 +31,8 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
+from gapwise.stages.problems.facts import JitOptions
+
 _dynfunc: Any = import_module("numba._dynfunc")  # compiled, without types
 
 
@@ -125,16 +127,16 @@ class _Closed(CompilerBase):
         return [_with_lowering(self.state, _LoweredClosed)]
 
 
-LINKED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Linked}
+LINKED: JitOptions = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Linked}
 """Options of a function without wrappers."""
 
-CLOSED: dict[str, Any] = {"pipeline_class": _Closed}
+CLOSED: JitOptions = {"pipeline_class": _Closed}
 """Options of a function that Python calls."""
 
-COUNTED: dict[str, Any] = {"_nrt": True}
+COUNTED: JitOptions = {"_nrt": True}
 """Options of a function that allocates, or calls back to Python; without them it has those of its caller."""
 
-UNCOUNTED: dict[str, Any] = {"_nrt": False}
+UNCOUNTED: JitOptions = {"_nrt": False}
 """Options of a function that keeps no reference counts, whose atomic updates take a fifth of a step."""
 
 
@@ -150,9 +152,9 @@ class _Inner(CPUDispatcher):
         return self._outer(*args, **kwargs)
 
 
-def linked(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+def linked(function: Callable[..., Any], options: JitOptions) -> Any:
     """`njit(**options)` of a function that is mostly called from compiled code."""
-    together: dict[str, Any] = {**options, **LINKED}
+    together: JitOptions = {**options, **LINKED}
     made: Any = njit(**together)(function)
     if isinstance(made, CPUDispatcher):  # without the JIT it is the function
         made.__class__ = _Inner

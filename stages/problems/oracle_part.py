@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gapwise.stages.problems.answers import bounds
+from gapwise.stages.problems.facts import Json
 
 Oracle = TypeVar("Oracle")
 """A `stages.problems.python_oracle.Oracle`, whose module imports this one."""
@@ -26,7 +27,7 @@ def part_of(oracle: Oracle, blocks: np.ndarray, base: type[Oracle]) -> Oracle:
         whole = getattr(oracle, name)
         return lambda self, k, *arguments: whole(int(blocks[k]), *arguments)
 
-    body: dict[str, Any] = {name: getattr(oracle, name) for name in OF_ALL}
+    body: Json = {name: getattr(oracle, name) for name in OF_ALL}
     body |= {name: renumbered(name) for name in methods}
     body |= {"__len__": lambda self: int(blocks.size), "__module__": type(oracle).__module__}
     made: Oracle = type(type(oracle).__name__, (base,), body)()

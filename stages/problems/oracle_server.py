@@ -34,6 +34,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gapwise.stages.problems.certainty import is_accuracy
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.python_oracle import Oracle
 from gapwise.stages.problems.server import Server, ServerError
 
@@ -77,7 +78,7 @@ class ServerOracle(Oracle):
         command, files = arguments["command"], arguments.get("files", ())
         return [Path(word) for word in (*shlex.split(command), *files) if word in files or Path(word).is_file()]
 
-    def _size(self, said: dict[str, Any], name: str) -> int:
+    def _size(self, said: Json, name: str) -> int:
         value = said.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             self._refuse(name, value, "an integer >= 1")

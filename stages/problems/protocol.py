@@ -15,16 +15,17 @@ import numpy as np
 from numba import types
 from numba.extending import overload_method
 
+from gapwise.stages.problems.facts import JitOptions
 from gapwise.stages.problems.inner import CLOSED, COUNTED, LINKED, UNCOUNTED, inner
 
-JIT: dict[str, Any] = {"error_model": "numpy", "nogil": True, **COUNTED, **CLOSED}
+JIT: JitOptions = {"error_model": "numpy", "nogil": True, **COUNTED, **CLOSED}
 """Options of compiled functions that allocate, or call back to Python, such as all that Python calls with a problem."""
 
-PLAIN: dict[str, Any] = {"error_model": "numpy", "nogil": True, **UNCOUNTED}
+PLAIN: JitOptions = {"error_model": "numpy", "nogil": True, **UNCOUNTED}
 """Options of compiled functions that do neither, such as all methods of structures except `scratch`. They keep no reference
 counts, whose atomic updates took a fifth of a step, and may call functions with the options `JIT`."""
 
-FAST: dict[str, Any] = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
+FAST: JitOptions = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
 """Options of pure reductions. Not ``fastmath=True``, which lets the compiler assume that inf and nan do not occur."""
 
 U = np.uint64

@@ -20,6 +20,7 @@ from numba import njit, objmode
 from gapwise.stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
+from gapwise.stages.problems.facts import Facts, Options
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.inner import COUNTED
 from gapwise.stages.problems.oracle_part import part_of
@@ -325,7 +326,7 @@ def _object(spec: bytes) -> Oracle:
     return found
 
 
-def _made(part: Mapping[str, Any] | None = None, **whole: Any) -> Oracle:
+def _made(part: Options | None = None, **whole: Any) -> Oracle:
     """The object of a split; of its blocks those that `part` = {rule, held_out} names."""
     oracle = load_oracle(**whole)
     rule = None if part is None else HeldOut.of(part["rule"])
@@ -335,7 +336,7 @@ def _made(part: Mapping[str, Any] | None = None, **whole: Any) -> Oracle:
     return part_of(oracle, blocks, Oracle)
 
 
-def load_oracle(oracle: str, split: str, arguments: Mapping[str, Any]) -> Oracle:
+def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
     """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
     make: Any = oracle_class(oracle)
     try:
@@ -359,7 +360,7 @@ def oracle_class(oracle: str) -> type[Oracle]:
     return made
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOracle | BoundedPythonOracle:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | BoundedPythonOracle:
     """The problem over ``labels`` and ``labels_ptr`` of one split, with ``ids`` and ``ids_ptr`` if blocks touch few weights.
 
     `meta` gives ``oracle``, ``arguments``, ``source`` (of `oracle_source`) and ``d``; array ``split`` the split's name. If
@@ -411,7 +412,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> PythonOr
     )
 
 
-def decoded(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def decoded(arrays: Mapping[str, np.ndarray], meta: Facts, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Labels that the user's `decode` gives at weights w (d,) for all blocks of one split, and where each block begins.
 
     Parameters

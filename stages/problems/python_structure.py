@@ -21,6 +21,7 @@ import numpy as np
 from gapwise.stages.problems.answers import ask
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.contract import checked_shapes
+from gapwise.stages.problems.facts import Facts, Options
 from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.stages.problems.user_code import oracle_source, user_module
 
@@ -51,7 +52,7 @@ def files_of(kind: type) -> Callable[..., Iterable[str | Path]] | None:
     return found
 
 
-def read_problem(name: str, split: str, arguments: Mapping[str, Any]) -> Problem:
+def read_problem(name: str, split: str, arguments: Options) -> Problem:
     """What ``Class.read(split, **arguments)`` returns; ValueError if it cannot be read, or is not what the protocol says."""
     kind = problem_class(name)
     where = f"{name}.read({split!r})"
@@ -82,7 +83,7 @@ def fields_of(problem: Any, where: str = "") -> tuple[dict[str, np.ndarray], dic
     return arrays, numbers
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Problem:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Problem:
     """The problem over the stored fields of one split.
 
     `meta` gives ``module`` (module:Class), ``source`` (of `oracle_source`) and ``numbers`` (of `fields_of`).

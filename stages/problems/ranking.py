@@ -24,11 +24,12 @@ Documents are stored by falling relevance.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import FAST, JIT, frozen
 
 MOST_DOCUMENTS = 2**15 - 2
@@ -227,7 +228,7 @@ class Ranking(NamedTuple):
         return (np.empty(0),)
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Ranking:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Ranking:
     """Ranking problem over ``x`` (documents, D) and ``relevance`` (documents,), with ``x_ptr`` (n + 1,).
 
     Raises

@@ -19,8 +19,9 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping
 from typing import IO, Any, NoReturn
+
+from gapwise.stages.problems.facts import Json, Options
 
 ATTEMPTS = 3
 """Programs that one question is put to, one after the other, before it is given up."""
@@ -49,7 +50,7 @@ class Server:
     Threads take turns. A process that was forked starts a program of its own.
     """
 
-    def __init__(self, command: str, hello: Mapping[str, Any]) -> None:
+    def __init__(self, command: str, hello: Options) -> None:
         try:
             self.words = shlex.split(command)
         except ValueError as error:
@@ -62,7 +63,7 @@ class Server:
         self.starts = self._lost = 0
         self.greeting = self.ask(None)
 
-    def ask(self, question: Mapping[str, Any] | None) -> dict[str, Any]:
+    def ask(self, question: Options | None) -> Json:
         """The answer to a question, or to `hello`; ServerError if there is none after `ATTEMPTS` programs."""
         seconds = _seconds()
         with self._turn:
@@ -80,7 +81,7 @@ class Server:
                     time.sleep(0.05 * attempt)
         raise ServerError(f"{self.command}: {why}; started {ATTEMPTS} times for this question")
 
-    def _start(self, seconds: float) -> dict[str, Any]:
+    def _start(self, seconds: float) -> Json:
         """Start the program unless it runs; returns its greeting."""
         if self._program is not None and self._program.mine:
             return self.greeting
@@ -97,7 +98,7 @@ class Server:
             )
         return greeting
 
-    def _exchange(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    def _exchange(self, question: Options, seconds: float) -> Json:
         assert self._program is not None
         program = self._program
         if stale := program.unread():
@@ -117,7 +118,7 @@ class Server:
             raise ServerError(f"{self.command}: {_short(answer['error'])}")
         return answer
 
-    def _refuse(self, question: Mapping[str, Any], what: str) -> NoReturn:
+    def _refuse(self, question: Options, what: str) -> NoReturn:
         """End the program, whose answers can no longer be told apart, and say what it did."""
         self._end()
         raise ServerError(

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.confusion import counted
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
 
 Structure = TypeVar("Structure")
@@ -104,7 +105,7 @@ class Labelled(NamedTuple):
     upper: np.ndarray
 
 
-def labelled(structure: str, labels: np.ndarray, classes: int, meta: Mapping[str, Any]) -> Labelled:
+def labelled(structure: str, labels: np.ndarray, classes: int, meta: Facts) -> Labelled:
     """The fields for `labels` (n,); `meta` may have ``lower`` and ``upper``. ValueError names a block without a class."""
     bad = (labels < 0) | (labels >= classes)
     if bad.any():
@@ -119,7 +120,7 @@ def labelled(structure: str, labels: np.ndarray, classes: int, meta: Mapping[str
     )
 
 
-def checked_cost(structure: str, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], classes: int) -> np.ndarray:
+def checked_cost(structure: str, arrays: Mapping[str, np.ndarray], meta: Facts, classes: int) -> np.ndarray:
     """float64 (K, K): ``cost`` among the arrays or in `meta`, else 1 for every error; ValueError if it is no cost matrix."""
     given = arrays["cost"] if "cost" in arrays else meta.get("cost", 1.0 - np.eye(classes))
     cost = np.asarray(given, dtype=float)
@@ -154,7 +155,7 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
 
 
 def confusion(
-    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Facts, predictions: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Names of classes (``class_names``, else their numbers), and examples (truth, prediction)."""
     names = [str(name) for name in meta.get("class_names", range(problem.labels))]

@@ -22,7 +22,10 @@ STRUCTURE = '''
 """The sign of <w, x>: blocks are single vectors, labels 0 and 1."""
 from typing import NamedTuple
 import numpy as np
+from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.protocol import dot, frozen
+
+CAPABILITIES = Capabilities(whole=("x", "labels"))
 
 class Sign(NamedTuple):
     n: int
@@ -131,13 +134,14 @@ import numpy as np
 from pathlib import Path
 from gapwise.stages.datasets import FeatureMap, open_dataset
 from gapwise.stages.featurize import featurize, open_problem
-from gapwise.stages.problems import build, calls_python, structures
+from gapwise.stages.problems import build, calls_python, capabilities, structures
 from gapwise.stages.problems.compiled import sources_fingerprint
 from gapwise.storage.features import open_features
 
 supplied = {"chain", "multiclass", "multiclass_sparse", "potts", "python_oracle", "segmentation"}
 assert {"sign", *supplied} <= set(structures()), structures()
 assert [calls_python(name) for name in ("sign", "chain", "python_oracle")] == [False, False, True]
+assert capabilities("sign").whole == ("x", "labels")
 store = Path("store")
 featurize({"name": "clouds", "n": 9, "shift": 1.0}, store, key="k", map_blocks=map, report=lambda *_: None)
 assert open_problem(store, "test").n == 9

@@ -9,15 +9,14 @@ then MODEL_2 of Model 2. A word that does not occur has no translation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from gapwise.stages.datasets.alignment.links import decoded, encoded
+from gapwise.stages.problems.facts import Options
 from gapwise.stages.problems.protocol import JIT
 
 MODEL_1, MODEL_2 = 4, 3
@@ -76,7 +75,7 @@ class Lexicon:
         }
 
     @classmethod
-    def restored(cls, arrays: Mapping[str, Any], sentences: int) -> Lexicon:
+    def restored(cls, arrays: Options, sentences: int) -> Lexicon:
         """Inverse of `arrays`."""
         words = [decoded(arrays[name]) for name in ("english_words", "french_words")]
         english, french = ({word: number for number, word in enumerate(side)} for side in words)

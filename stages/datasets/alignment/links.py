@@ -5,13 +5,14 @@ Sentences and words are numbered from 1; S means sure, P possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError, unpacked
+from gapwise.stages.problems.facts import Options
 
 Links = dict[tuple[int, int], str]
 """S or P of each link (j, k), from 0."""
@@ -72,7 +73,7 @@ def decoded(array: Any) -> list[str]:
     return text.split("\n") if text else []
 
 
-def word_pair(arrays: Mapping[str, Any], i: int) -> tuple[list[str], list[str]]:
+def word_pair(arrays: Options, i: int) -> tuple[list[str], list[str]]:
     """Words of sentence pair i of a split of a feature store."""
     start, stop = np.asarray(arrays["text_ptr"][i : i + 2]).tolist()
     e, f = decoded(arrays["text"][start:stop])

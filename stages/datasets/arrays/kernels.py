@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.datasets import MapBlocks, OptionError, Reader, Report, Sink
+from gapwise.stages.problems.facts import Json, Options
 
 OPTIONS = ("kernel", "gamma", "coef0", "degree")
 OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
@@ -27,23 +28,23 @@ class Kernelized:
     """A reader whose training rows are also the points of a kernel."""
 
     reader: Reader
-    kernel: Mapping[str, Any]
+    kernel: Options
     """kernel, and those of gamma, coef0 and degree that it has; gamma may be None"""
     structure: str = STRUCTURE
 
     def files(self) -> Mapping[str, Path]:
         return self.reader.files()
 
-    def source(self) -> dict[str, Any]:
+    def source(self) -> Json:
         return self.reader.source()
 
-    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> dict[str, Any]:
+    def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """What the reader writes, with the points; facts of the kernel."""
         into = WithPoints(sink)
         facts = self.reader.featurize(into, map_blocks, report)
         return {**facts, **self.facts(into.shape, int(facts["classes"]))}
 
-    def facts(self, shape: tuple[int, ...], classes: int) -> dict[str, Any]:
+    def facts(self, shape: tuple[int, ...], classes: int) -> Json:
         """What the structure needs to know, given the shape of the points (m, D)."""
         m, width = shape
         known = {**self.kernel, **({"gamma": 1.0 / width} if self.kernel.get("gamma", 1.0) is None else {})}
@@ -66,7 +67,7 @@ class WithPoints:
             self.sink.put("train", "row", np.arange(len(array), dtype=np.int64))
 
 
-def with_kernel(reader: Any, options: Mapping[str, Any]) -> Any:
+def with_kernel(reader: Any, options: Options) -> Any:
     """`reader`, over a kernel if the options of the configuration ask for one; OptionError names a wrong option."""
     name, given = options.get("kernel"), {key: options.get(key) for key in OPTIONS[1:]}
     if name is not None and name not in NAMES:
@@ -94,7 +95,7 @@ def with_kernel(reader: Any, options: Mapping[str, Any]) -> Any:
     return Kernelized(reader, {"kernel": name, **chosen})
 
 
-def specimen(reader: Any, write: Callable[[Any, Sink], dict[str, Any]], sink: Sink) -> dict[str, Any]:
+def specimen(reader: Any, write: Callable[[Any, Sink], Json], sink: Sink) -> Json:
     """Blocks to compile for: those that `write` writes for the reader without its kernel, with their points."""
     if not isinstance(reader, Kernelized):
         return write(reader, sink)

@@ -15,9 +15,10 @@ from gapwise.stages.datasets.arrays.rows import Csr, Label
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
+from gapwise.stages.problems.facts import Facts
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Examples of files: .npy, .npz (features under one of the names of training, or the only array; or CSR's parts),
     SVMlight's lines, else comma-separated numbers. Labels may be there as in training, and are shown beside predictions."""
     parts = [_examples(Path(name), meta) for name in inputs]
@@ -27,7 +28,7 @@ def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
     return NewInput(_stacked([x for x, _ in parts]), labels)
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
     """Features and labels of a test split, without the constant column."""
     names, width = meta["class_names"], int(meta["arrays"]["width"])
     labels = [names[k] for k in np.asarray(arrays["labels"]).tolist()]
@@ -48,7 +49,7 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(csv_text(("example", "label", "predicted"), zip(range(len(found)), new.source, found, strict=True)))
 
 
-def _examples(file: Path, meta: Mapping[str, Any]) -> tuple[Any, Sequence[Label] | None]:
+def _examples(file: Path, meta: Facts) -> tuple[Any, Sequence[Label] | None]:
     """Features of a file, an array or a sparse matrix, and its labels if it has them."""
     width, ending = int(meta["arrays"]["width"]), file.name.removesuffix(".gz").rpartition(".")[2]
     if ending == "npy":

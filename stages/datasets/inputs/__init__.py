@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.datasets import DataError, module_of
+from gapwise.stages.problems.facts import Facts
 
 
 @dataclass(frozen=True)
@@ -91,18 +92,18 @@ class Shown:
     files: Iterable[tuple[str, bytes]] | None = None
 
 
-def label_names(meta: Mapping[str, Any]) -> list[str]:
+def label_names(meta: Facts) -> list[str]:
     """Names of the labels of a data set, by the facts of its features; empty if there are none."""
     return [str(name) for name in meta.get("label_names", meta.get("class_names", ()))]
 
 
-def read_new(meta: Mapping[str, Any], inputs: Sequence[str]) -> NewInput:
+def read_new(meta: Facts, inputs: Sequence[str]) -> NewInput:
     """New input for the data set with these facts; DataError if its reader takes none from files, or names the bad file."""
     found: NewInput = _offered(meta, "read_new")(inputs, meta)
     return found
 
 
-def stored_input(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> NewInput | None:
+def stored_input(meta: Facts, arrays: Mapping[str, np.ndarray]) -> NewInput | None:
     """The input of a test split with these arrays, as far as they keep it; None if they do not."""
     if "dataset" not in meta or not hasattr(module_of(meta["dataset"]), "stored_input"):
         return None
@@ -110,13 +111,13 @@ def stored_input(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> N
     return found
 
 
-def show(meta: Mapping[str, Any], new: NewInput, predicted: Predicted) -> Shown:
+def show(meta: Facts, new: NewInput, predicted: Predicted) -> Shown:
     """What was predicted for `new`, as the reader of this data set shows it."""
     found: Shown = _offered(meta, "show")(new, predicted)
     return found
 
 
-def _offered(meta: Mapping[str, Any], name: str) -> Any:
+def _offered(meta: Facts, name: str) -> Any:
     function = getattr(module_of(meta["dataset"]), name, None)
     if function is None:
         raise DataError(

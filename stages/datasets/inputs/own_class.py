@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput
+from gapwise.stages.problems.facts import Json, Options
 
 VALIDATION: dict[str, tuple[str, ...]] = {"split": ()}
 """Values of `dataset.validation` that these readers understand themselves."""
@@ -20,7 +20,7 @@ UNDECLARED = (
 """A warning, for the class, what its code is called, and what reads."""
 
 
-def splits_of(options: Mapping[str, Any]) -> tuple[str, ...]:
+def splits_of(options: Options) -> tuple[str, ...]:
     """The splits that a class serves: with ``validation``, which can only be "split", that one, too."""
     return ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
 
@@ -40,7 +40,7 @@ def declared_files(name: str, key: str, ask: Callable[[], Iterable[str | Path]])
     return {f"{number} {file.name}": file for number, file in enumerate(declared)}
 
 
-def new_split(raw: object, module: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+def new_split(raw: object, module: str, arguments: Options) -> tuple[str, Json]:
     """The split and the arguments that new input `raw` names for a user's class; `arguments`: those of the training."""
     one = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
     given = {"split": one} if isinstance(one, str) else one

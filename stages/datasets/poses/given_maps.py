@@ -20,7 +20,6 @@ which is how likely each type is, if this end is at l; values below `part_maps.F
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from gapwise.stages.datasets import NEW, DataError, MapBlocks, Sink
 from gapwise.stages.datasets.poses.map_files import arrays_of, words
 from gapwise.stages.datasets.poses.part_maps import CODES, MOST, RELATION_SCALE, log_softmax
 from gapwise.stages.datasets.poses.skeleton import NODES, PARENT
+from gapwise.stages.problems.facts import Facts
 
 NEEDED = ("unary", "nodes", "names", "size")
 FIRST = "given 1"
@@ -38,7 +38,7 @@ VERSION = FIRST
 """Of what is made of the maps; a change of it is a change of the key."""
 
 
-def given(meta: Mapping[str, Any]) -> bool:
+def given(meta: Facts) -> bool:
     """Whether the maps of a feature store were given; stores older than the entry `given_maps` have the version `FIRST`."""
     return bool(meta.get("given_maps", meta["maps_version"] == FIRST))
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
+from gapwise.stages.problems.facts import Options
 
 HDF5 = (".h5", ".hdf5")
 
 
-def arrays_of(path: Path) -> Mapping[str, Any]:
+def arrays_of(path: Path) -> Options:
     """Arrays by name; those of HDF5 and zarr are read when they are indexed. DataError if the file is neither."""
     try:
         if path.is_dir():

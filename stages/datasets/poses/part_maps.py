@@ -22,12 +22,13 @@ of themselves than test maps, and weights that trust them would be learned.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.stages.datasets.poses.skeleton import MIRRORED_JOINTS
+from gapwise.stages.problems.facts import Options
 
 VERSION = 2
 """Of the maps; a change of them is a change of the key."""
@@ -310,6 +311,6 @@ def stored(model: PartModel) -> dict[str, np.ndarray]:
     return {f"part_{name}": array for name, array in model._asdict().items()}
 
 
-def restored(shared: Mapping[str, Any]) -> PartModel:
+def restored(shared: Options) -> PartModel:
     """Inverse of `stored`."""
     return PartModel(*(np.asarray(shared[f"part_{name}"]) for name in PartModel._fields))

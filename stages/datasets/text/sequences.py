@@ -14,11 +14,12 @@ from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.text.tables import Table, new_table
 from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
 from gapwise.stages.datasets.text.vocabulary import Attributes, Rows, known_rows, put_vocabulary, read_vocabulary
+from gapwise.stages.problems.facts import Facts, Json
 
 
 def write_splits(sink: Sink, report: Report, train: Table, test: Table, labels: tuple[list[str], list[str]],
                  attributes: Attributes, *, unseen: str, splits: Mapping[str, int] | None = None,
-                 ) -> dict[str, Any]:  # fmt: skip
+                 ) -> Json:  # fmt: skip
     """Write all splits, the vocabulary and the text of the test split into `sink`; returns the meta of a chain problem.
 
     `splits` says how many sequences of `test` belong to which split, in their order; None: all to "test". Labels are
@@ -104,7 +105,7 @@ def write_parts(sink: Sink, report: Report, split: str, start: np.ndarray, label
     report(total, total, f"{split} sequences")
 
 
-def write_specimen(sink: Sink, labels: int, attributes: int) -> dict[str, Any]:
+def write_specimen(sink: Sink, labels: int, attributes: int) -> Json:
     """Write two short training sequences; `labels` and `attributes`, biases not counted, decide the types of the arrays."""
     from gapwise.stages.problems.chain.features import BIASES
 
@@ -115,13 +116,13 @@ def write_specimen(sink: Sink, labels: int, attributes: int) -> dict[str, Any]:
     return {"classes": labels, "attributes": total, "d": total * labels + labels**2}
 
 
-def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> dict[str, Any]:
+def template_facts(templates: list[Template], *, columns: int, lower: list[int], one_pad: bool) -> Json:
     """What `TextEncoder` needs besides the vocabulary; feature columns in `lower` are lower-cased."""
     lines = [[template.skeleton, template.macros] for template in templates]
     return {"templates": lines, "columns": columns, "lower": lower, "one_pad": one_pad}
 
 
-def line_facts(attributes: Attributes) -> dict[str, Any]:
+def line_facts(attributes: Attributes) -> Json:
     """The same for CRFsuite's lines, including whether attributes have values other than 1."""
     return {"templates": None, "valued": attributes.train.values is not None}
 
@@ -133,7 +134,7 @@ class TextEncoder:
     attributes: int
     labels: int
     """Label names, including those that occurred in test only."""
-    facts: Mapping[str, Any]
+    facts: Facts
     numbers: Mapping[str, int]
 
     def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
@@ -163,6 +164,6 @@ class TextEncoder:
         return rows
 
 
-def text_encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> TextEncoder:
+def text_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TextEncoder:
     """The encoder of a feature store made by `write_splits`."""
     return TextEncoder(int(meta["attributes"]), len(shared["label_names"]), meta["text"], read_vocabulary(shared))

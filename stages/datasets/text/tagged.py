@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.text.tables import Table, joined, parse_table, read_table
 from gapwise.stages.datasets.text.templates import columns_of
+from gapwise.stages.problems.facts import Facts, Json
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any]) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Sequences of files (``/dev/stdin`` among them) in the form of the training file, with its label column or without."""
     return NewInput(joined([_checked(read_table(Path(name), **_form(meta)), meta) for name in inputs]))
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput | None:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
     """The text of a test split, with its labels; None in stores made before text was kept."""
     if "text" not in arrays:
         return None
@@ -35,13 +35,13 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     return Shown(table.text([predicted.names[label] for label in predicted.labels.tolist()]), ".txt")
 
 
-def _form(meta: Mapping[str, Any]) -> dict[str, Any]:
+def _form(meta: Facts) -> Json:
     """How a file of these data is read."""
     lines = meta["text"]["templates"] is None
     return {"separator": "\t" if lines else None, "equal_columns": not lines}
 
 
-def _checked(table: Table, meta: Mapping[str, Any]) -> Table:
+def _checked(table: Table, meta: Facts) -> Table:
     """The table if it has the columns of the training data; DataError names its file."""
     if meta["text"]["templates"] is not None:
         columns_of(table, meta["text"]["columns"])

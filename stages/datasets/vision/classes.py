@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets import OptionError
+from gapwise.stages.problems.facts import Options
 from gapwise.stages.problems.void import VOID
 
 ORACLES = ("trws", "expansion", "trws_expansion")
@@ -40,7 +40,7 @@ class PottsOptions:
         return tuple(f.name for f in fields(cls))
 
     @classmethod
-    def taken_from(cls, options: Mapping[str, Any]) -> PottsOptions:
+    def taken_from(cls, options: Options) -> PottsOptions:
         """Those among `options`; None keeps the default."""
         return cls(**{name: options[name] for name in cls.names() if options.get(name) is not None})
 

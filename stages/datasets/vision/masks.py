@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
+from gapwise.stages.problems.facts import Facts
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 OPACITY = 0.5
@@ -39,7 +39,7 @@ class Pictures:
     """Whose predictions are shown on them"""
 
 
-def read_new(inputs: Sequence[str], meta: Mapping[str, Any], longer_side: int | None = None) -> NewInput:
+def read_new(inputs: Sequence[str], meta: Facts, longer_side: int | None = None) -> NewInput:
     """Pictures from files, and from all PNG and JPEG files of folders, sorted by name.
 
     With `longer_side`, the longer side of what is encoded has that many pixels; masks have the size of the file.
@@ -60,7 +60,7 @@ def named(files: Sequence[Path], rgb: Sequence[np.ndarray | None]) -> Pictures:
     return Pictures(tuple(stems), tuple(rgb), range(len(stems)))
 
 
-def stored_input(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> NewInput | None:
+def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
     """The photographs of a test split that are stored for figures; None if there are none."""
     if "hw" not in arrays or not len(arrays["hw"]):
         return None

@@ -11,14 +11,14 @@ same Potts term; `dataset.potts` changes its weight.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets import OptionError
 from gapwise.stages.datasets.vision.features import GRID, RINGS
+from gapwise.stages.problems.facts import Json, Options
 
 KINDS = ("s15",)
 WEIGHT = 1.0
@@ -44,7 +44,7 @@ class ModelOptions:
         return tuple(f.name for f in fields(cls))
 
     @classmethod
-    def taken_from(cls, options: Mapping[str, Any]) -> ModelOptions:
+    def taken_from(cls, options: Options) -> ModelOptions:
         """Those among `options`."""
         return cls(**{name: options.get(name) for name in cls.names()})
 
@@ -53,7 +53,7 @@ class ModelOptions:
         """Whether rows describe the superpixel alone."""
         return self.features == "s15"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Json:
         """What the structure has to know: the fixed weight, if there is one."""
         weight = WEIGHT if self.own and self.potts is None else self.potts
         return {} if weight is None else {"potts": float(weight)}
@@ -63,7 +63,7 @@ ALL = ModelOptions()
 """All columns, learned weights."""
 
 
-def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], ModelOptions]:
+def split_options(options: Options) -> tuple[Json, ModelOptions]:
     """The other options of a reader, and those of the model."""
     rest = {name: value for name, value in options.items() if name not in ModelOptions.names()}
     return rest, ModelOptions.taken_from(options)
@@ -92,7 +92,7 @@ def own_block(unary: np.ndarray, edges: np.ndarray, widths: Sequence[int]) -> di
     return {"unary": own_columns(unary, widths), "pairwise": np.ones((len(edges), 1), np.float32)}
 
 
-def own_names(widths: Sequence[int]) -> dict[str, Any]:
+def own_names(widths: Sequence[int]) -> Json:
     """Names of the columns."""
     unary = ["constant:1", f"height:{GRID}", f"width:{GRID}", f"colour:{widths[1]}", f"sift:{widths[2]}"]
     return {"unary": unary, "pairwise": "1 constant"}

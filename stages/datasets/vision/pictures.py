@@ -27,6 +27,7 @@ from gapwise.stages.datasets.vision.features import (
 from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
 from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
+from gapwise.stages.problems.facts import Facts, Json, Options
 
 SHOWN = 6
 """Number of test pictures kept for the figures."""
@@ -79,7 +80,7 @@ class FeatureOptions:
                 raise ValueError(f"dataset.{name}: must be a whole number >= 1, not {value!r}")
 
     @classmethod
-    def taken_from(cls, options: Mapping[str, Any], also: Sequence[str]) -> dict[str, Any]:
+    def taken_from(cls, options: Options, also: Sequence[str]) -> Json:
         """Keyword arguments of a reader: its own options (those named in `also`) and `features`. Options that are
         None keep their default; unknown ones are a ValueError that lists the known."""
         own = [f.name for f in fields(cls)]
@@ -200,7 +201,7 @@ def featurize_pictures(
     report: Report,
     count: Tally = tally,
     model: ModelOptions = ALL,
-) -> dict[str, Any]:
+) -> Json:
     """Learn the vocabularies on `items["train"]`, then write every block of "train" and "test", and of "validation" if
     `items` has it.
 
@@ -277,7 +278,7 @@ SPECIMEN = 40
 which the choice of compiled code depends (`stages.solver.margins`)."""
 
 
-def write_specimen(sink: Sink, codes: bool = False) -> dict[str, Any]:
+def write_specimen(sink: Sink, codes: bool = False) -> Json:
     """Write two training images of a row of superpixels each; `codes`: unary features are stored as uint8."""
     if codes:
         sink.put("", "unary_scale", np.array([1.0 / 255.0]))
@@ -296,12 +297,12 @@ def write_specimen(sink: Sink, codes: bool = False) -> dict[str, Any]:
     return {"d_unary": 3, "d_pairwise": 2}
 
 
-def picture_specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def picture_specimen(options: Options, sink: Sink) -> Json:
     """Blocks to compile for, whatever the options of the pictures' reader but those of the model."""
     return write_specimen(sink) | ModelOptions.taken_from(options).facts()
 
 
-def potts_specimen(options: Mapping[str, Any], sink: Sink) -> dict[str, Any]:
+def potts_specimen(options: Options, sink: Sink) -> Json:
     """Blocks of the structure `potts` to compile for, with its options."""
     return write_specimen(sink) | {"classes": 3, **vars(PottsOptions.taken_from(options))}
 
@@ -356,7 +357,7 @@ def unlabelled(regions: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def picture_encoder(meta: Mapping[str, Any], shared: Mapping[str, np.ndarray]) -> PictureEncoder:
+def picture_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
     """The encoder of a feature store made by `featurize_pictures`."""
     facts = meta["pictures"]
     check_version(facts["features_version"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from gapwise.stages.problems.chain.features import derived
 from gapwise.stages.problems.chain.kernels import chain_scores, gram_norm2, push_rows, viterbi
 from gapwise.stages.problems.chain.marginals import forward_backward
 from gapwise.stages.problems.chain.moves import few_scores, follow_pair, pair_gram_norm2, pair_gram_norms, push_pair
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.prefetch import prefetch, prefetch_range
 from gapwise.stages.problems.protocol import frozen
 
@@ -154,7 +155,7 @@ class Chain(NamedTuple):
         return (np.empty(2 * self.longest * self.labels),)
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Chain:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     """Chain problem of one split.
 
     Parameters

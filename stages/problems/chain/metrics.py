@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.problems.confusion import counted
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import Problem
 
 
@@ -40,7 +40,7 @@ def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.
 
 
 def confusion(
-    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Facts, predictions: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Names of labels, those that occur in a test split only included, and tokens (truth, prediction)."""
     labels = max(problem.labels, int(problem.truth.max(initial=0)) + 1)

@@ -19,11 +19,12 @@ candidates, rising, and 0 for none. So label 0 everywhere is the alignment to nu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.matching.assignment import MOST, best_matching, workspace
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, frozen
 from gapwise.stages.problems.segmentation.kernels import rows_add, rows_dot, rows_norm2
@@ -303,7 +304,7 @@ def few_scores(self, i, w, labels, slots, theta, found):
         found[k] = total
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Matching:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Matching:
     """Matching problem of one split, over ragged arrays (each with its ``<name>_ptr``).
 
     Parameters

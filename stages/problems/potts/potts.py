@@ -24,12 +24,13 @@ The answer is never worse than the truth.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.potts import search
 from gapwise.stages.problems.potts.expansion import expand
 from gapwise.stages.problems.potts.kernels import label_scores
@@ -237,7 +238,7 @@ def _maximise(self, i, theta, augmented, y, scratch):
         y[p] = best[p]
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Potts:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Potts:
     """Potts problem over the ragged arrays of one split (each with its ``<name>_ptr``).
 
     Parameters
@@ -282,7 +283,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Potts:
     )
 
 
-def _options(meta: Mapping[str, Any]) -> tuple[int, str, int, float]:
+def _options(meta: Facts) -> tuple[int, str, int, float]:
     """classes, oracle, sweeps and slack; ValueError names what is wrong."""
     classes, oracle = int(meta["classes"]), str(meta.get("oracle", "trws"))
     sweeps, slack, weight = meta.get("sweeps", SWEEPS), float(meta.get("slack", SLACK)), meta.get("potts")
@@ -323,7 +324,7 @@ def metrics(problem: Potts, arrays: Mapping[str, np.ndarray], predictions: np.nd
 
 
 def confusion(
-    problem: Potts, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+    problem: Potts, arrays: Mapping[str, np.ndarray], meta: Facts, predictions: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Names of classes (``class_names``, else their numbers), and labelled pixels (truth, prediction)."""
     counts = np.asarray(arrays["counts"], float).reshape(-1, problem.classes)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.stages.problems.capabilities import Capabilities
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.segmentation import segmentation
 from gapwise.stages.problems.segmentation.fixed import FixedSegmentation, with_fixed_weight
 from gapwise.stages.problems.segmentation.segmentation import Segmentation, confusion, derived, metrics
@@ -19,7 +20,7 @@ __all__ = ["CAPABILITIES", "FixedSegmentation", "Segmentation", "build", "derive
 CAPABILITIES = Capabilities(confusion=confusion, for_training=silenced)
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmentation | FixedSegmentation:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation | FixedSegmentation:
     """`segmentation.build`; with `meta["potts"]` that is the fixed weight of all pairwise features (`fixed`)."""
     problem = segmentation.build(arrays, meta)
     weight = meta.get("potts")

@@ -17,10 +17,11 @@ specialises the compiled code), so that a memory map is never expanded. Everythi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.images import (
@@ -154,7 +155,7 @@ def best_labelling(images, truth, i, start, stop, theta, capacity, augmented, y,
     minimum_cut(rows, head, reverse, edge, capacity, y, scratch)
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Segmentation:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Segmentation:
     """Segmentation problem over the ragged arrays of one split (each with its ``<name>_ptr``).
 
     Parameters
@@ -248,7 +249,7 @@ def metrics(problem: Segmentation, arrays: Mapping[str, np.ndarray], predictions
 
 
 def confusion(
-    problem: Segmentation, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], predictions: np.ndarray
+    problem: Segmentation, arrays: Mapping[str, np.ndarray], meta: Facts, predictions: np.ndarray
 ) -> tuple[list[str], np.ndarray]:
     """Background and foreground (or ``class_names``), and labelled pixels (truth, prediction)."""
     area, foreground = (np.asarray(arrays[name], float).reshape(-1) for name in ("area", "foreground"))

@@ -21,10 +21,11 @@ nothing), and s_i the block's scale.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.protocol import U, frozen
 from gapwise.stages.problems.tree.maxsum import maximise, misplaced, workspace
 
@@ -161,7 +162,7 @@ def squares(nodes: int, types: int) -> np.ndarray:
     return found
 
 
-def build(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Tree:
+def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Tree:
     """Problem over the arrays of one split.
 
     Parameters

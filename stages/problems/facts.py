@@ -1,0 +1,18 @@
+"""Types of what is said about data besides its arrays: values that JSON and YAML know, checked where they are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Facts = Mapping[str, Any]
+"""Facts of a feature store by name, such as ``classes``: what a reader's `featurize` returns, and structures read."""
+
+Options = Mapping[str, Any]
+"""Options of a configuration, or arguments of a user's class, by name."""
+
+Json = dict[str, Any]
+"""A JSON object that is being made."""
+
+JitOptions = dict[str, Any]
+"""Options of numba's `njit`."""
