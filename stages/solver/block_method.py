@@ -20,6 +20,7 @@ from gapwise.stages.parallel import HERE, Pace, Spread
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
+from gapwise.stages.solver.block.draws import drawn_ahead
 from gapwise.stages.solver.codes import AVERAGED, CACHE_FIRST, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.codes import STEPS as STEP_COUNT
 from gapwise.stages.solver.counts import NEVER, BlockCounts
@@ -30,7 +31,7 @@ from gapwise.stages.solver.method import ArraySpec, Boundary
 from gapwise.stages.solver.objective import Certificate, dual_value
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.oracles import corners_at, load_exact
-from gapwise.stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild, uniform_drawn_ahead
+from gapwise.stages.solver.sampling import MAX_GAP, UNIFORM, tree_rebuild
 from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from gapwise.stages.solver.steps import step_rule
 from gapwise.stages.solver.supports import Pool, Supports, empty_pool, grown, keep_corners, normalise, pack, repack
@@ -431,7 +432,7 @@ class BlockMethod(Accounts):
     def run(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
         P, counters = self.problem, self.state.counters
-        driver = uniform_drawn_ahead(self.stepper) if flags.sampler == UNIFORM else self.stepper
+        driver = drawn_ahead(self.stepper, flags.sampler)
         while True:
             self.check_stop()
             called = int(counters[ORACLE_CALLS])
