@@ -10,8 +10,8 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.metric import inner
 from gapwise.stages.problems.protocol import JIT, widest_block
+from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.directions import line_search, update_weights, write_direction
-from gapwise.stages.solver.step import clip_into
 from gapwise.stages.solver.steps import FW
 from gapwise.stages.solver.supports import find, insert
 

@@ -1,4 +1,4 @@
-"""Frank-Wolfe, pairwise and away moves: a direction delta in local coordinates and a largest step.
+"""Three directions of a block: Frank-Wolfe, pairwise and away; their slopes, largest steps, and the weights after a step.
 
 All share one line search. With scale = 1 / (lambda n), a move of gamma along delta with slope s = d(ell) + <theta, delta>
 changes n D by gamma s - gamma^2 scale ||B delta||^2 / 2 (exactly without a box; with one by at least that much, because
@@ -30,6 +30,26 @@ def gain(gamma, slope, norm2, scale):
 
 
 @inner(**PLAIN)
+def slope_of(direction, h, base, h_away):
+    """Slope of a direction, from the scores of vertex, mean and worst active atom."""
+    if direction == FW:
+        return h - base
+    if direction == PAIRWISE:
+        return h - h_away
+    return base - h_away
+
+
+@inner(**PLAIN)
+def loss_change(direction, loss, ell, loss_away):
+    """d(ell) of a direction, from the losses of vertex, mean and worst active atom."""
+    if direction == FW:
+        return loss - ell
+    if direction == PAIRWISE:
+        return loss - loss_away
+    return ell - loss_away
+
+
+@inner(**PLAIN)
 def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
     """delta <- m(y) - mu_i (FW) or mu_i - m(y_away) (away); mu_i is `mu` if `by_mu`, else summed over atoms."""
     sign = -1.0 if kind == FW else 1.0
@@ -51,7 +71,7 @@ def write_direction(P, i, kind, mu, pool, by_mu, y, y_away, delta):
 
 @inner(**PLAIN)
 def largest_step(kind, alpha_away):
-    """gamma_max of a kind of move."""
+    """The step along a direction that ends on the boundary of the simplex: gamma_max, unless a move makes it shorter."""
     if kind == FW:
         return 1.0
     if kind == PAIRWISE:
@@ -60,9 +80,9 @@ def largest_step(kind, alpha_away):
 
 
 @inner(**PLAIN)
-def update_weights(pool, i, kind, target, away, gamma, gamma_max):
-    """Move the alphas of block i; a full step away from a corner sets its alpha to exactly zero."""
-    full = gamma >= gamma_max
+def update_weights(pool, i, kind, target, away, gamma, whole):
+    """Move the alphas of block i; the `whole` step away from an atom (`largest_step`) sets its alpha to exactly zero."""
+    full = gamma >= whole
     if kind == PAIRWISE:
         pool.alpha[target] += gamma
         pool.alpha[away] = 0.0 if full else pool.alpha[away] - gamma

@@ -11,8 +11,8 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_label_length, widest_block
+from gapwise.stages.solver.block.views.distances import atoms_of, score_slots
 from gapwise.stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, run_driver
-from gapwise.stages.solver.step import atoms_of, score_atoms
 from gapwise.stages.solver.supports import Pool, empty_pool
 
 
@@ -123,7 +123,7 @@ def cached_driver(fingerprint: str) -> Any:
         for i in range(gap.size):
             slots, values = slots_all[: pool.counts[i]], values_all[: pool.counts[i]]
             atoms_of(pool, i, slots, places_all)
-            score_atoms(P, pool, i, w, slots, theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]], values)
+            score_slots(P, pool, i, w, slots, theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]], values)
             best, base = -np.inf, 0.0
             for k in range(slots.size):
                 best = max(best, values[k])

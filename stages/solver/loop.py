@@ -14,12 +14,23 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
-from gapwise.stages.solver.ahead import fetch_ahead, fetch_now
-from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_CALLS, POOL_FULL, SUM_REACHED
+from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.solver.block.draws import draw
+from gapwise.stages.solver.block.step import step
+from gapwise.stages.solver.block.views.distances import by_distances
+from gapwise.stages.solver.block.views.features import by_features
+from gapwise.stages.solver.block.views.margins import by_margins
+from gapwise.stages.solver.codes import (
+    CACHE_ONLY,
+    CALLS_REACHED,
+    DONE,
+    MARGINS_FULL,
+    ORACLE_CALLS,
+    POOL_FULL,
+    SUM_REACHED,
+)
 from gapwise.stages.solver.distances import Distances
-from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION, UNIFORM, tree_draw
-from gapwise.stages.solver.step import cached_step, room_for_sum, step
+from gapwise.stages.solver.sampling import MAX_GAP
 from gapwise.stages.solver.supports import Pool
 
 
@@ -99,64 +110,62 @@ def reason_to_return(S, flags):
 
 
 @inner(**PLAIN)
-def draw(S, flags, rng, order, k):
-    """The k-th block of this call, drawn by the sampler; -1 if no block has a positive gap."""
-    if flags.sampler == PERMUTATION:
-        return order[k]
-    if flags.sampler == UNIFORM:
-        return int(rng.random() * S.ell.size)
-    return tree_draw(S.tree, flags.sampler == MAX_GAP, rng)
+def steps_by(P, S, V, flags, rng, order, steps):
+    """(steps made, why it returned): up to `steps` steps by view V, of blocks that the sampler draws."""
+    for k in range(steps):
+        why = reason_to_return(S, flags)
+        if why != DONE:
+            return k, why
+        if V.exhausted(S):
+            return k, MARGINS_FULL
+        i = draw(S, flags, rng, order, k)
+        if i < 0:
+            return k, SUM_REACHED
+        V.fetch(P, S, flags, order, k, i)
+        if flags.corner == CACHE_ONLY and S.skip[i] > 0:
+            S.skip[i] -= 1
+        else:
+            step(P, S, V, flags, i)
+    return steps, DONE
 
 
 @driver
 def steps_driver(fingerprint: str) -> Any:
-    """`run_steps(P, S, flags, rng, order, steps) -> (steps made, why it returned)` for the structure of a problem."""
+    """`run_steps(P, S, flags, rng, order, steps) -> (steps made, why it returned)`: steps by features."""
 
     @njit(cache=True, **JIT)
     def run_steps(P, S, flags, rng, order, steps):
         fingerprint  # noqa: B018  a closure cell, so that it enters numba's cache key
-        scratch = P.scratch()
-        widest = widest_block(P.local_ptr)
-        theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
-        moved = room_for_sum(P, flags)
-        for k in range(steps):
-            why = reason_to_return(S, flags)
-            if why != DONE:
-                return k, why
-            i = draw(S, flags, rng, order, k)
-            if i < 0:
-                return k, SUM_REACHED
-            if flags.sampler == PERMUTATION:
-                fetch_ahead(P, S, order, k, False)
-            else:
-                fetch_now(P, S, i)
-            if flags.corner == CACHE_ONLY and S.skip[i] > 0:
-                S.skip[i] -= 1
-            else:
-                step(P, S, flags, i, theta, delta, moved, y, scratch)
-        return steps, DONE
+        return steps_by(P, S, by_features(P, S, flags, P.scratch()), flags, rng, order, steps)
 
     return run_steps
 
 
 @driver
-def cached_steps_driver(fingerprint: str) -> Any:
-    """`run_cached(P, S, flags, order)`: a pairwise `cached_step` of every block of `order` that does not sit out.
+def margin_steps_driver(fingerprint: str) -> Any:
+    """`run(P, S, margins, flags, rng, order, steps) -> (steps made, why it returned)`: the same by margin vectors."""
 
-    A function of its own: beside `step` the compiler makes code for it that takes half as long again.
-    """
+    @njit(cache=True, **JIT)
+    def run(P, S, margins, flags, rng, order, steps):
+        fingerprint  # noqa: B018
+        return steps_by(P, S, by_margins(P, S, margins), flags, rng, order, steps)
+
+    return run
+
+
+@driver
+def cached_steps_driver(fingerprint: str) -> Any:
+    """`run_cached(P, S, flags, order)`: pairwise steps by distances, of every block of `order` that does not sit out."""
 
     @njit(cache=True, **JIT)
     def run_cached(P, S, flags, order):
         fingerprint  # noqa: B018
-        widest = widest_block(P.local_ptr)
-        theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
-        slots, places, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+        V = by_distances(P, S)
         for k in range(order.size):
-            fetch_ahead(P, S, order, k, True)
+            V.fetch(P, S, flags, order, k, order[k])
             if S.skip[order[k]] > 0:
                 S.skip[order[k]] -= 1
             else:
-                cached_step(P, S, flags, order[k], theta, delta, slots, places, values)
+                step(P, S, V, flags, order[k])
 
     return run_cached

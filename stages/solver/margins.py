@@ -11,7 +11,8 @@ labelling when it is first needed, never from another vector, so that a resumed 
 matter that they are forgotten, and computed again as steps need them, when new labellings come to more than `MOST_BYTES`.
 
 `Margins` is what a method asks: steps, gaps and derived state, as `loop`, `gaps` and `state` compute them by features. Its
-compiled code is in `margin_steps`. `Pool.place` is an atom's row here (where margins are kept, `distances` are not).
+compiled code is in `block.views.margins` and `margin_passes`. `Pool.place` is an atom's row here (where margins are kept,
+`distances` are not).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import numpy as np
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import MARGINS_FULL
-from gapwise.stages.solver.loop import Flags, State
-from gapwise.stages.solver.margin_steps import margin_derive_driver, margin_gaps_driver, margin_steps_driver
+from gapwise.stages.solver.loop import Flags, State, margin_steps_driver
+from gapwise.stages.solver.margin_passes import margin_derive_driver, margin_gaps_driver
 from gapwise.stages.solver.supports import Pool, blocks_of
 
 LARGER = 16

@@ -29,20 +29,15 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
-from gapwise.stages.solver.codes import BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
-from gapwise.stages.solver.loop import draw, reason_to_return
-from gapwise.stages.solver.sampling import MAX_GAP, UNIFORM, tree_set
-from gapwise.stages.solver.step import (
-    best_move,
-    cache_promises_enough,
-    end_step,
-    move,
-    note_answer,
-    reads_mu,
-    room_for_sum,
-    score_atoms_of,
-)
+from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.solver.block.answers import cache_promises_enough, note_answer
+from gapwise.stages.solver.block.choice import choose
+from gapwise.stages.solver.block.draws import REDRAWS, draw
+from gapwise.stages.solver.block.step import look, move
+from gapwise.stages.solver.block.views.features import by_features
+from gapwise.stages.solver.codes import AVERAGED, BATCH_FULL, CACHED_STEPS, DONE, STEPS, SUM_REACHED
+from gapwise.stages.solver.loop import reason_to_return
+from gapwise.stages.solver.sampling import MAX_GAP, tree_set
 
 
 class Answers(NamedTuple):
@@ -66,27 +61,27 @@ def among(blocks, i):
 
 
 @inner(**PLAIN)
-def step_from_cache(P, S, flags, i, theta_all, delta_all, moved):
+def step_from_cache(P, S, V, flags, i):
     """Take the step of block i if its cached corner promises enough; returns whether it did."""
-    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-    mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
-    length = P.label_ptr[i + 1] - P.label_ptr[i]
-    by_mu = reads_mu(S, flags, i)
-    P.scores(i, S.w, theta)
-    base, best, h_best, away, h_away, active = score_atoms_of(P, S, flags, i, theta, mu, by_mu, length)
-    if not cache_promises_enough(S, flags, i, best, h_best - base):
+    seen = look(P, S, V, flags, i, 0)
+    if not cache_promises_enough(S, flags, i, seen.best, seen.h_best - seen.base):
         return False
-    S.counters[STEPS] += 1
     S.counters[CACHED_STEPS] += 1
-    S.pool.used[best] = S.counters[STEPS]
-    kind, gamma, gamma_max, _, _ = best_move(
-        P, S, flags, i, mu, by_mu, best, h_best, base, away, h_away, active, delta, moved, length
-    )
-    if gamma > 0.0:
-        loss = S.pool.losses[best]
-        move(P, S, flags, i, mu, by_mu, kind, best, away, gamma, gamma_max, loss, delta, moved, length)
-    end_step(S, flags, i)
+    step_towards(P, S, V, flags, i, seen, seen.best, seen.h_best)
     return True
+
+
+@inner(**PLAIN)
+def step_towards(P, S, V, flags, i, seen, target, h):
+    """A step of block i, which has been scored, towards the atom in slot `target`, of score h; -1: it cannot ascend."""
+    S.counters[STEPS] += 1
+    if target >= 0:
+        S.pool.used[target] = S.counters[STEPS]
+    choice = choose(P, S, V, flags, i, seen, target, h)
+    if choice.gamma > 0.0:
+        move(P, S, V, flags, i, choice, target, seen.away, S.pool.losses[max(target, 0)])
+    S.counters[AVERAGED] += 1
+    V.end_visit(S, flags, i)
 
 
 @driver
@@ -96,19 +91,19 @@ def collect_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def collect(P, S, flags, rng, order, steps, block):
         fingerprint  # noqa: B018
-        widest = widest_block(P.local_ptr)
-        theta, delta, moved = np.empty(widest), np.empty(widest), room_for_sum(P, flags)
-        aside = 0
+        V, aside = by_features(P, S, flags, ()), 0
         for k in range(steps):
             why = reason_to_return(S, flags)
             if why != DONE:
                 return k, why
             i = draw(S, flags, rng, order, k)
-            while flags.sampler == UNIFORM and among(block[:aside], i):
+            while REDRAWS[flags.sampler] and among(block[:aside], i):
                 i = draw(S, flags, rng, order, k)
             if i < 0:
                 return k, SUM_REACHED
-            if step_from_cache(P, S, flags, i, theta, delta, moved):
+            if among(block[:aside], i):
+                return k, BATCH_FULL
+            if step_from_cache(P, S, V, flags, i):
                 continue
             block[aside] = i
             tree_set(S.tree, flags.sampler == MAX_GAP, i, 0.0)  # not drawn again until its oracle has answered
@@ -129,35 +124,21 @@ def answers_driver(fingerprint: str) -> Any:
         fingerprint  # noqa: B018
         count, pool = answers.block.size, S.pool
         slot = np.empty(count, np.int64)
-        widest = widest_block(P.local_ptr)
-        theta_all, delta_all, moved = np.empty(widest), np.empty(widest), room_for_sum(P, flags)
+        V = by_features(P, S, flags, ())
         for rating in (True, False):
             for k in range(count):
                 i = answers.block[k]
-                lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-                mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
-                length = P.label_ptr[i + 1] - P.label_ptr[i]
-                by_mu = reads_mu(S, flags, i)
-                if not rating:
-                    S.counters[STEPS] += 1
-                P.scores(i, S.w, theta)
-                base, _, _, away, h_away, active = score_atoms_of(P, S, flags, i, theta, mu, by_mu, length)
+                theta, length = V.theta[: P.local_ptr[i + 1] - P.local_ptr[i]], P.label_ptr[i + 1] - P.label_ptr[i]
+                seen = look(P, S, V, flags, i, 0)
                 if rating:
                     y = answers.labels[k, :length]
-                    slot[k], _ = note_answer(P, S, flags, i, theta, y, answers.losses[k], base)
+                    slot[k], _ = note_answer(P, S, flags, i, theta, y, answers.losses[k], seen.base)
                     if slot[k] >= 0:
                         pool.used[slot[k]] = S.counters[STEPS]
                     continue
-                target, h, loss = slot[k], -np.inf, 0.0
+                target, h = slot[k], -np.inf
                 if target >= 0:
-                    loss = pool.losses[target]
-                    h = loss + P.value(i, theta, pool.labels[target, :length])
-                    pool.used[target] = S.counters[STEPS]
-                kind, gamma, gamma_max, _, _ = best_move(
-                    P, S, flags, i, mu, by_mu, target, h, base, away, h_away, active, delta, moved, length
-                )
-                if gamma > 0.0:
-                    move(P, S, flags, i, mu, by_mu, kind, target, away, gamma, gamma_max, loss, delta, moved, length)
-                end_step(S, flags, i)
+                    h = pool.losses[target] + P.value(i, theta, pool.labels[target, :length])
+                step_towards(P, S, V, flags, i, seen, target, h)
 
     return take

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.path.rules import path_rule, rules
 from gapwise.stages.solver.steps import steps
 
@@ -38,7 +39,7 @@ class Status(StrEnum):
 ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_LIMIT})
 """How a path ends that no limit of passes, calls or time has cut off."""
 
-SAMPLERS = ("uniform", "permutation", "gap", "max_gap")
+SAMPLERS = samplers()
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
 KINDS = ("regpath", "heuristic", "grid", "single")

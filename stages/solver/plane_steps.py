@@ -29,10 +29,11 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, U, widest_block
 from gapwise.stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
 from gapwise.stages.solver.ahead import fetch_ahead
+from gapwise.stages.solver.block.answers import note_answer
+from gapwise.stages.solver.block.views.distances import locate, score_slots
+from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
 from gapwise.stages.solver.directions import gain, largest_step, line_search
-from gapwise.stages.solver.distances import measure
-from gapwise.stages.solver.step import atoms_of, clip_into, note_answer, score_atoms
 from gapwise.stages.solver.steps import AWAY, FW, PAIRWISE
 from gapwise.stages.solver.working_sets import RETIRED
 
@@ -49,7 +50,7 @@ def plane_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, num
     count, size = S.pool.counts[i], P.local_ptr[i + 1] - P.local_ptr[i]
     slots, places = slots_all[:count], places_all[:count]
     locate(P, S, i, slots, places, delta_all[:size])
-    score_atoms(P, S.pool, i, S.w, slots, theta_all[:size], numbers[0, :count])
+    score_slots(P, S.pool, i, S.w, slots, theta_all[:size], numbers[0, :count])
     return steps_within(P, S, flags, i, theta_all[:size], delta_all[:size], slots, places, numbers, row)
 
 
@@ -84,14 +85,6 @@ def oracle_steps(P, S, flags, i, theta_all, delta_all, slots_all, places_all, nu
 
 
 @inner(**PLAIN)
-def locate(P, S, i, slots, places, delta):
-    """The atoms of block i in list order, and their rows in the distances, which are measured where they are not known."""
-    if atoms_of(S.pool, i, slots, places) < 0:
-        measure(P, S.pool, S.distances, i, slots, delta)
-        atoms_of(S.pool, i, slots, places)
-
-
-@inner(**PLAIN)
 def steps_within(P, S, flags, i, theta, delta, slots, places, numbers, row):
     """Up to `flags.rounds` steps among the labellings `slots`, whose scores are numbers[0]; returns how many it scored."""
     pool, squared, count = S.pool, S.distances.squared, slots.size
@@ -123,7 +116,7 @@ def steps_within(P, S, flags, i, theta, delta, slots, places, numbers, row):
         if P.lower.size > 0:
             push_moves(P, S, flags, i, slots, alpha, before, best, delta)
             if turn + 1 < flags.rounds:
-                score_atoms(P, pool, i, S.w, slots, theta, values)
+                score_slots(P, pool, i, S.w, slots, theta, values)
         if turn + 1 < flags.rounds:
             best, away, active, base, variance = survey(values, spreads, alpha, within)
     if moved:
@@ -168,7 +161,7 @@ def survey(values, spreads, alpha, within):
 
 @inner(**PLAIN)
 def choose(flags, h, base, h_away, active, to_corner, between, from_away, alpha_away):
-    """(kind, gamma, gamma_max) of the move that improves the dual most; gamma = 0 if none does (`step.best_move`).
+    """(kind, gamma, gamma_max) of the move that improves the dual most; gamma = 0 if none does (`block.choice.choose`).
 
     `to_corner`, `between` and `from_away` are the curvatures of the three kinds.
     """

@@ -1,4 +1,4 @@
-"""How the next block is drawn: a tree over the blocks' last known gaps (O16 3.1, Alg. 2).
+"""What gap sampling draws from (`block.samplers`): a tree over the blocks' last known gaps (O16 3.1, Alg. 2).
 
 The tree is a flat array of 2 m entries, m the smallest power of two >= n: leaves at m..2m-1, and entry k combines entries
 2k and 2k + 1. Under gap sampling it holds sums of g_i ** degree, under greedy `max_gap` maxima. Every entry is a function of
@@ -8,9 +8,6 @@ visited has an infinite gap; the draw descends to the first such block, so these
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -18,7 +15,7 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN
 
 UNIFORM, PERMUTATION, GAP, MAX_GAP = range(4)
-"""Codes of `options.SAMPLERS`, in its order."""
+"""Numbers of the supplied samplers (`block.samplers`)."""
 
 
 def tree_size(n: int) -> int:
@@ -81,22 +78,3 @@ def tree_draw(tree, greedy, rng):
                 r -= left
                 k = 2 * k + 1
     return k - m
-
-
-def uniform_drawn_ahead(run: Callable[..., tuple[int, int]]) -> Callable[..., tuple[int, int]]:
-    """The compiled steps `run` with uniform blocks drawn beforehand, so that they know which blocks follow.
-
-    Called as `loop.steps_driver` says. `rng` is left as if each block had been drawn right before its step, so draws do
-    not depend on how many steps a call makes; `order` is not used.
-    """
-
-    def drawn_ahead(P: Any, S: Any, flags: Any, rng: np.random.Generator, order: Any, steps: int) -> tuple[int, int]:
-        before = rng.bit_generator.state
-        order = (rng.random(steps) * P.n).astype(np.int64)
-        made, why = run(P, S, flags._replace(sampler=PERMUTATION), rng, order, steps)
-        if made < steps:
-            rng.bit_generator.state = before
-            rng.random(made)
-        return made, why
-
-    return drawn_ahead

@@ -21,11 +21,11 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, max_label_length, widest_block
 from gapwise.stages.problems.stored import check_array, check_supports
+from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from gapwise.stages.solver.distances import no_distances
 from gapwise.stages.solver.loop import State
 from gapwise.stages.solver.sampling import tree_size
-from gapwise.stages.solver.step import clip
 from gapwise.stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 
 SHORT_CHUNK, FOLDED_PER_BLOCK = 64, 256

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.parallel import Pace
+from gapwise.stages.solver.block.draws import drawn_ahead
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import Flags, cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.sampling import UNIFORM, uniform_drawn_ahead
 from gapwise.stages.solver.steps import PAIRWISE
 from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
 
@@ -46,7 +46,7 @@ class Visits:
         """Run the compiled loop, enlarging the pool whenever it is full; returns the code of why the loop ended."""
         it, stepper = self.it, self.stepper
         counters = it.state.counters
-        driver = uniform_drawn_ahead(stepper) if flags.sampler == UNIFORM else stepper
+        driver = drawn_ahead(stepper, flags.sampler)
         while True:
             it.ledger.check_stop()
             called = int(counters[ORACLE_CALLS])

@@ -12,8 +12,8 @@ from single import accelerated_of, never
 from tiny import TINY, by_all_methods, multiclass
 
 from gapwise.stages.problems.protocol import frozen
+from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.step import clip_into
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from tiny.potts import potts
 
 from gapwise.stages.problems.moves import by_sum
 from gapwise.stages.problems.segmentation.fixed import with_fixed_weight
-from gapwise.stages.solver.step import room_for_sum
+from gapwise.stages.solver.block.views.features import room_for_sum
 from gapwise.stages.solver.steps import steps
 
 MADE = {"codes": lambda: instance("segmentation_u8")}

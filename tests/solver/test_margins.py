@@ -118,7 +118,7 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatc
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
     monkeypatch.setattr(
-        "gapwise.stages.solver.margin_steps.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
+        "gapwise.stages.solver.block.views.margins.note_answer", lambda P, S, flags, i, *rest: (S.pool.head[i], 1e9)
     )
     solver.rebase()
     visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 3 * problem.n)

@@ -95,6 +95,6 @@ def test_no_jit__gives_the_same_numbers() -> None:
 def test_no_jit__switch_is_what_it_says() -> None:
     """The comparison above would be of nothing if the switch were not heeded."""
     env = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(TESTS.parents[1])}
-    script = "from gapwise.stages.solver.step import clip_into; print(hasattr(clip_into, 'py_func'))"
+    script = "from gapwise.stages.solver.box import clip_into; print(hasattr(clip_into, 'py_func'))"
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == "False"

@@ -32,6 +32,7 @@ import numpy as np
 
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
+from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import CACHE_ONLY
 from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate
@@ -41,7 +42,6 @@ from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
-from gapwise.stages.solver.step import clip
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.visits import Visits
 

@@ -14,21 +14,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.solver.block.choice import Choice
+from gapwise.stages.solver.block.draws import draw
+from gapwise.stages.solver.block.step import look, move
+from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import AVERAGED, DONE, STEPS, SUM_REACHED
-from gapwise.stages.solver.directions import write_direction
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import draw, reason_to_return
+from gapwise.stages.solver.loop import reason_to_return
 from gapwise.stages.solver.methods.bcfw import SPECS, Bcfw, setup_of
 from gapwise.stages.solver.options import BcfwOptions, CacheOptions, check
 from gapwise.stages.solver.schedule import Schedule
-from gapwise.stages.solver.step import end_step, move, note_answer, score_atoms_of
 from gapwise.stages.solver.steps import FW
 from gapwise.stages.solver.supports import insert
 
@@ -52,26 +53,23 @@ class Options(BcfwOptions):
 
 
 @inner(**PLAIN)
-def fixed_step(P, S, flags, i, theta_all, delta_all, y_all, scratch):
-    """One step of block i by 2n / (k + 2n), k being the steps at this lambda; the arrays are workspace."""
+def fixed_step(P, S, V, flags, i):
+    """One step of block i by 2n / (k + 2n), k being the steps at this lambda; V is the view by features.
+
+    Not `block.step.step`: it searches no line, and moves even where the slope is negative.
+    """
     n = S.ell.size
     gamma = 2.0 * n / (S.counters[AVERAGED] + 2.0 * n)
     S.counters[STEPS] += 1
-    lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-    mu, theta, delta = S.mu[lo:hi], theta_all[: hi - lo], delta_all[: hi - lo]
-    y = y_all[: P.label_ptr[i + 1] - P.label_ptr[i]]
-    by_mu = S.by_mu[i] == 1
-
-    P.scores(i, S.w, theta)
-    base = score_atoms_of(P, S, flags, i, theta, mu, by_mu, y.size)[0]
-    loss = P.max_oracle(i, theta, y, scratch)
-    target, _ = note_answer(P, S, flags, i, theta, y, loss, base)
+    seen = look(P, S, V, flags, i, 0)
+    target, h, loss = V.ask_oracle(P, S, flags, i, seen.base)
     if target < 0:
-        target = insert(S.pool, i, y, loss, flags.capacity)
+        target = insert(S.pool, i, V.y[: P.label_ptr[i + 1] - P.label_ptr[i]], loss, flags.capacity)
     S.pool.used[target] = S.counters[STEPS]
-    write_direction(P, i, FW, mu, S.pool, by_mu, y, y, delta)
-    move(P, S, flags, i, mu, by_mu, FW, target, -1, gamma, 1.0, loss, delta, delta[:0], y.size)
-    end_step(S, flags, i)
+    norm2 = V.measure_move(P, S, flags, i, FW, target, -1)
+    move(P, S, V, flags, i, Choice(FW, gamma, h - seen.base, norm2), target, -1, loss)
+    S.counters[AVERAGED] += 1
+    V.end_visit(S, flags, i)
 
 
 @driver
@@ -81,9 +79,7 @@ def fixed_steps_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def run_fixed(P, S, flags, rng, order, steps):
         fingerprint  # noqa: B018
-        scratch = P.scratch()
-        widest = widest_block(P.local_ptr)
-        theta, delta, y = np.empty(widest), np.empty(widest), np.empty(S.pool.labels.shape[1], P.truth.dtype)
+        V = by_features(P, S, flags, P.scratch())
         for k in range(steps):
             why = reason_to_return(S, flags)
             if why != DONE:
@@ -91,7 +87,7 @@ def fixed_steps_driver(fingerprint: str) -> Any:
             i = draw(S, flags, rng, order, k)
             if i < 0:
                 return k, SUM_REACHED
-            fixed_step(P, S, flags, i, theta, delta, y, scratch)
+            fixed_step(P, S, V, flags, i)
         return steps, DONE
 
     return run_fixed

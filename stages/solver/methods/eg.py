@@ -43,6 +43,7 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.box import clip, clip_into
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.ledger import Ledger, restored_trace
@@ -53,7 +54,6 @@ from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.state import chunk_length, fold
-from gapwise.stages.solver.step import clip, clip_into
 from gapwise.stages.solver.supports import Pool
 
 STEPS, MARGINALS, HALVED = range(3)

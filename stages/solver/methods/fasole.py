@@ -38,17 +38,17 @@ from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.solver.block.views.distances import locate, score_slots
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_CALLS, STEPS
 from gapwise.stages.solver.directions import gain, line_search
-from gapwise.stages.solver.distances import measure, no_distances, with_room
+from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
 from gapwise.stages.solver.plane_steps import keep, push_moves
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup
-from gapwise.stages.solver.step import atoms_of, score_atoms
 from gapwise.stages.solver.supports import drop_unused, find, insert
 from gapwise.stages.solver.visits import Visits
 
@@ -121,11 +121,9 @@ def visit(P, S, flags, precision, i, theta_all, delta_all, y_all, slots_all, pla
     count = pool.counts[i]
     slots, places = slots_all[:count], places_all[:count]
     values, alpha, before = numbers[0, :count], numbers[1, :count], numbers[2, :count]
-    if atoms_of(pool, i, slots, places) < 0:
-        measure(P, pool, S.distances, i, slots, delta)
-        atoms_of(pool, i, slots, places)
+    locate(P, S, i, slots, places, delta)
     start, width = S.distances.start[i], S.distances.width[i]
-    score_atoms(P, pool, i, S.w, slots, theta, values)
+    score_slots(P, pool, i, S.w, slots, theta, values)
     for k in range(count):
         alpha[k] = before[k] = pool.alpha[slots[k]]
     found, moved, ell, boxed = 0.0, False, S.ell[i], P.lower.size > 0
@@ -152,7 +150,7 @@ def visit(P, S, flags, precision, i, theta_all, delta_all, y_all, slots_all, pla
         alpha[away] = 0.0 if gamma >= alpha[away] else alpha[away] - gamma
         if boxed:
             push_moves(P, S, flags, i, slots, alpha, before, best, delta)
-            score_atoms(P, pool, i, S.w, slots, theta, values)
+            score_slots(P, pool, i, S.w, slots, theta, values)
         else:
             half, to_away = 0.5 * gamma * flags.scale, start + places[away] * width
             for k in range(count):

@@ -38,6 +38,7 @@ from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
@@ -47,7 +48,6 @@ from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_
 from gapwise.stages.solver.oracles import corners_at, load_exact
 from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
-from gapwise.stages.solver.step import clip_into
 from gapwise.stages.solver.supports import Pool
 
 HERE_STEPS, N_COUNTERS = 2, 3

@@ -1,0 +1,44 @@
+"""The samplers, one file each: how the next block is drawn (O16 3.1). A file's `SAMPLER` is the sampler.
+
+`solver.sampler` names the file. Compiled code knows a sampler by its number in `samplers()`, `flags.sampler`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import NamedTuple
+
+import numpy as np
+
+from gapwise.parts import with_parts
+
+__path__ = with_parts(__path__, "samplers")
+
+SUPPLIED = ("uniform", "permutation", "gap", "max_gap")
+"""The samplers whose numbers are constants, `stages.solver.sampling.UNIFORM` to `MAX_GAP`. Others follow by name."""
+
+
+class Sampler(NamedTuple):
+    """A way to draw blocks."""
+
+    draw: Callable[..., int]
+    """`inner` function (S, flags, rng, order, k) -> the k-th block of this call; -1: no block is left to move"""
+    ahead: Callable[[np.random.Generator, int, int], np.ndarray] | None = None
+    """(rng, n, steps) -> blocks of so many steps, int64, where draws depend on nothing but `rng`. Then steps can fetch what
+    the next ones will read. Each draw must take one number of `rng`."""
+    redraws: bool = False
+    """Whether a second draw for the same step may give another block; a mini-batch then draws until it has a new one."""
+
+
+def samplers() -> tuple[str, ...]:
+    """Names of all samplers, in the order of their numbers."""
+    found = sorted(module.name for module in iter_modules(__path__))
+    return (*SUPPLIED, *(name for name in found if name not in SUPPLIED))
+
+
+def sampler(name: str) -> Sampler:
+    """A sampler by its name."""
+    found: Sampler = import_module(f"{__name__}.{name}").SAMPLER
+    return found

@@ -1,0 +1,136 @@
+"""The views: how a step scores the atoms of a block, measures a move, and applies it. One file each.
+
+A view is a ``NamedTuple`` of arrays, its data and its workspace, whose ordinary methods are compiled as those of a structure
+are (`stages.problems.protocol`): a call ``V.score_atoms(...)`` goes to the class's own method, so numba specialises the one
+step for each pair of structure and view.
+
+| view | scores of atoms | norm of a move | after a move |
+|---|---|---|---|
+| `features` | B_i^T w, computed from features | B_i delta, from features or a Gram matrix | B_i^T w again, or its change |
+| `distances` | the same, once a visit | a squared distance kept for the block | scores change by distances |
+| `margins` | inner products of w and vectors kept for each atom | difference of two vectors | inner products again |
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numba import types
+from numba.extending import overload_method
+
+from gapwise.stages.problems.inner import ALONE
+from gapwise.stages.problems.protocol import PLAIN
+
+
+class View(Protocol):
+    """What a step asks; P, S, flags and i are problem, state, flags and block everywhere.
+
+    `direction` is FW, PAIRWISE or AWAY, `target` the slot of the vertex, `away` that of the worst atom with weight.
+    """
+
+    @property
+    def slots(self) -> np.ndarray: ...
+    @property
+    def values(self) -> np.ndarray: ...
+
+    def score_atoms(self, P: Any, S: Any, flags: Any, i: int, turn: int) -> int:
+        """slots[:count], values[:count] <- the block's atoms in list order and their scores h; returns count.
+
+        The scores may lack a term common to all atoms of the block. On a later `turn` the view knows of `follow_move`.
+        """
+
+    def mean_score(self, P: Any, S: Any, flags: Any, i: int, base: float) -> float:
+        """sum_y alpha(y) h(y), which is `base` if it is summed over the scored atoms."""
+
+    def allowed_moves(self, flags: Any) -> int:
+        """Bits of the moves that a step may make; a constant leaves the others out of the code."""
+
+    def vertex_source(self, flags: Any) -> int:
+        """CACHE_FIRST to CACHE_ONLY; a constant leaves the others out of the code."""
+
+    def ask_oracle(self, P: Any, S: Any, flags: Any, i: int, base: float) -> tuple[int, float, float]:
+        """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`answers.note_answer`)."""
+
+    def measure_move(self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int) -> float:
+        """||B_i delta||^2; the view may keep B_i delta for `push_move` and `follow_move`."""
+
+    def push_move(
+        self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int, gamma: float
+    ) -> None:
+        """Move u, and what else the view keeps up to date, by the move measured last; alpha has not moved yet."""
+
+    def follow_move(
+        self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int, gamma: float
+    ) -> None:
+        """Note that w has changed by a move, before `score_atoms` is called for another turn."""
+
+    def end_visit(self, S: Any, flags: Any, i: int) -> None:
+        """Clean up after the steps of a block."""
+
+    def fetch(self, P: Any, S: Any, flags: Any, order: np.ndarray, k: int, i: int) -> None:
+        """Fetch what this visit and the next ones will read (`ahead`); changes nothing."""
+
+    def exhausted(self, S: Any) -> bool:
+        """Whether the view lacks room for another step."""
+
+
+def _forward(declaration: Any) -> None:
+    forward: Any = overload_method  # its stub lacks jit_options
+    forward(types.BaseNamedTuple, declaration.__name__, jit_options={**PLAIN, **ALONE})(declaration)
+
+
+# Explicit signatures: numba cannot forward *args.
+@_forward
+def score_atoms(self, P, S, flags, i, turn):
+    return self.instance_class.score_atoms
+
+
+@_forward
+def mean_score(self, P, S, flags, i, base):
+    return self.instance_class.mean_score
+
+
+@_forward
+def allowed_moves(self, flags):
+    return self.instance_class.allowed_moves
+
+
+@_forward
+def vertex_source(self, flags):
+    return self.instance_class.vertex_source
+
+
+@_forward
+def ask_oracle(self, P, S, flags, i, base):
+    return self.instance_class.ask_oracle
+
+
+@_forward
+def measure_move(self, P, S, flags, i, direction, target, away):
+    return self.instance_class.measure_move
+
+
+@_forward
+def push_move(self, P, S, flags, i, direction, target, away, gamma):
+    return self.instance_class.push_move
+
+
+@_forward
+def follow_move(self, P, S, flags, i, direction, target, away, gamma):
+    return self.instance_class.follow_move
+
+
+@_forward
+def end_visit(self, S, flags, i):
+    return self.instance_class.end_visit
+
+
+@_forward
+def fetch(self, P, S, flags, order, k, i):
+    return self.instance_class.fetch
+
+
+@_forward
+def exhausted(self, S):
+    return self.instance_class.exhausted

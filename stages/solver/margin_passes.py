@@ -1,0 +1,65 @@
+"""Gaps over the cache, and u from the pool, by margin vectors (`margins`); steps by them are `block.views.margins`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.inner import inner
+from gapwise.stages.problems.protocol import FAST, JIT, widest_block
+from gapwise.stages.solver.block.choice import survey
+from gapwise.stages.solver.block.views.margins import margin, score_margins
+from gapwise.stages.solver.state import block_ell, fold
+
+
+@inner(**FAST)
+def add_scaled(c, a, u):
+    """u += c a."""
+    for j in range(u.size):
+        u[j] += c * a[j]
+
+
+@driver
+def margin_gaps_driver(fingerprint: str) -> Any:
+    """`gaps(P, pool, margins, w, gap)`, as `gaps.cached_driver`; every atom without a row needs a free one."""
+
+    @njit(cache=True, **JIT)
+    def gaps(P, pool, margins, w, gap):
+        fingerprint  # noqa: B018
+        delta, most = np.empty(widest_block(P.local_ptr)), pool.counts.max()
+        slots, values = np.empty(most, np.int64), np.empty(most)
+        for i in range(gap.size):
+            count, size = pool.counts[i], P.local_ptr[i + 1] - P.local_ptr[i]
+            score_margins(P, pool, margins, i, w, delta[:size], slots[:count], values[:count])
+            seen = survey(pool, slots, values, count)
+            gap[i] = max(seen.h_best - seen.base, 0.0) / gap.size
+
+    return gaps
+
+
+@driver
+def margin_derive_driver(fingerprint: str) -> Any:
+    """`derive(P, S, margins, scale, chunk)`, as `state.derive_driver`; every atom without a row needs a free one."""
+
+    @njit(cache=True, **JIT)
+    def derive(P, S, margins, scale, chunk):
+        fingerprint  # noqa: B018
+        delta = np.empty(widest_block(P.local_ptr))
+        part, error = np.zeros(S.u.size), np.zeros(S.u.size)
+        for i in range(S.ell.size):
+            block_ell(S.pool, S.ell, i)
+            s = S.pool.head[i]
+            while s >= 0:
+                if S.pool.alpha[s] > 0.0:
+                    row = margin(P, S.pool, margins, i, s, delta[: P.local_ptr[i + 1] - P.local_ptr[i]])
+                    add_scaled(scale * S.pool.alpha[s], margins.psi[row], part)
+                s = S.pool.next[s]
+            if (i + 1) % chunk == 0 or i + 1 == S.ell.size:
+                fold(part, S.u, error)
+        for j in range(S.u.size):
+            S.u[j] += error[j]
+
+    return derive
