@@ -9,7 +9,6 @@ Suboptimalities are bounds from above: see `stages.reports.suboptimality`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,8 +24,9 @@ from gapwise.stages.reports.curves import (
     read_curves,
     trace_attributes,
 )
-from gapwise.stages.reports.paint import SPARE, figure_in
+from gapwise.stages.reports.paint import SPARE, Style, StyleOf, figure_in
 from gapwise.stages.reports.suboptimality import with_suboptimality
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 from gapwise.storage.results import read_iterations
 
@@ -35,7 +35,7 @@ PLANES = {"planes": "labellings in a working set", "approximate_passes": "approx
 CALLS = "exact oracle calls / n"
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     curves = read_curves(runs)
     measured = with_suboptimality(curves)
     names = list(dict.fromkeys(variant for variant, _ in curves))
@@ -69,10 +69,10 @@ def read_outer_iterations(runs: Runs, curves: Curves) -> Curves:
     return found
 
 
-def _style(names: Sequence[str]) -> Any:
+def _style(names: Sequence[str]) -> StyleOf:
     """Colours in the order of all variants, so that a variant has the same one in all figures; dashes for averages."""
 
-    def style(variant: str, _: int) -> dict[str, Any]:
+    def style(variant: str, _: int) -> Style:
         return {"color": SPARE[names.index(variant) % len(SPARE)], "ls": "--" if "avg" in variant else "-"}
 
     return style

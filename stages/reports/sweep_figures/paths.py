@@ -9,6 +9,7 @@ import numpy as np
 from gapwise.stages.reports.curves import Runs
 from gapwise.stages.reports.paint import SPARE, figure_in
 from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 PANELS = {
@@ -19,7 +20,7 @@ PANELS = {
 }
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     paths = {name: read_numbers(place)[0] for name, _, _, place in runs}
     with figure_in(folder / "figures" / "paths.png", (10.5, 7.4)) as figure:
         grid = figure.subplots(2, 2, sharex=True).ravel()
