@@ -99,6 +99,12 @@ def to_paper(figure: Figure) -> None:
     figure.set_size_inches(width, ROOM * high * width / wide)
 
 
+def legend_beside(figure: Figure, axes: Axes) -> None:
+    """The legend of all plots, right of them, with the lines of one of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+
+
 def finish(rows: np.ndarray, names: Sequence[str]) -> None:
     """Take the axes of pictures, (rows, columns), away, and name the rows."""
     for axes in rows.ravel():

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 
 from gapwise.stages.reports.bounds import gap_label, whole_axis
 from gapwise.stages.reports.curves import AXES, Runs
-from gapwise.stages.reports.paint import BLUE, GREY, ORANGE, Style, StyleOf, figure_in, plain_ticks
+from gapwise.stages.reports.paint import BLUE, GREY, ORANGE, Style, StyleOf, figure_in, legend_beside, plain_ticks
 from gapwise.stages.reports.prices import (
     PathRun,
     Row,
@@ -67,8 +67,7 @@ def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> Non
             grid[0, j].set_title(lambda_name(next(row for row in table if row["lambda"] == lam)))
         for axes in grid[:, 0]:
             axes.set_ylabel("certified (P − D) / D")
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+        legend_beside(figure, grid[0, 0])
 
 
 def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Style) -> None:

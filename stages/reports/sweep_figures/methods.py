@@ -5,7 +5,7 @@ from __future__ import annotations
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import summary
 from gapwise.stages.reports.curves import AXES, Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
-from gapwise.stages.reports.paint import figure_in
+from gapwise.stages.reports.paint import figure_in, legend_beside
 from gapwise.stages.reports.styles import step_styles
 from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
@@ -22,6 +22,5 @@ def make(runs: Runs, folder: Location) -> Compared:
             grid[0, j].set_title(lambda_title(lam, variants))
         for row in grid:
             row[0].set_ylabel(gap_label(trace_attributes(runs)))
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+        legend_beside(figure, grid[0, 0])
     return {"figures": ["gaps.png"], **summary(curves)}

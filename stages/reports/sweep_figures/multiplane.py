@@ -12,19 +12,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import summary
-from gapwise.stages.reports.curves import (
-    Curves,
-    Runs,
-    Trace,
-    by_lambda,
-    draw_bands,
-    lambda_title,
-    read_curves,
-    trace_attributes,
-)
-from gapwise.stages.reports.paint import SPARE, Style, StyleOf, figure_in
+from gapwise.stages.reports.curves import Curves, Runs, read_curves, trace_attributes
+from gapwise.stages.reports.paint import SPARE, Style, StyleOf
 from gapwise.stages.reports.suboptimality import with_suboptimality
 from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
@@ -79,19 +71,5 @@ def _style(names: Sequence[str]) -> StyleOf:
 
 
 def _paint(curves: Curves, names: Sequence[str], over: str, rows: Mapping[str, str], target: Location) -> None:
-    columns: Mapping[str, Mapping[str, Sequence[Trace]]] = by_lambda(curves)
-    style = _style(names)
-    with figure_in(target, (4.2 * len(columns) + 2.0, 2.9 * len(rows) + 0.4)) as figure:
-        grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
-        for j, (lam, variants) in enumerate(columns.items()):
-            for i, (what, label) in enumerate(rows.items()):
-                draw_bands(grid[i, j], variants, over, what, style)
-                grid[i, j].set_xlabel("")
-                if what in PLANES:
-                    grid[i, j].set_yscale("linear")
-                if j == 0:
-                    grid[i, j].set_ylabel(label)
-            grid[0, j].set_title(lambda_title(lam, variants))
-            grid[-1, j].set_xlabel(CALLS if over == "passes" else over)
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+    label = CALLS if over == "passes" else over
+    draw_grid(target, curves, rows, over, _style(names), x_label=label, linear=PLANES)

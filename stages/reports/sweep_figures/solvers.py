@@ -12,18 +12,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
-from gapwise.stages.reports.curves import (
-    Curves,
-    Runs,
-    Trace,
-    by_lambda,
-    draw_bands,
-    lambda_title,
-    read_curves,
-    trace_attributes,
-)
-from gapwise.stages.reports.paint import StyleOf, figure_in
+from gapwise.stages.reports.curves import AXES, Curves, Runs, Trace, read_curves, trace_attributes
+from gapwise.stages.reports.paint import StyleOf
 from gapwise.stages.reports.styles import method_styles
 from gapwise.stages.reports.suboptimality import calls_lines, calls_table, with_suboptimality
 from gapwise.stages.reports.tables import Compared, write_csv
@@ -52,25 +44,11 @@ def make(runs: Runs, folder: Location) -> Compared:
 
 
 def _paint(curves: Curves, style: StyleOf, over: str, gap: str, target: Location) -> None:
-    columns = by_lambda(curves)
     rows = {what: label for what, label in {**ROWS, "gap": gap}.items() if what in next(iter(curves.values()))[0]}
-    with figure_in(target, (4.0 * len(columns) + 1.8, 2.7 * len(rows) + 0.4)) as figure:
-        grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
-        for j, (lam, variants) in enumerate(columns.items()):
-            for i, (what, label) in enumerate(rows.items()):
-                axes = grid[i, j]
-                draw_bands(axes, variants, over, what, style, log=True)
-                if what == "test_loss":
-                    axes.set_yscale("linear")
-                else:
-                    axes.set_ylim(bottom=0.3 * _smallest_gap(variants))
-                if i + 1 < len(rows):
-                    axes.set_xlabel("")
-                if j == 0:
-                    axes.set_ylabel(label)
-            grid[0, j].set_title(lambda_title(lam, variants))
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+    draw_grid(
+        target, curves, rows, over, style, x_label=AXES[over], linear=("test_loss",), log=True,
+        floor=lambda variants: 0.3 * _smallest_gap(variants),
+    )  # fmt: skip
 
 
 def _smallest_gap(variants: Mapping[str, Sequence[Trace]]) -> float:

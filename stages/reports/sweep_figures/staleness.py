@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import summary
 from gapwise.stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
-from gapwise.stages.reports.paint import Style, figure_in
+from gapwise.stages.reports.paint import Style, figure_in, legend_beside
 from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
@@ -27,8 +27,7 @@ def make(runs: Runs, folder: Location) -> Compared:
             row[0].set_title(lambda_title(lam, variants))
             row[1].set_yscale("linear")
             row[1].set_title("sum of last known block gaps / true gap, at each snapshot")
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper")
+        legend_beside(figure, grid[0, 0])
     return {"figures": ["staleness.png"], **summary(curves)}
 
 
