@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
@@ -58,7 +58,7 @@ def lines(one: Standing, other: Standing, found: dict[str, Pairs]) -> list[str]:
     return [*(table(shown) if len(shown) > 1 else [f"{one.run.name} and {other.run.name}"]), *same]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     text = number(value, ".6g")
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 

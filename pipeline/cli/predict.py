@@ -6,7 +6,7 @@ import argparse
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.errors import DONE
@@ -112,7 +112,7 @@ def write(out: Location, what: Shown | bytes) -> None:
     from gapwise.storage.files import aside, make_directory, publish
 
     make_directory(out.parent)
-    data: Any = what if isinstance(what, bytes) else what.text.encode()
+    data = what if isinstance(what, bytes) else what.text.encode()
     files = None if isinstance(what, bytes) else what.files
     if files is None:
         backend(out).write(out, data)

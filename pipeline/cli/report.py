@@ -11,6 +11,7 @@ from gapwise.pipeline.overview.states import add_root, add_run
 
 if TYPE_CHECKING:
     from gapwise.storage.backend import Location
+    from gapwise.storage.features import Features
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +71,7 @@ def manifest_of(place: Location) -> dict[str, Any]:
     return found
 
 
-def features(place: Location, manifest: dict[str, Any]) -> Any:
+def features(place: Location, manifest: dict[str, Any]) -> Features | None:
     """The features of a run; None if they are gone, or were never made."""
     from gapwise.storage.features import features_of
 

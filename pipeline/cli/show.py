@@ -132,7 +132,9 @@ def _wrapped(name: str, text: str) -> list[str]:
 def _chosen(science: Mapping[str, object], group: str) -> list[tuple[str, object]]:
     from gapwise.pipeline.overview.differences import flat
 
-    return [(key, value) for key, value in flat(science.get(group, {})).items() if value not in (None, [], "")]
+    chosen = science.get(group)
+    found = flat(chosen) if isinstance(chosen, Mapping) else {}
+    return [(key, value) for key, value in found.items() if value not in (None, [], "")]
 
 
 def _without_clock(line: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeGuard
 
 import numpy as np
 
@@ -20,12 +20,12 @@ PATH_EPS = 0.1
 """`eps` of a path for which none is given."""
 
 
-def refuse(name: str, value: Any, expected: str) -> ValueError:
+def refuse(name: str, value: object, expected: str) -> ValueError:
     """The error of a parameter that cannot be used."""
     return ValueError(f"{name}: expected {expected}, got {value!r}")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether `value` is a real number, and no bool."""
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
@@ -52,12 +52,13 @@ def solver_options(name: str, *, path: bool, max_passes: float | None, max_secon
     if options is None or not options.certifies:
         certified = [preset for preset in known if solver_preset(preset).certifies]
         raise refuse("solver", name, f"auto, {', '.join(certified)}")
-    options = dataclasses.replace(options, **limits)
+    passes, seconds = limits.get("max_passes", options.max_passes), limits.get("max_seconds", options.max_seconds)
+    options = dataclasses.replace(options, max_passes=passes, max_seconds=seconds)
     options.check()
     return options
 
 
-def path_options(lam: Any, *, n: int, tolerance: float, eps: float | None) -> PathOptions:
+def path_options(lam: object, *, n: int, tolerance: float, eps: float | None) -> PathOptions:
     """Options of one lambda, a list of lambdas (a grid), or the path; ValueError names the parameter.
 
     Parameters
@@ -75,15 +76,15 @@ def path_options(lam: Any, *, n: int, tolerance: float, eps: float | None) -> Pa
         raise refuse("tolerance", tolerance, "a number > 0")
     if isinstance(lam, str) and lam == PATH:
         return PathOptions(kind="regpath", eps=PATH_EPS if eps is None else float(eps))
-    goal: dict[str, Any] = {"tolerance": float(tolerance if eps is None else eps), "relative": eps is None}
-    goal["rule"] = "one_sided"  # read by nothing, but part of what a `run_dir` was made for
+    goal = PathOptions(tolerance=float(tolerance if eps is None else eps), relative=eps is None)
+    goal.rule = "one_sided"  # read by nothing, but part of what a `run_dir` was made for
     if isinstance(lam, str) and lam == PER_BLOCK:
-        return PathOptions(kind="single", lam=1.0 / n, **goal)
+        return dataclasses.replace(goal, kind="single", lam=1.0 / n)
     if is_number(lam) and 0 < lam < math.inf:
-        return PathOptions(kind="single", lam=float(lam), **goal)
+        return dataclasses.replace(goal, kind="single", lam=float(lam))
     if isinstance(lam, Iterable) and not isinstance(lam, str):
         lams = sorted((float(value) for value in lam), reverse=True)
-        options = PathOptions(kind="grid", lambdas=lams, **goal)
+        options = dataclasses.replace(goal, kind="grid", lambdas=lams)
         try:
             options.check()
         except ValueError as error:
@@ -92,7 +93,7 @@ def path_options(lam: Any, *, n: int, tolerance: float, eps: float | None) -> Pa
     raise refuse("lam", lam, f"a number > 0, {PER_BLOCK!r} or {PATH!r}")
 
 
-def seed_of(random_state: Any) -> int:
+def seed_of(random_state: object) -> int:
     """The seed of a solve: an integer itself; None or a RandomState draws one."""
     if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool) and random_state >= 0:
         return int(random_state)

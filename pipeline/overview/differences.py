@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gapwise.pipeline.overview.standing import Standing
 
-Pairs = dict[str, tuple[Any, Any]]
+Pairs = dict[str, tuple[object, object]]
 COST = ("effective_passes", "oracle_calls", "seconds")
 VALUES = ("lambda", "gap", "primal", "dual")
 MISSING = None
@@ -25,28 +24,32 @@ def differences(a: Standing, b: Standing) -> dict[str, Pairs]:
     }
 
 
-def asked(at: Standing) -> dict[str, Any]:
+def asked(at: Standing) -> dict[str, object]:
     """The keys of the configuration that make the run's key, and its data."""
     data = {f"data.{name}": value for name, value in flat(at.manifest.get("source", {})).items()}
     return {**flat(at.manifest.get("science", {})), **data}
 
 
-def made(at: Standing) -> dict[str, Any]:
+def made(at: Standing) -> dict[str, object]:
     """Machine and versions, which are not part of the key."""
     kept = {name: at.manifest.get(name) for name in ("solver", "host", "python")}
     return {**kept, **flat(at.manifest.get("versions", {}))}
 
 
-def results(at: Standing) -> dict[str, Any]:
+def results(at: Standing) -> dict[str, object]:
     """Every single number and word of result.json that is no cost, and how many lambdas there are."""
     found = at.result or {}
-    single = {"state": at.state, "status": at.solved, "lambdas": len(found["path"]) if "path" in found else MISSING}
+    single: dict[str, object] = {
+        "state": at.state,
+        "status": at.solved,
+        "lambdas": len(found["path"]) if "path" in found else MISSING,
+    }
     for part in ("verify", "evaluate"):
         single |= {f"{part}.{name}": value for name, value in found.get(part, {}).items()}
     return single
 
 
-def cost(at: Standing) -> dict[str, Any]:
+def cost(at: Standing) -> dict[str, object]:
     """Passes, oracle calls and seconds of the whole path, and seconds of the stages."""
     path = (at.result or {}).get("path", [])
     total = {name: sum(record[name] for record in path) for name in COST} if path else {}
@@ -67,14 +70,14 @@ def _between(a: Standing, b: Standing) -> Pairs:
     return found
 
 
-def _differ(one: Mapping[str, Any], other: Mapping[str, Any]) -> Pairs:
+def _differ(one: Mapping[str, object], other: Mapping[str, object]) -> Pairs:
     names = [*one, *(name for name in other if name not in one)]
     return {name: (one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)}
 
 
-def flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Nested mappings as one, with dotted keys."""
-    out: dict[str, Any] = {}
+    out: dict[str, object] = {}
     for name, item in value.items():
         out.update(flat(item, f"{prefix}{name}.") if isinstance(item, Mapping) else {f"{prefix}{name}": item})
     return out

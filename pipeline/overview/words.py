@@ -6,10 +6,9 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
 
 
-def number(value: Any, form: str = ".3g") -> str:
+def number(value: object, form: str = ".3g") -> str:
     """A float in few digits; anything else as it is; a dash for what is not known."""
     if value is None or value in ("", "nan") or value != value:
         return "–"
@@ -51,12 +50,12 @@ def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]
     return out
 
 
-def as_json(value: Any) -> str:
+def as_json(value: object) -> str:
     """For --json: two spaces deep; infinities and NaN, which JSON lacks, as text."""
     return json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -9,13 +9,14 @@ import numpy as np
 import pandas as pd
 
 from gapwise.stages.reports.curves import Curves, Trace, first_at
+from gapwise.stages.reports.tables import Costs
 
 LEVELS = (0.1, 0.01, 0.001, 0.0001)
 """Gaps as shares of the best primal value known at their lambda."""
 Row = dict[str, Any]
 
 
-def summary(curves: Curves) -> dict[str, Any]:
+def summary(curves: Curves) -> Costs:
     """{table: one row per variant and lambda, see `costs`; text: the table as lines}."""
     table = costs(curves)
     return {"table": table, "text": lines(table)}

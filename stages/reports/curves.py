@@ -6,13 +6,14 @@ a band from the least to the largest value (O16 Fig. 3, 5).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
+from gapwise.stages.reports.paint import StyleOf
 from gapwise.storage.backend import Location
 
 AXES = {"passes": "effective passes", "seconds": "seconds"}
@@ -102,15 +103,17 @@ def draw_bands(
     variants: Mapping[str, Sequence[Trace]],
     over: str,
     what: str,
-    style: Callable[[str, int], dict[str, Any]],
+    style: StyleOf,
     log: bool = False,
 ) -> None:
     """A line and a band for each variant; `style(variant, number)` gives colour and dash. `log`: also for passes."""
     for number, (variant, traces) in enumerate(variants.items()):
         x, middle, least, most = band(traces, over, what, log)
-        axes.plot(x, middle, label=variant.replace("_", " "), **{"lw": 1.5, **style(variant, number)})
+        drawn = style(variant, number)
+        width, label = drawn.get("lw", 1.5), variant.replace("_", " ")
+        axes.plot(x, middle, label=label, color=drawn["color"], ls=drawn["ls"], lw=width)
         if len(traces) > 1:
-            axes.fill_between(x, least, most, color=style(variant, number)["color"], alpha=0.12, lw=0)
+            axes.fill_between(x, least, most, color=drawn["color"], alpha=0.12, lw=0)
     axes.set_yscale("log")
     axes.set_xlabel(AXES[over])
     if log or over == "seconds":

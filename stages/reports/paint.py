@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from matplotlib import rc_context
@@ -20,13 +20,21 @@ from gapwise.storage.files import aside, publish
 
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
-"""Colours of lines whose names are not those of known methods."""
-METHODS = {
-    "bcfw": BLUE, "bcfw cache": "#4fd1c5", "bcpfw": "#c53030", "bcpfw cache": "#f6ad55", "bcafw": "#805ad5",
-    "bcbfw": GREEN, "accelerated": "#000000",
-}  # fmt: skip
-"""Colours of methods, by the first word of their name and whether they have a cache."""
-LOOK: Any = {
+"""Colours of lines that have none of their own (`styles`)."""
+
+
+class Style(TypedDict):
+    """What matplotlib draws a line with."""
+
+    color: str
+    ls: str
+    lw: NotRequired[float]
+
+
+StyleOf = Callable[[str, int], Style]
+"""The style of a variant, whose number among the lines decides where its method has no colour of its own."""
+
+LOOK: dict[Any, Any] = {
     "font.size": 10,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
@@ -45,7 +53,7 @@ COLUMN, PAGE = 4.6, 9.5
 """Inches of a figure whose text has 7 points when it is printed 8 cm or 16.5 cm wide."""
 ROOM = 1.15
 """How much taller figures become relative to their width there, because text keeps its size."""
-UNDATED: Any = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+UNDATED: dict[str, dict[str, None]] = {"png": {"Software": None}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
 """What keeps the time out of files."""
 
 
@@ -67,7 +75,9 @@ def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> It
                 to_paper(figure)
             file = target.parent / f"{stem}.{form}"
             _lay_out(figure, dpi)
-            packed: Any = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}  # half the time of 6, +10 %
+            packed: dict[str, Any] = (
+                {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
+            )  # half the time of 6
             figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form], **packed)
             publish(file)
 
@@ -89,6 +99,12 @@ def to_paper(figure: Figure) -> None:
     figure.set_size_inches(width, ROOM * high * width / wide)
 
 
+def legend_beside(figure: Figure, axes: Axes) -> None:
+    """The legend of all plots, right of them, with the lines of one of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+
+
 def finish(rows: np.ndarray, names: Sequence[str]) -> None:
     """Take the axes of pictures, (rows, columns), away, and name the rows."""
     for axes in rows.ravel():
@@ -97,19 +113,6 @@ def finish(rows: np.ndarray, names: Sequence[str]) -> None:
         axes.spines[:].set_visible(False)
     for axes, name in zip(rows[:, 0], names, strict=True):
         axes.set_ylabel(name)
-
-
-def method_style(name: str, number: int) -> dict[str, Any]:
-    """Colour and dash of the method `name` (`bcpfw_gap_cache`), or those of line `number` if the name is not known.
-
-    The colour shows step and cache, the dash how blocks are sampled.
-    """
-    words = name.split("_")
-    base = f"{words[0]} cache" if "cache" in words else words[0]
-    colour = METHODS.get(base, SPARE[number % len(SPARE)])
-    solid = "gap" in words or words[0] == "accelerated"
-    dash = "-" if solid else (":" if "permutation" in words else "--")
-    return {"color": colour, "ls": dash if words[0] in METHODS else "-"}
 
 
 def lambda_axis(axes: Axes, lam: np.ndarray) -> None:

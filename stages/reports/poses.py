@@ -62,7 +62,7 @@ def lambdas_of(run: StoredRun) -> tuple[list[float], float | None]:
 def posed(run: StoredRun, count: int = SHOWN) -> list[Posed]:
     """The first photographs with their poses, by the run's own weights."""
     lams, best = lambdas_of(run)
-    arrays: Any = run.test_blocks
+    arrays = run.test_blocks
     there = np.flatnonzero(np.diff(arrays["photo_hw_ptr"]) > 0)[:count]
     problem: Any = build("tree", arrays, run.features.meta)
     V = problem.parent.size

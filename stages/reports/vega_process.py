@@ -32,5 +32,5 @@ if __name__ == "__main__":
     jobs = json.load(sys.stdin)
     files = {name: drawn(spec, name.rpartition(".")[2]) for name, spec in jobs["files"].items()}
     if jobs["bundle"]:
-        files["bundle"] = vl_convert.javascript_bundle().encode()
+        files["bundle"] = vl_convert.javascript_bundle().encode()  # type: ignore[call-arg]
     json.dump({name: base64.b64encode(content).decode() for name, content in files.items()}, sys.stdout)

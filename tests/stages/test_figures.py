@@ -206,7 +206,7 @@ def test_draw__leaves_charts_out_where_vega_cannot_be_run(
     monkeypatch.setattr(chart_files, "PROCESS", tmp_path / "aborts.py")
     made = draw(tmp_path, open_features(tmp_path / "features"))
     assert [path.name for path in made] == ["segmentations.png"]
-    assert "figures: convergence, losses, path, work are missing: vl-convert ended with exit code -5" in caplog.text
+    assert "figures: convergence, losses, path, work are missing: vl-convert was ended by SIGTRAP" in caplog.text
 
 
 def test_draw__says_that_there_is_no_path(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from gapwise.stages.choice import choose
 from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE
 from gapwise.stages.reports.stored import StoredRun
-from gapwise.stages.reports.vega import Chart, Panel, Row, Spec, axis, lambda_axis
+from gapwise.stages.reports.vega import Chart, Panel, Row, Spec, axis, lambda_axis, tooltip
 from gapwise.storage.layout import EVALUATED
 
 SPLITS = {"train": BLUE, "validation": GREEN, "test": ORANGE}
@@ -62,10 +62,7 @@ def chart(run: StoredRun) -> Chart:
 def _lines(lam: np.ndarray, splits: list[str], y: Spec) -> list[Spec]:
     """A line for each split, and on a page all losses of the lambda below the pointer."""
     colour = {"domain": splits, "range": [SPLITS[split] for split in splits]}
-    shown: list[Spec] = [
-        {"field": "lambda", "title": "λ", "type": "quantitative", "format": ".4~g"},
-        *({"field": split, "title": f"{split} loss", "type": "quantitative", "format": ".4~f"} for split in splits),
-    ]
+    shown = [*tooltip({"lambda": "λ"}), *tooltip({split: f"{split} loss" for split in splits}, ".4~f")]
     near = {"type": "point", "on": "pointermove", "nearest": True, "fields": ["lambda"], "clear": "pointerout"}
     return [
         {"transform": [{"fold": splits, "as": ["split", "loss"]}],

@@ -5,7 +5,6 @@ A file of this package draws `figures/<its name>.png` by matplotlib.
 
 from __future__ import annotations
 
-import logging
 import pkgutil
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,7 +13,7 @@ from typing import Protocol, cast
 from matplotlib.figure import Figure
 
 from gapwise.parts import with_parts
-from gapwise.stages.reports.chart_files import VegaError, save_charts
+from gapwise.stages.reports.chart_files import save_charts
 from gapwise.stages.reports.charts import charts_of
 from gapwise.stages.reports.formats import saved_as
 from gapwise.stages.reports.paint import figure_in
@@ -23,7 +22,6 @@ from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 
 __path__ = with_parts(__path__, "run_figures")
-log = logging.getLogger("gapwise")
 
 
 class RunFigure(Protocol):
@@ -48,11 +46,7 @@ def draw(run_dir: Location, features: Features, formats: Sequence[str] = ("png",
         The files in ``run_dir/figures``, each replaced atomically.
     """
     run = StoredRun(run_dir, features)
-    made, charts = [], charts_of(run)
-    try:
-        made += save_charts(charts, run_dir / "figures", formats)
-    except VegaError as error:  # a run is complete without its pictures
-        log.warning("figures: %s are missing: %s; run.stage=figures tries again", ", ".join(charts), error)
+    made = save_charts(charts_of(run), run_dir / "figures", formats)
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         kind = cast(RunFigure, import_module(f"{__name__}.{name}"))
         if kind.applies(run):

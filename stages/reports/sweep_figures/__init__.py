@@ -8,7 +8,7 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gapwise.parts import with_parts
 from gapwise.stages.reports.formats import saved_as
@@ -16,6 +16,7 @@ from gapwise.storage.backend import Location
 
 if TYPE_CHECKING:
     from gapwise.stages.reports.curves import Runs
+    from gapwise.stages.reports.tables import Compared
 
 __path__ = with_parts(__path__, "sweep_figures")
 
@@ -23,7 +24,7 @@ __path__ = with_parts(__path__, "sweep_figures")
 class SweepFigure(Protocol):
     """What a file of this package defines."""
 
-    def make(self, runs: Runs, folder: Location) -> dict[str, Any]:
+    def make(self, runs: Runs, folder: Location) -> Compared:
         """Draw the runs into ``folder/figures`` and return what they cost, see `compare`."""
 
 
@@ -41,10 +42,10 @@ def compare_parts(
     table have a column `dataset`. A sweep over one data set names it "" and has everything in `folder`.
     """
     if [*parts] in ([], [""]):
-        return compare(name, parts[""], folder, formats) if parts else {}
+        return {**compare(name, parts[""], folder, formats)} if parts else {}
     found: dict[str, Any] = {"figures": [], "table": [], "text": []}
     for dataset, runs in parts.items():
-        one = compare(name, runs, folder / dataset, formats)
+        one: dict[str, Any] = {**compare(name, runs, folder / dataset, formats)}
         found["figures"] += [f"{dataset}/{file}" for file in one.pop("figures", ())]
         found["table"] += [{"dataset": dataset, **row} for row in one.pop("table", ())]
         found["text"] += [f"{dataset}:", *one.pop("text", ())]
@@ -59,7 +60,7 @@ def figure_file(folder: Location, name: str) -> Location:
     return (folder / dataset if dataset else folder) / "figures" / file
 
 
-def compare(name: str, runs: Runs, folder: Location, formats: Sequence[str] = ("png",)) -> dict[str, Any]:
+def compare(name: str, runs: Runs, folder: Location, formats: Sequence[str] = ("png",)) -> Compared:
     """Draw the figure `name` of the runs into ``folder/figures``.
 
     Parameters
@@ -77,8 +78,7 @@ def compare(name: str, runs: Runs, folder: Location, formats: Sequence[str] = ("
         figures: names of the files, as PNG; table: JSON-able rows, one per variant and lambda; text: the table as lines.
         Other entries go into summary.json unchanged.
     """
-    part: Any = import_module(f"{__name__}.{name}")
-    kind: SweepFigure = part
+    kind = cast("SweepFigure", import_module(f"{__name__}.{name}"))
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     with saved_as(formats):
         return kind.make(runs, folder)

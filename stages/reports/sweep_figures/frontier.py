@@ -6,15 +6,14 @@ whole paths over the whole axis of lambda. `frontier.md` and `frontier.csv` hold
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from gapwise.stages.reports.bounds import gap_label, whole_axis
 from gapwise.stages.reports.curves import AXES, Runs
-from gapwise.stages.reports.paint import BLUE, GREY, ORANGE, figure_in, method_style, plain_ticks
+from gapwise.stages.reports.paint import BLUE, GREY, ORANGE, Style, StyleOf, figure_in, legend_beside, plain_ticks
 from gapwise.stages.reports.prices import (
     PathRun,
     Row,
@@ -25,12 +24,13 @@ from gapwise.stages.reports.prices import (
     read_prices,
     solve_lines,
 )
-from gapwise.stages.reports.tables import write_csv
+from gapwise.stages.reports.styles import step_styles
+from gapwise.stages.reports.tables import Compared, write_csv
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     """Returns, besides figures, table and text: paths, one row per path."""
     solves, paths = read_prices(runs)
     table, of_paths = price_table(solves), [path_row(path) for path in paths]
@@ -41,14 +41,14 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
     figures = []
     if table:
         figures.append("frontier.png")
-        _paint_prices(table, folder / "figures" / figures[-1])
+        _paint_prices(table, step_styles(runs), folder / "figures" / figures[-1])
     if paths:
         figures.append("certified.png")
         _paint_certified(paths, folder / "figures" / figures[-1])
     return {"figures": figures, "table": table, "paths": of_paths, "text": text}
 
 
-def _paint_prices(table: Sequence[Row], target: Location) -> None:
+def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> None:
     """One column per lambda; over exact passes above, over seconds below.
 
     Lines are medians, bands span the range over seeds; an open triangle marks a limit that was reached first.
@@ -61,17 +61,16 @@ def _paint_prices(table: Sequence[Row], target: Location) -> None:
             for i, over in enumerate(AXES):
                 for number, name in enumerate(names):
                     rows = [row for row in table if (row["variant"], row["lambda"]) == (name, lam)]
-                    _price_line(grid[i, j], rows, over, name, method_style(name, number))
+                    _price_line(grid[i, j], rows, over, name, style(name, number))
                 grid[i, j].set(xscale="log", yscale="log", xlabel="exact passes" if over == "passes" else over)
                 plain_ticks(grid[i, j].xaxis)
             grid[0, j].set_title(lambda_name(next(row for row in table if row["lambda"] == lam)))
         for axes in grid[:, 0]:
             axes.set_ylabel("certified (P − D) / D")
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+        legend_beside(figure, grid[0, 0])
 
 
-def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Mapping[str, Any]) -> None:
+def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Style) -> None:
     there = sorted((row for row in rows if np.isfinite(row[over])), key=lambda row: -row["tolerance"])
     at = [row["tolerance"] for row in there]
     axes.plot([row[over] for row in there], at, marker="o", ms=3.5, lw=1.5, label=name.replace("_", " "), **style)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import summary
 from gapwise.stages.reports.curves import AXES, Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
-from gapwise.stages.reports.paint import figure_in, method_style
+from gapwise.stages.reports.paint import figure_in, legend_beside
+from gapwise.stages.reports.styles import step_styles
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     curves = read_curves(runs)
-    columns = by_lambda(curves)
+    columns, style = by_lambda(curves), step_styles(runs)
     with figure_in(folder / "figures" / "gaps.png", (4.4 * len(columns) + 1.8, 7.6)) as figure:
         grid = figure.subplots(2, len(columns), squeeze=False)
         for j, (lam, variants) in enumerate(columns.items()):
             for i, over in enumerate(AXES):
-                draw_bands(grid[i, j], variants, over, "gap", method_style)
+                draw_bands(grid[i, j], variants, over, "gap", style)
             grid[0, j].set_title(lambda_title(lam, variants))
         for row in grid:
             row[0].set_ylabel(gap_label(trace_attributes(runs)))
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+        legend_beside(figure, grid[0, 0])
     return {"figures": ["gaps.png"], **summary(curves)}

@@ -9,24 +9,16 @@ Suboptimalities are bounds from above: see `stages.reports.suboptimality`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import summary
-from gapwise.stages.reports.curves import (
-    Curves,
-    Runs,
-    Trace,
-    by_lambda,
-    draw_bands,
-    lambda_title,
-    read_curves,
-    trace_attributes,
-)
-from gapwise.stages.reports.paint import SPARE, figure_in
+from gapwise.stages.reports.curves import Curves, Runs, read_curves, trace_attributes
+from gapwise.stages.reports.paint import SPARE, Style, StyleOf
 from gapwise.stages.reports.suboptimality import with_suboptimality
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 from gapwise.storage.results import read_iterations
 
@@ -35,7 +27,7 @@ PLANES = {"planes": "labellings in a working set", "approximate_passes": "approx
 CALLS = "exact oracle calls / n"
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     curves = read_curves(runs)
     measured = with_suboptimality(curves)
     names = list(dict.fromkeys(variant for variant, _ in curves))
@@ -69,29 +61,15 @@ def read_outer_iterations(runs: Runs, curves: Curves) -> Curves:
     return found
 
 
-def _style(names: Sequence[str]) -> Any:
+def _style(names: Sequence[str]) -> StyleOf:
     """Colours in the order of all variants, so that a variant has the same one in all figures; dashes for averages."""
 
-    def style(variant: str, _: int) -> dict[str, Any]:
+    def style(variant: str, _: int) -> Style:
         return {"color": SPARE[names.index(variant) % len(SPARE)], "ls": "--" if "avg" in variant else "-"}
 
     return style
 
 
 def _paint(curves: Curves, names: Sequence[str], over: str, rows: Mapping[str, str], target: Location) -> None:
-    columns: Mapping[str, Mapping[str, Sequence[Trace]]] = by_lambda(curves)
-    style = _style(names)
-    with figure_in(target, (4.2 * len(columns) + 2.0, 2.9 * len(rows) + 0.4)) as figure:
-        grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
-        for j, (lam, variants) in enumerate(columns.items()):
-            for i, (what, label) in enumerate(rows.items()):
-                draw_bands(grid[i, j], variants, over, what, style)
-                grid[i, j].set_xlabel("")
-                if what in PLANES:
-                    grid[i, j].set_yscale("linear")
-                if j == 0:
-                    grid[i, j].set_ylabel(label)
-            grid[0, j].set_title(lambda_title(lam, variants))
-            grid[-1, j].set_xlabel(CALLS if over == "passes" else over)
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+    label = CALLS if over == "passes" else over
+    draw_grid(target, curves, rows, over, _style(names), x_label=label, linear=PLANES)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.reports.curves import Runs
-from gapwise.stages.reports.paint import SPARE, figure_in
+from gapwise.stages.reports.paint import SPARE, figure_in, legend_beside
 from gapwise.stages.reports.stored import read_numbers
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 PANELS = {
@@ -19,7 +20,7 @@ PANELS = {
 }
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     paths = {name: read_numbers(place)[0] for name, _, _, place in runs}
     with figure_in(folder / "figures" / "paths.png", (10.5, 7.4)) as figure:
         grid = figure.subplots(2, 2, sharex=True).ravel()
@@ -33,8 +34,7 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
         grid[0].invert_xaxis()
         for axes in grid[2:]:
             axes.set_xlabel("λ")
-        handles, labels = grid[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+        legend_beside(figure, grid[0])
     table = [_row(name, arrays) for name, arrays in paths.items()]
     return {"figures": ["paths.png"], "table": table, "text": _lines(table)}
 

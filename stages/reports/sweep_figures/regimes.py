@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,10 +14,11 @@ from matplotlib.axes import Axes
 from gapwise.stages.reports.comparison import summary
 from gapwise.stages.reports.curves import AXES, Runs, Trace, by_lambda, lambda_title, read_curves, value_at
 from gapwise.stages.reports.paint import figure_in
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     curves = read_curves(runs)
     rows = by_lambda(curves)
     with figure_in(folder / "figures" / "regimes.png", (10.5, 4.2 * len(rows))) as figure:

@@ -8,23 +8,17 @@ Lines end where the passes or seconds of a run do. A method without a dual point
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from gapwise.stages.reports.band_grid import draw_grid
 from gapwise.stages.reports.bounds import gap_label
-from gapwise.stages.reports.curves import (
-    Curves,
-    Runs,
-    by_lambda,
-    draw_bands,
-    lambda_title,
-    read_curves,
-    trace_attributes,
-)
-from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE, SPARE, figure_in
+from gapwise.stages.reports.curves import AXES, Curves, Runs, Trace, read_curves, trace_attributes
+from gapwise.stages.reports.paint import StyleOf
+from gapwise.stages.reports.styles import method_styles
 from gapwise.stages.reports.suboptimality import calls_lines, calls_table, with_suboptimality
-from gapwise.stages.reports.tables import write_csv
+from gapwise.stages.reports.tables import Compared, write_csv
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
 
@@ -34,16 +28,9 @@ ROWS = {
     "gap": "duality gap",
     "test_loss": "test loss",
 }
-COLOURS = {
-    "fw": GREY, "bcfw": BLUE, "bcpfw": ORANGE, "mpbcfw": "#00a3c4", "accelerated": "#000000", "ssg": GREEN,
-    "cutting": "#c53030", "eg": "#805ad5", "fasole": "#b7791f",
-}  # fmt: skip
-"""By the first word of a solver's name; other solvers take what is spare."""
-DASHES = {"wavg": "--", "nslack": "--", "nols": ":"}
-"""By the last word."""
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     curves = with_suboptimality(read_curves(runs))
     table = calls_table(curves)
     text = calls_lines(table)
@@ -52,40 +39,19 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
     write_csv(folder / "solvers.csv", table)
     figures = ["passes.png", "seconds.png"]
     for name, over in zip(figures, ("passes", "seconds"), strict=True):
-        _paint(curves, over, gap_label(trace_attributes(runs)), folder / "figures" / name)
+        _paint(curves, method_styles(runs), over, gap_label(trace_attributes(runs)), folder / "figures" / name)
     return {"figures": figures, "table": table, "text": text}
 
 
-def solver_style(name: str, number: int) -> dict[str, Any]:
-    """Colour by what a solver is, dash by its variant."""
-    words = name.split("_")
-    colour = COLOURS.get(words[0], SPARE[number % len(SPARE)])
-    return {"color": colour, "ls": DASHES.get(words[-1], "-"), "lw": 2.2 if words[0] == "accelerated" else 1.3}
-
-
-def _paint(curves: Curves, over: str, gap: str, target: Location) -> None:
-    columns = by_lambda(curves)
+def _paint(curves: Curves, style: StyleOf, over: str, gap: str, target: Location) -> None:
     rows = {what: label for what, label in {**ROWS, "gap": gap}.items() if what in next(iter(curves.values()))[0]}
-    with figure_in(target, (4.0 * len(columns) + 1.8, 2.7 * len(rows) + 0.4)) as figure:
-        grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
-        for j, (lam, variants) in enumerate(columns.items()):
-            for i, (what, label) in enumerate(rows.items()):
-                axes = grid[i, j]
-                draw_bands(axes, variants, over, what, solver_style, log=True)
-                if what == "test_loss":
-                    axes.set_yscale("linear")
-                else:
-                    axes.set_ylim(bottom=0.3 * _smallest_gap(variants))
-                if i + 1 < len(rows):
-                    axes.set_xlabel("")
-                if j == 0:
-                    axes.set_ylabel(label)
-            grid[0, j].set_title(lambda_title(lam, variants))
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", handlelength=2.6)
+    draw_grid(
+        target, curves, rows, over, style, x_label=AXES[over], linear=("test_loss",), log=True,
+        floor=lambda variants: 0.3 * _smallest_gap(variants),
+    )  # fmt: skip
 
 
-def _smallest_gap(variants: Any) -> float:
+def _smallest_gap(variants: Mapping[str, Sequence[Trace]]) -> float:
     """The least positive gap of any run: below it, suboptimalities are not known."""
     gaps = np.concatenate([trace["gap"] for traces in variants.values() for trace in traces])
     return float(np.min(gaps[np.isfinite(gaps) & (gaps > 0.0)], initial=np.inf))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.comparison import summary
 from gapwise.stages.reports.curves import Runs, by_lambda, draw_bands, lambda_title, read_curves, trace_attributes
-from gapwise.stages.reports.paint import figure_in
+from gapwise.stages.reports.paint import Style, figure_in, legend_beside
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     curves = read_curves(runs)
     rows = by_lambda(curves)
     with figure_in(folder / "figures" / "staleness.png", (10.5, 3.9 * len(rows))) as figure:
@@ -27,12 +27,11 @@ def make(runs: Runs, folder: Location) -> dict[str, Any]:
             row[0].set_title(lambda_title(lam, variants))
             row[1].set_yscale("linear")
             row[1].set_title("sum of last known block gaps / true gap, at each snapshot")
-        handles, labels = grid[0, 0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper")
+        legend_beside(figure, grid[0, 0])
     return {"figures": ["staleness.png"], **summary(curves)}
 
 
-def _style(variant: str, number: int) -> dict[str, Any]:
+def _style(variant: str, number: int) -> Style:
     if variant.startswith("uniform"):
         return {"color": "black", "ls": "--"}
-    return {"color": colormaps["viridis"](min(0.18 * number, 0.95)), "ls": "-"}
+    return {"color": to_hex(colormaps["viridis"](min(0.18 * number, 0.95))), "ls": "-"}

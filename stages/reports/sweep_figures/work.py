@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gapwise.stages.reports.chart_files import save_charts
@@ -11,16 +9,17 @@ from gapwise.stages.reports.curves import Runs
 from gapwise.stages.reports.formats import wanted
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.sweep_charts import work_chart
+from gapwise.stages.reports.tables import Compared
 from gapwise.storage.backend import Location
 
 
-def make(runs: Runs, folder: Location) -> dict[str, Any]:
+def make(runs: Runs, folder: Location) -> Compared:
     paths = [(name, read_numbers(place)[0]) for name, _, _, place in runs]
-    save_charts({"work": work_chart(paths)}, folder / "figures", wanted.get())
+    made = save_charts({"work": work_chart(paths)}, folder / "figures", wanted.get())
     table = [
         {"variant": name, "lambdas": int(a["lambda"].size), "passes": float(np.sum(a["effective_passes"])),
          "seconds": float(np.sum(a["seconds"]))}
         for name, a in paths
     ]  # fmt: skip
     text = [f"{row['variant']:<20} {row['passes']:9.1f} passes {row['seconds']:8.2f} s" for row in table]
-    return {"figures": ["work.png"], "table": table, "text": text}
+    return {"figures": ["work.png"] if made else [], "table": table, "text": text}

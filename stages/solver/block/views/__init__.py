@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload_method
 
-from gapwise.stages.problems.inner import ALONE
+from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.protocol import PLAIN
 
 
@@ -77,7 +77,7 @@ class View(Protocol):
 
 def _forward(declaration: Any) -> None:
     forward: Any = overload_method  # its stub lacks jit_options
-    forward(types.BaseNamedTuple, declaration.__name__, jit_options={**PLAIN, **ALONE})(declaration)
+    forward(types.BaseNamedTuple, declaration.__name__, jit_options={**PLAIN, **LINKED})(declaration)
 
 
 # Explicit signatures: numba cannot forward *args.
