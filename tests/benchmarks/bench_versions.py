@@ -1,6 +1,7 @@
 """Two versions of the solver, pass by pass: `python tests/benchmarks/bench_versions.py FEATURES OTHER_CLONE [--turns 6]`.
 
-FEATURES is a feature store that both versions can read, OTHER_CLONE a checkout of the version to compare with. Both make
+FEATURES is a feature store that both versions can read, OTHER_CLONE a checkout of the version to compare with, installed
+for `--other-python` (by default this Python; a version from before `gapwise.*` needs no installation). Both make
 the same passes from the same seed, in processes that take turns on one core. Printed is, for each kind of pass, the ratio
 of the sums over passes of the least time that any process took for it: this version's over the other's. Least times
 shut out what else the machine does; single processes may differ by 30 %.
@@ -14,6 +15,8 @@ import os
 import subprocess
 import sys
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +27,13 @@ HERE = Path(__file__).resolve().parents[2]
 
 def seconds_by_pass(features: Path) -> dict[str, list[float]]:
     """Seconds of every pass, by kind of pass."""
-    from gapwise.stages.featurize import open_problem
-    from gapwise.stages.solver.codes import CACHE_ONLY
-    from gapwise.stages.solver.methods import method_options
-    from gapwise.stages.solver.options import CacheOptions, PathOptions
-    from gapwise.stages.solver.path.walk import begin
+    stages = "gapwise.stages" if find_spec("gapwise") and find_spec("gapwise.stages") else "stages"  # before that
+    open_problem = import_module(f"{stages}.featurize").open_problem
+    CACHE_ONLY = import_module(f"{stages}.solver.codes").CACHE_ONLY
+    method_options = import_module(f"{stages}.solver.methods").method_options
+    options = import_module(f"{stages}.solver.options")
+    CacheOptions, PathOptions = options.CacheOptions, options.PathOptions
+    begin = import_module(f"{stages}.solver.path.walk").begin
 
     problem, cache = open_problem(features, "train"), CacheOptions(kind="gap")
     n, path = problem.n, PathOptions(kind="single", lam=0.01)
@@ -63,13 +68,13 @@ def timed(work) -> list[float]:
     return seconds
 
 
-def in_turn(features: Path, clones: list[Path], turns: int) -> list[dict[str, float]]:
+def in_turn(features: Path, clones: list[tuple[Path, str]], turns: int) -> list[dict[str, float]]:
     """For each clone the sum over passes of the least seconds, by kind of pass."""
     least: list[dict[str, np.ndarray]] = [{} for _ in clones]
     for _ in range(turns):
-        for k, clone in enumerate(clones):
+        for k, (clone, python) in enumerate(clones):
             env = {**os.environ, "PYTHONPATH": str(clone)}
-            command = [sys.executable, __file__, str(features)]
+            command = [python, __file__, str(features)]
             printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
             for name, seconds in json.loads(printed).items():
                 least[k][name] = np.minimum(least[k].get(name, np.inf), seconds)
@@ -80,12 +85,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("features", type=Path)
     parser.add_argument("other", type=Path, nargs="?")
+    parser.add_argument("--other-python", default=sys.executable)
     parser.add_argument("--turns", type=int, default=6)
     arguments = parser.parse_args()
     if arguments.other is None:
         print(json.dumps(seconds_by_pass(arguments.features)))
         return
-    other, this = in_turn(arguments.features.resolve(), [arguments.other.resolve(), HERE], arguments.turns)
+    clones = [(arguments.other.resolve(), arguments.other_python), (HERE, sys.executable)]
+    other, this = in_turn(arguments.features.resolve(), clones, arguments.turns)
     for name, seconds in this.items():
         print(f"{name:24} {1e3 * seconds / PASSES:8.2f} ms   this / other {seconds / other[name]:.3f}")
 
