@@ -66,6 +66,8 @@ def attributes(engine: Engine, status: Status, key: str) -> dict[str, Any]:
         ),
         "certainty": engine.certainty,
         "dual_point": solver.certifies,
+        "view": solver.views[0],
+        "cached_view": solver.views[1],
         "between": engine.rule.between,
         "own_primal": solver.rewrites_w,
         "n": task.problem.n,

@@ -40,7 +40,7 @@ from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status, c
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.planes import Planes, atom_scores_driver, find_atoms
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.simplex_qp import maximise, restricted_gap
 from gapwise.stages.solver.state import chunk_length, derive_driver, truth_pool
 from gapwise.stages.solver.steps import PAIRWISE, StepRule
@@ -89,7 +89,9 @@ class PlaneCounts:
 def setup_of(options: PlaneOptions) -> Setup:
     """Exact passes leave their labellings in the pool, which keeps what planes use; no block is drawn."""
     no_cache_rule = CacheOptions(kind="gap", F=0.0, nu=0.0)
-    return Setup(StepRule(PAIRWISE), no_cache_rule, sampled=False, caching=True, capacity=NEVER, mu=False)
+    return Setup(
+        StepRule(PAIRWISE), no_cache_rule, sampled=False, caching=True, capacity=NEVER, mu=False, cached_view=DISTANCES
+    )
 
 
 Mixture = tuple[np.ndarray, np.ndarray, float]

@@ -48,7 +48,7 @@ from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
 from gapwise.stages.solver.plane_steps import keep, push_moves
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.supports import drop_unused, find, insert
 from gapwise.stages.solver.visits import Visits
 
@@ -179,7 +179,7 @@ def visits_driver(fingerprint: str) -> Any:
 
 def setup_of(options: Options) -> Setup:
     """Blocks are visited in the order of a permutation; moves within a working set read no mu."""
-    return Setup.of(options, mu=False)
+    return Setup.of(options, mu=False, steps_view=DISTANCES, cached_view=DISTANCES)
 
 
 @dataclass
