@@ -111,7 +111,10 @@ def ask(P, S, flags, i, theta, y, scratch):
 
 @inner(**PLAIN)
 def visit(P, S, flags, precision, i, theta_all, delta_all, y_all, slots_all, places_all, numbers, scratch):
-    """An oracle call and the pair steps after it; the arrays are workspace, `numbers` a row each for scores and weights."""
+    """An oracle call and the pair steps after it; the arrays are workspace, `numbers` a row each for scores and weights.
+
+    It stands beside `block.step.step`: the pair's second labelling is chosen by second order, and u is pushed once a visit.
+    """
     S.counters[STEPS] += 1
     S.counters[AVERAGED] += 1
     pool, squared = S.pool, S.distances.squared
