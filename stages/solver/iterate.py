@@ -76,13 +76,6 @@ class Iterate:
     hinges: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (n,): hinges of the blocks at the last exact pass, or the bounds on them that the structure offers."""
 
-    @classmethod
-    def begin(cls, problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
-        """The iterate at the dual point of `pool`."""
-        state = new_state(problem, pool, setup.average, setup.mu)
-        ledger.counters = state.counters
-        return cls(problem, setup, state, np.random.default_rng(seed), seed, ledger)
-
     @property
     def at(self) -> BlockCounts:
         """The scalars."""
@@ -264,6 +257,13 @@ def check_falling(lam: float, before: float) -> None:
     """Raise ValueError unless lambda falls, as keep_primal needs."""
     if not lam <= before:
         raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {before:g}")
+
+
+def begun(problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
+    """The iterate at the dual point of `pool`."""
+    state = new_state(problem, pool, setup.average, setup.mu)
+    ledger.counters = state.counters
+    return Iterate(problem, setup, state, np.random.default_rng(seed), seed, ledger)
 
 
 def restored(

@@ -6,18 +6,23 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tiny import TINY
 
-from gapwise.stages.solver import margins
 from gapwise.stages.solver.block.choice import DIRECTIONS, N_MOVES, TO_VERTEX
 from gapwise.stages.solver.block.moves import bit, moves
 from gapwise.stages.solver.block.samplers import samplers
-from gapwise.stages.solver.block.views.chosen import Views, view_of
+from gapwise.stages.solver.block.views import chosen
+from gapwise.stages.solver.block.views.chosen import views_of
+from gapwise.stages.solver.methods import method as recipe
 from gapwise.stages.solver.methods import method_options
+from gapwise.stages.solver.options import CacheOptions
 from gapwise.stages.solver.sampling import GAP, MAX_GAP, PERMUTATION, UNIFORM
+from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.state import truth_pool
 from gapwise.stages.solver.steps import AWAY, FW, PAIRWISE, step_rule
 
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
@@ -129,14 +134,23 @@ def test_samplers__have_the_numbers_that_compiled_code_knows() -> None:
     assert numbers == [UNIFORM, PERMUTATION, GAP, MAX_GAP]
 
 
-def test_view__is_named_as_the_method_chooses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("method", "views"),
+    [("bcfw", ("features", "features")), ("accelerated", ("features", "distances")), ("mpbcfw", ("distances",) * 2),
+     ("fasole", ("distances",) * 2), ("cutting_plane_nslack", ("features", "distances"))],
+)  # fmt: skip
+def test_views__are_those_that_the_method_chooses(method: str, views: tuple[str, str]) -> None:
     problem = TINY["multiclass"]()
-    of = {name: method_options(method=name) for name in ("accelerated", "mpbcfw", "fasole", "bcfw")}
-    named = {name: view_of(problem, options, problem.n, keeps_margins=False) for name, options in of.items()}
-    assert named["accelerated"] == Views("features", "distances")
-    assert named["mpbcfw"] == named["fasole"] == Views("distances", "distances")
-    assert named["bcfw"] == Views("features", "features")
+    solver = recipe(method).begin(problem, method_options(method=method), truth_pool(problem), 0)
+    solver.start_lambda(0.3, 0)
+    solver.rebase()
+    assert solver.views == views
+
+
+def test_views__are_margins_where_they_may_serve_and_save_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = TINY["multiclass"]()
+    may = Setup.of(method_options(cache=CacheOptions(kind="gap")), margins=True)
     for worth in (False, True):
-        monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms, worth=worth: worth)
-        found = view_of(problem, of["bcfw"], problem.n, keeps_margins=True)
-        assert found == (Views("margins", "margins") if worth else Views("features", "features"))
+        monkeypatch.setattr(chosen, "worth_keeping", lambda problem, atoms, worth=worth: worth)
+        assert views_of(problem, may, problem.n) == (("margins",) * 2 if worth else ("features",) * 2)
+        assert views_of(problem, replace(may, margins=False), problem.n) == ("features", "features")
