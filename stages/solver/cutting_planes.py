@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gapwise.stages.parallel import Spread, nothing
+from gapwise.stages.solver.block.views.chosen import views_of
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import exact_pass, judged
@@ -129,6 +130,7 @@ class CuttingPlanes:
     def rebase(self) -> None:
         """Put atoms into list order, recompute the block states and w from the pool."""
         it = self.it
+        it.views = views_of(it.problem, it.setup, int(it.state.pool.counts.sum()))
         if it.fresh:
             it.fresh = False
             self.find_truth()
