@@ -66,7 +66,7 @@ def _may_leave_out_reference_counts() -> bool:
     if _tried():
         return True
     try:
-        njit(_nrt=False)(lambda: 0)()  # options are read when something is compiled
+        njit(**{"_nrt": False})(lambda: 0)()  # type: ignore[call-overload]  # options are read when something is compiled
     except Exception as error:
         _log.warning("numba %s: no option _nrt (%s): steps take several times as long", numba.__version__, error)
         return False

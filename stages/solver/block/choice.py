@@ -7,7 +7,7 @@ that gains most is made. Moves differ in direction and gamma_max (`moves`); the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -82,11 +82,11 @@ def _whole(number, whole):
 
 def _composed() -> Callable[..., float]:
     """gamma_max of all moves in one function."""
-    found: Any = _whole
+    found: Callable[..., float] = _whole
     for number, one in enumerate(ALL):
         if one.gamma_max is not None:
             found = _shortened_by(number, one.gamma_max, found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 gamma_max_of = _composed()
