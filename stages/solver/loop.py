@@ -14,10 +14,11 @@ from numba import njit
 
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, PLAIN
+from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
+from gapwise.stages.solver.ahead import fetch_ahead
+from gapwise.stages.solver.block.cached_step import cached_step
 from gapwise.stages.solver.block.draws import draw
 from gapwise.stages.solver.block.step import step
-from gapwise.stages.solver.block.views.distances import by_distances
 from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.block.views.margins import by_margins
 from gapwise.stages.solver.codes import (
@@ -160,12 +161,14 @@ def cached_steps_driver(fingerprint: str) -> Any:
     @njit(cache=True, **JIT)
     def run_cached(P, S, flags, order):
         fingerprint  # noqa: B018
-        V = by_distances(P, S)
+        widest = widest_block(P.local_ptr)
+        theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
+        slots, places, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for k in range(order.size):
-            V.fetch(P, S, flags, order, k, order[k])
+            fetch_ahead(P, S, order, k, True)
             if S.skip[order[k]] > 0:
                 S.skip[order[k]] -= 1
             else:
-                step(P, S, V, flags, order[k])
+                cached_step(P, S, flags, order[k], theta, delta, slots, places, values)
 
     return run_cached

@@ -7,7 +7,6 @@ step for each pair of structure and view.
 | view | scores of atoms | norm of a move | after a move |
 |---|---|---|---|
 | `features` | B_i^T w, computed from features | B_i delta, from features or a Gram matrix | B_i^T w again, or its change |
-| `distances` | the same, once a visit | a squared distance kept for the block | scores change by distances |
 | `margins` | inner products of w and vectors kept for each atom | difference of two vectors | inner products again |
 """
 
