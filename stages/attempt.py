@@ -18,7 +18,7 @@ from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
-from gapwise.stages.solver.path.rule import PathRule, PathStart, as_open_ended
+from gapwise.stages.solver.path.rule import PathRule, PathStart
 from gapwise.stages.solver.snapshots import Snapshots
 from gapwise.stages.trace import trace_of
 from gapwise.storage.behind import CommitsBehind
@@ -81,7 +81,7 @@ class Attempt:
 
     def _boundary(self, solver: Method) -> Status | None:
         free, now = self.commits.free, time.monotonic()
-        at, rule = solver.at, as_open_ended(self.rule)
+        at, rule = solver.at, self.rule.open_end()
         self.report(
             {
                 "lambda": at.lam,

@@ -19,19 +19,19 @@ from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.methods import method
-from gapwise.stages.solver.options import ENDED, MethodOptions, PathOptions, Status, open_ended
+from gapwise.stages.solver.options import ENDED, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import (
     PathRule,
     PathStart,
-    as_open_ended,
     attributes_of,
     certainty_of_path,
     rule_of,
 )
-from gapwise.stages.solver.path.walk import begin, check_choices, in_metric_of, own_primal, walk
+from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
 from gapwise.stages.solver.snapshots import Snapshots
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.trace import iterations_of, trace_of
@@ -127,7 +127,7 @@ def solve(
     )
     solver.warm_up()
 
-    open_rule = as_open_ended(rule)
+    open_rule = rule.open_end()
 
     def write(status: Status) -> None:
         """Leave path.zarr and trace.zarr, written last: it marks the solve as done."""
@@ -160,7 +160,7 @@ def solve(
         if open_rule and store.segments:
             write(status)
         return status
-    if status is Status.CONVERGED and not path.is_path:
+    if status is Status.CONVERGED and path.given:
         status = _first_limit([store.folder / s["name"] for s in store.segments], attempt.finished)
     if snapshot_passes:
         snapshots.commit()
@@ -209,17 +209,15 @@ def _attributes(
         "status_meanings": [s.value for s in Status],
         "method": solver.options.method,
         **attributes_of(path),
-        "certified": claims(
-            heuristic=path.kind == "heuristic", dual_point=solver.certifies, sense=certainty_of(solver.problem)
-        ),
+        "certified": claims(exact=path.can.exact, dual_point=solver.certifies, sense=certainty_of(solver.problem)),
         "certainty": certainty_of_path(solver.problem, path),
         "dual_point": solver.certifies,
-        "between": rule.between,
+        "between": rule.capabilities.between,
         "own_primal": solver.rewrites_w,
         "n": solver.problem.n,
         "d": solver.problem.d,
         **({} if start is None else start.scalars()),
-        **({} if (certified := as_open_ended(rule)) is None else certified.attributes()),
+        **({} if (certified := rule.open_end()) is None else certified.attributes()),
     }
 
 
@@ -241,6 +239,6 @@ def _first_limit(segments: Sequence[Location], finished: list[Breakpoint]) -> St
 
 def goes_on(status: Status, path: PathOptions, certified: float) -> bool:
     """Whether a solve that ended with `status`, and certified that eps, has more to do."""
-    if status is Status.TIME_LIMIT or not open_ended(path):
+    if status is Status.TIME_LIMIT or not path.can.open_ended:
         return status is Status.TIME_LIMIT
     return status is Status.INTERRUPTED or (status in ENDED and certified > path.eps)

@@ -97,16 +97,15 @@ def path_options(lam: Any, *, n: int, tolerance: float, eps: float | None) -> Pa
     if not (is_number(tolerance) and 0 < tolerance < math.inf):
         raise refuse("tolerance", tolerance, "a number > 0")
     if isinstance(lam, str) and lam == PATH:
-        return PathOptions(kind="regpath", eps=PATH_EPS if eps is None else float(eps))
+        return PathOptions(eps=PATH_EPS if eps is None else float(eps))
     goal: dict[str, Any] = {"tolerance": float(tolerance if eps is None else eps), "relative": eps is None}
-    goal["rule"] = "one_sided"  # read by nothing, but part of what a `run_dir` was made for
     if isinstance(lam, str) and lam == PER_BLOCK:
-        return PathOptions(kind="single", lam=1.0 / n, **goal)
+        return PathOptions(rule="single", lam=1.0 / n, **goal)
     if is_number(lam) and 0 < lam < math.inf:
-        return PathOptions(kind="single", lam=float(lam), **goal)
+        return PathOptions(rule="single", lam=float(lam), **goal)
     if isinstance(lam, Iterable) and not isinstance(lam, str):
         lams = sorted((float(value) for value in lam), reverse=True)
-        options = PathOptions(kind="grid", lambdas=lams, **goal)
+        options = PathOptions(rule="grid", lambdas=lams, **goal)
         try:
             options.check()
         except ValueError as error:

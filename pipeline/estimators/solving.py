@@ -177,7 +177,7 @@ def _in(
         raise Interrupted(stop.signal if stop is not None else 2)
     if (folder / "path.zarr").is_dir():
         return _loaded(folder, key, status, problem, options, path, seed, spread, check)
-    if path.is_path or not isinstance(folder, Path):
+    if path.can.finds_lambdas or not isinstance(folder, Path):
         raise ValueError(
             f"max_seconds: {options.max_seconds:g} s were over before the first lambda was solved; give more"
         )

@@ -59,7 +59,6 @@ class BlockMethod(Accounts):
 
     specs: ClassVar[tuple[ArraySpec, ...]] = SPECS
     certifies: ClassVar[bool] = True
-    any_metric: ClassVar[bool] = True
     counts: ClassVar[type[BlockCounts]] = BlockCounts
 
     problem: Problem

@@ -33,9 +33,6 @@ class Method(Protocol):
     certifies : bool
         Whether it holds a feasible dual point. If not, `solve` returns no certificate, path rules refuse the method, and
         verify, summary and figures say that nothing is certified.
-    any_metric : bool
-        Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need. Methods
-        without the attribute do not, and are refused there.
     at : Counts
         The scalars of the solve: lambda, breakpoint, seconds, oracle calls.
     trace : list of rows as `counts.TRACE`
@@ -100,7 +97,7 @@ class Method(Protocol):
     def supports(self) -> Supports | Scores | None:
         """The dual point of the solution: labellings with weights, or the scores that give all labellings a weight.
 
-        None if the method has no dual point. Paths need labellings: options refuse them otherwise (`check_path`).
+        None if the method has no dual point. Paths need labellings: `combinations` refuses them otherwise.
         """
 
     def block_gaps(self) -> np.ndarray:

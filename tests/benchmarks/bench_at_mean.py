@@ -83,7 +83,7 @@ def main() -> None:
 
     for name in arguments.lambdas:
         lam = 1.0 / problem.n if name == "1/n" else float(name)
-        path = PathOptions(kind="single", lam=lam, tolerance=arguments.tolerance, relative=True)
+        path = PathOptions(rule="single", lam=lam, tolerance=arguments.tolerance, relative=True)
         row(f"{name}, accelerated", accelerated, path)
         row(f"{name}, expensive_oracle", at_mean, path)
         for said, choices in (("cheaper", CHEAPER), ("cheapest", CHEAPEST)):
@@ -96,7 +96,7 @@ def main() -> None:
     last = row("two_sided, expensive_oracle", at_mean, PathOptions(rule="two_sided", kappa=arguments.kappa, **common))
     if last is not None and not arguments.relative:
         tolerance = arguments.kappa * arguments.eps
-        cold = PathOptions(kind="single", lam=last, tolerance=tolerance, relative=False)
+        cold = PathOptions(rule="single", lam=last, tolerance=tolerance, relative=False)
         row(f"its last lambda alone, {last:.2g}, expensive_oracle", at_mean, cold)
         row(f"its last lambda alone, {last:.2g}, accelerated, expensive_oracle's tolerance", accelerated, cold)
 

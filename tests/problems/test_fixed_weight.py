@@ -104,7 +104,7 @@ def test_no_weight__is_the_plain_structure_without_edges():
 def test_solve__reaches_the_optimum_of_a_dense_qp(lam, method):
     problem = fixed()
     options = method_options(method, cache=CacheOptions(kind="gap"), step="pairwise", max_passes=2000.0)
-    path = PathOptions(kind="single", lam=lam, tolerance=1e-8)
+    path = PathOptions(rule="single", lam=lam, tolerance=1e-8)
     solver = begin(problem, options, path, None, seed=0)
     records = []
     walk(solver, path, None, never, records.append)

@@ -37,7 +37,7 @@ def binary(structure: str, x: np.ndarray, labels: np.ndarray):
 def solved(problem, lam: float, tolerance: float):
     """The certified breakpoint and w at one lambda."""
     options = method_options("bcfw", cache=CacheOptions(kind="gap"), step="pairwise", max_passes=3000.0)
-    path = PathOptions(kind="single", lam=lam, tolerance=tolerance)
+    path = PathOptions(rule="single", lam=lam, tolerance=tolerance)
     solver = begin(problem, options, path, None, seed=0)
     records = []
     walk(solver, path, None, never, records.append)

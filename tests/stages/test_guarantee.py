@@ -37,7 +37,7 @@ def optima(name: str) -> tuple[np.ndarray, np.ndarray]:
     assert start is not None
     top = 4.0 * max(start.lam, start.lam_top)
     lams = np.sort(np.exp(np.random.default_rng(1).uniform(math.log(LOWEST), math.log(top), 200)))[::-1]
-    path = PathOptions(kind="grid", lambdas=lams.tolist(), tolerance=NEAR)
+    path = PathOptions(rule="grid", lambdas=lams.tolist(), tolerance=NEAR)
     solver, found = begin(problem, OPTIONS, path, None, seed=5), []
     assert walk(solver, path, None, lambda solver: None, found.append) is Status.CONVERGED
     return lams, np.array([b.point.dual for b in found])

@@ -24,7 +24,7 @@ def solver_of(
         cache["capacity"] = choices.pop("capacity")
     options = method_options(cache=CacheOptions(**cache), **choices)
     options.check()
-    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, spread=spread)
+    return begin(problem, options, PathOptions(rule="single", lam=lam), None, seed, spread=spread)
 
 
 def accelerated_of(

@@ -9,6 +9,8 @@ import numpy as np
 
 from gapwise.stages.problems.chain.metrics import decode_names
 from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.solver.path.capabilities import Capabilities
+from gapwise.stages.solver.path.rules import capabilities
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
 from gapwise.storage.files import read_json
@@ -63,9 +65,9 @@ class ReportedRun(StoredRun):
         return str(self.features.meta.get("structure", "")) if self.has_features else ""
 
     @property
-    def kind(self) -> str:
-        """single, grid, regpath or heuristic"""
-        return str(self.attrs["kind"])
+    def can(self) -> Capabilities:
+        """What the rule of its path can do."""
+        return capabilities(str(self.attrs["rule"]))
 
     @cached_property
     def label_names(self) -> list[str]:

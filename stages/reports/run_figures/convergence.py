@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from gapwise.stages.reports.bounds import gap_label
 from gapwise.stages.reports.paint import BLUE, GREY
 from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.solver.path.rules import capabilities
 from gapwise.storage.results import read_trace
 
 SIZE = (7.0, 3.4)
@@ -54,7 +55,7 @@ def paint(figure: Figure, run: StoredRun) -> None:
         if what == "gap" and not attrs.get("relative"):
             axes.axhline(float(attrs["eps"]), color=GREY, ls="--", lw=1)
     panels[0].set_ylabel(gap_label(attrs) if what == "gap" else "primal objective")
-    name = "ε" if attrs["kind"] in ("regpath", "heuristic") else "tolerance"
+    name = "ε" if capabilities(attrs["rule"]).finds_lambdas else "tolerance"
     words = [f"λ = {lams[0]:.3g}"] if lams.size == 1 else []
     words += [f"{name} {attrs['eps']:g}"] if what == "gap" else []
     panels[0].set_title(", ".join(words))

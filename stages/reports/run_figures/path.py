@@ -9,23 +9,24 @@ from matplotlib.ticker import MaxNLocator
 from gapwise.stages.reports.bounds import between, gap_label
 from gapwise.stages.reports.paint import BLUE, GREEN, GREY, ORANGE, lambda_axis
 from gapwise.stages.reports.stored import StoredRun
+from gapwise.stages.solver.path.rules import capabilities
 
 SIZE = (7.0, 4.6)
 
 
 def applies(run: StoredRun) -> bool:
     """False for a single lambda, which `convergence` shows."""
-    return run.arrays["lambda"].size > 1 or str(run.attrs["kind"]) == "regpath"
+    return run.arrays["lambda"].size > 1 or capabilities(run.attrs["rule"]).certifies_path
 
 
 def paint(figure: Figure, run: StoredRun) -> None:
     arrays, attrs = run.arrays, run.attrs
     lam, gap, eps = arrays["lambda"], arrays["gap"], float(attrs["eps"])
-    relative = bool(attrs.get("relative")) and attrs["kind"] == "regpath"
+    relative = bool(attrs.get("relative")) and capabilities(attrs["rule"]).certifies_path
     if relative:
         gap = np.divide(gap, arrays["primal"], out=np.array(gap), where=arrays["primal"] > 0.0)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
-    is_path = attrs["kind"] in ("regpath", "heuristic")
+    is_path = capabilities(attrs["rule"]).finds_lambdas
     if run.verdict.of_path:
         upper.plot(*between(arrays, attrs), color=BLUE, lw=1, label="certified between breakpoints")
     many = lam.size > 200

@@ -41,6 +41,7 @@ from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.accounts import Accounts, packed_rng, restored_rng, restored_trace
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.method import ArraySpec, Boundary
 from gapwise.stages.solver.objective import squared_norm
@@ -73,9 +74,9 @@ class Options(MethodOptions):
     max_passes: float = 100.0
 
     @property
-    def certifies(self) -> bool:
-        """False: there is no dual point."""
-        return False
+    def capabilities(self) -> MethodCapabilities:
+        """There is no dual point."""
+        return MethodCapabilities(certifies=False, averaging=self.averaging)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

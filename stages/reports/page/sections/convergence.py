@@ -89,7 +89,7 @@ def spec(
         {"mark": {"type": "point", "filled": True, "size": 36}, "encoding": points},
     ]
     if not run.attrs.get("relative"):
-        name = "ε" if run.kind == "regpath" else "tolerance"
+        name = "ε" if run.can.finds_lambdas else "tolerance"
         layers += level(float(run.attrs["eps"]), f"{name} = {run.attrs['eps']:g}", at_left=True)
     return frame(
         layers, height=240, data={"values": rows},

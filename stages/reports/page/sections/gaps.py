@@ -21,12 +21,12 @@ MOST = 1800
 
 def applies(run: ReportedRun) -> bool:
     """False for a single lambda, whose one gap is in the table, and where nothing has a gap."""
-    return (run.arrays["lambda"].size > 1 or run.kind == "regpath") and bool(np.isfinite(run.arrays["gap"]).any())
+    return (run.arrays["lambda"].size > 1 or run.can.certifies_path) and bool(np.isfinite(run.arrays["gap"]).any())
 
 
 def content(run: ReportedRun) -> Markup:
     arrays, attrs = run.arrays, run.attrs
-    relative = bool(attrs.get("relative")) and run.kind == "regpath"
+    relative = bool(attrs.get("relative")) and run.can.certifies_path
     lam, gap, eps = arrays["lambda"], np.array(arrays["gap"], float), float(attrs["eps"])
     if relative:
         gap = np.divide(gap, arrays["primal"], out=gap, where=arrays["primal"] > 0.0)

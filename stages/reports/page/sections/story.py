@@ -56,7 +56,7 @@ def which(run: ReportedRun) -> Markup:
     """The lambdas the run is about."""
     lam = run.arrays["lambda"]
     strength = term("regularization λ")
-    if run.kind == "regpath":
+    if run.can.certifies_path:
         text = Markup("for every strength of {} at once: {} {} from {} down to {} stand for the whole {}")
         many = term("breakpoint", "breakpoints" if lam.size > 1 else "breakpoint")
         return text.format(strength, lam.size, many, number(lam[0]), number(lam[-1]), term("path"))
