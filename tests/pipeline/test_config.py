@@ -54,7 +54,8 @@ def test_group__every_file_validates(choice: str) -> None:
     settings = with_data(choice, *([more[name]] if name in more else []))
     rule = settings.path.rule
     chosen = {
-        "dataset": settings.dataset["name"], "solver": settings.solver.name, "path": "regpath" if rule == "two_sided" else rule,
+        "dataset": settings.dataset["name"], "solver": settings.solver.name,
+        "path": "regpath" if rule == "two_sided" else rule,
         "compute": settings.compute.kind, "tracking": settings.tracking.kind,
     }  # fmt: skip
     assert chosen[group] == name
