@@ -223,7 +223,7 @@ def test_path__is_refused(tmp_path: Path) -> None:
     for averaging in ("none", "weighted"):
         options = options_of(method="ssg", averaging=averaging)
         with pytest.raises(
-            ValueError, match=r"solver\.method: expected one with a dual point, for path\.rule=one_sided .*, got 'ssg'"
+            ValueError, match=r"solver\.method: expected one with a dual point, for path\.rule=two_sided .*, got 'ssg'"
         ):
             solved(instance("multiclass"), tmp_path / "run", options, path_of())
     assert not (tmp_path / "run").exists()
