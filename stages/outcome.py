@@ -64,6 +64,8 @@ def attributes(engine: Engine, status: Status, key: str) -> dict[str, Any]:
         "certified": claims(exact=task.path.can.exact, dual_point=solver.certifies, sense=certainty_of(task.problem)),
         "certainty": engine.certainty,
         "dual_point": solver.certifies,
+        "view": solver.views[0],
+        "cached_view": solver.views[1],
         "between": engine.rule.capabilities.between,
         "own_primal": solver.rewrites_w,
         "n": task.problem.n,

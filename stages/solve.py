@@ -123,6 +123,8 @@ def solve(
         write_path(target, sink.segments, sink.uncommitted(), attrs, cells, kept_of(engine))
 
     engine.warm_up()
+    if engine.solver.views[0]:
+        log.info("steps by %s, between cached labellings by %s", *engine.solver.views)
     with sink:
         try:
             status = engine.run((Progress(session.report), taken, Stop(session.stop)), sink)

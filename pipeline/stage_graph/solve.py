@@ -137,6 +137,7 @@ def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
         "certainty": attrs["certainty"],
         **({"every_lambda_within": solved["certified"]} if "certified" in solved else {}),
         "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
+        "view": {"steps": attrs.get("view", ""), "cached": attrs.get("cached_view", "")},
         "path": path,
     }
 

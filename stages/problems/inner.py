@@ -26,19 +26,23 @@ TRIED = ("0.68",)
 _log = logging.getLogger(__name__)
 
 
+def _tried() -> bool:
+    return bool(numba.__version__.rpartition(".")[0] in TRIED or vars(config)["DISABLE_JIT"])
+
+
 def _private_parts() -> ModuleType | None:
     """`numba_private`, or None after a line in the log that says why not."""
     if os.environ.get(SWITCH, "0") not in ("", "0"):
-        _log.info("%s is set: plain njit; steps take about a third longer", SWITCH)
+        _log.info("%s is set: plain njit; steps take at least a third longer", SWITCH)
         return None
     try:
         from gapwise.stages.problems import numba_private
 
-        if not vars(config)["DISABLE_JIT"] and numba.__version__.rpartition(".")[0] not in TRIED:
+        if not _tried():
             numba_private.self_test()
     except Exception as error:  # whatever a release to come does
         _log.warning(
-            "numba %s: %s: %s; plain njit serves, and steps take about a third longer",
+            "numba %s: %s: %s; plain njit serves, and steps take at least a third longer",
             numba.__version__, type(error).__name__, str(error).strip().partition("\n")[0],
         )  # fmt: skip
         return None
@@ -56,11 +60,26 @@ LINKED: JitOptions = {} if _private is None else _private.LINKED
 CLOSED: JitOptions = {} if _private is None else _private.CLOSED
 """Options of functions that Python calls."""
 
-COUNTED: JitOptions = {} if _private is None else _private.COUNTED
-"""Options of functions that allocate, or call back to Python."""
 
-UNCOUNTED: JitOptions = {} if _private is None else _private.UNCOUNTED
-"""Options of functions that neither allocate nor call back to Python: they keep no reference counts."""
+def _may_leave_out_reference_counts() -> bool:
+    """Whether numba has the private option for it; one line in the log if not."""
+    if _tried():
+        return True
+    try:
+        njit(_nrt=False)(lambda: 0)()  # options are read when something is compiled
+    except Exception as error:
+        _log.warning("numba %s: no option _nrt (%s): steps take several times as long", numba.__version__, error)
+        return False
+    return True
+
+
+_optional = _may_leave_out_reference_counts()
+
+COUNTED: JitOptions = {"_nrt": True} if _optional else {}
+"""Options of functions that allocate, or call back to Python; without them they have those of their callers."""
+
+UNCOUNTED: JitOptions = {"_nrt": False} if _optional else {}
+"""Options of functions that do neither: they keep no reference counts, whose atomic updates take a fifth of a step."""
 
 
 def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -1,4 +1,4 @@
-"""All that rests on numba's private parts: how functions are compiled that compiled code calls, or that Python calls.
+"""numba's private parts, but for one option (`inner`): compilers of functions that compiled code or Python calls.
 
 `inner` imports this file; where a release of numba lacks a name or `self_test` fails, plain `njit` serves. Other files of
 compiled code use numba's documented interface only: `njit`, `overload`, `intrinsic` and `cgutils` of its low-level API.
@@ -133,12 +133,6 @@ LINKED: JitOptions = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pip
 CLOSED: JitOptions = {"pipeline_class": _Closed}
 """Options of a function that Python calls."""
 
-COUNTED: JitOptions = {"_nrt": True}
-"""Options of a function that allocates, or calls back to Python; without them it has those of its caller."""
-
-UNCOUNTED: JitOptions = {"_nrt": False}
-"""Options of a function that keeps no reference counts, whose atomic updates take a fifth of a step."""
-
 
 class _Inner(CPUDispatcher):
     """A dispatcher whose compiled code cannot be called from Python."""
@@ -176,14 +170,15 @@ def self_test() -> None:
             found += a[j]
         return found
 
-    called = linked(total, {"error_model": "numpy", **UNCOUNTED})
+    called = linked(total, {"error_model": "numpy"})
 
     def twice(a):
         return 2.0 * called(a)
 
     calls = njit(error_model="numpy", **CLOSED)(twice)
     calls.compile("float64(float64[::1])")
-    (caller,), (callee,) = calls.overloads.values(), called.overloads.values()
+    compiled: Any = calls  # whose results its stub does not describe
+    (caller,), (callee,) = compiled.overloads.values(), called.overloads.values()
     if any(kind in f.name for f in callee.library.get_defined_functions() for kind in ("cpython", "cfunc")):
         raise RuntimeError("numba makes wrappers of functions that ask for none")
     missing = f'declare .*"?{re.escape(callee.fndesc.mangled_name)}"?'

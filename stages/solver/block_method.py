@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.counts import BlockCounts
-from gapwise.stages.solver.iterate import SPECS, Iterate, restored
+from gapwise.stages.solver.iterate import SPECS, Iterate, begun, restored
 from gapwise.stages.solver.ledger import Ledger
 from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Attrs, Schedule
@@ -17,7 +17,7 @@ from gapwise.stages.solver.supports import Pool
 
 def block_method(
     schedule: Callable[[Iterate, Opts, bool], Schedule],
-    setup: Callable[[Opts], Setup],
+    setup: Callable[[Opts], Setup] = Setup.of,  # type: ignore[assignment]  # of options that are `BlockOptions`
     specs: tuple[ArraySpec, ...] = (),
 ) -> Recipe[Iterate, Opts]:
     """The recipe of a method that moves an `Iterate`.
@@ -33,7 +33,7 @@ def block_method(
     """
 
     def begin(problem: Problem, options: Opts, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
-        return Iterate.begin(problem, setup(options), pool, seed, ledger)
+        return begun(problem, setup(options), pool, seed, ledger)
 
     def restore(problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger) -> Iterate:
         return restored(problem, setup(options), seed, arrays, attrs, ledger)

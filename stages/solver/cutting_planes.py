@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gapwise.stages.parallel import Spread, nothing
+from gapwise.stages.solver.block.views.chosen import views_of
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
@@ -41,7 +42,7 @@ from gapwise.stages.solver.options import CacheOptions, MethodOptions, Status, c
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.planes import Planes, atom_scores_driver, find_atoms
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.simplex_qp import maximise, restricted_gap
 from gapwise.stages.solver.state import chunk_length, derive_driver, truth_pool
 from gapwise.stages.solver.steps import PAIRWISE, StepRule
@@ -95,7 +96,9 @@ class PlaneCounts:
 def setup_of(options: PlaneOptions) -> Setup:
     """Exact passes leave their labellings in the pool, which keeps what planes use; no block is drawn."""
     no_cache_rule = CacheOptions(kind="gap", F=0.0, nu=0.0)
-    return Setup(StepRule(PAIRWISE), no_cache_rule, sampled=False, caching=True, capacity=NEVER, mu=False)
+    return Setup(
+        StepRule(PAIRWISE), no_cache_rule, sampled=False, caching=True, capacity=NEVER, mu=False, cached_view=DISTANCES
+    )
 
 
 Mixture = tuple[np.ndarray, np.ndarray, float]
@@ -133,6 +136,7 @@ class CuttingPlanes:
     def rebase(self) -> None:
         """Put atoms into list order, recompute the block states and w from the pool."""
         it = self.it
+        it.views = views_of(it.problem, it.setup, int(it.state.pool.counts.sum()))
         if it.fresh:
             it.fresh = False
             self.find_truth()

@@ -19,6 +19,7 @@ import numpy as np
 from gapwise.stages.problems.metric import norm2_of, own_metric
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.stored import check_array
+from gapwise.stages.solver.block.views.chosen import Views, views_of
 from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import cached_driver
@@ -30,7 +31,7 @@ from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays, Attrs
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.setup import FEATURES, MARGINS, Setup
 from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_corners, normalise, pack, repack
 from gapwise.stages.solver.warm_start import truth_driver
@@ -49,6 +50,7 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 NOWHERE = np.empty(0)
+BY_FEATURES = Views(FEATURES, FEATURES)
 
 
 @dataclass
@@ -65,19 +67,14 @@ class Iterate:
     """True right after a restore: the state is already at a rebase point."""
     centre: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (d,): the proximal centre while kappa > 0."""
+    views: Views = BY_FEATURES
+    """Which views serve the steps from the last rebase point on."""
     margins: Margins | None = None
     """Margin vectors of the atoms, where steps take them (`Setup.margins`)."""
     weights: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (d,): the primal point of the last certificate; empty before the first."""
     hinges: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (n,): hinges of the blocks at the last exact pass, or the bounds on them that the structure offers."""
-
-    @classmethod
-    def begin(cls, problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
-        """The iterate at the dual point of `pool`."""
-        state = new_state(problem, pool, setup.average, setup.mu)
-        ledger.counters = state.counters
-        return cls(problem, setup, state, np.random.default_rng(seed), seed, ledger)
 
     @property
     def at(self) -> BlockCounts:
@@ -159,7 +156,9 @@ class Iterate:
         else:
             repack(self.state.pool)
             normalise(self.state.pool)
-        self.margins = Margins.at_rebase(self.margins, self.problem, self.state.pool, self.setup.margins)
+        pool = self.state.pool
+        self.views = views_of(self.problem, self.setup, int(pool.counts.sum()))
+        self.margins = Margins.at_rebase(self.margins, self.problem, pool, self.views.steps == MARGINS)
         self.derive()
         self.rebuild_tree()
 
@@ -258,6 +257,13 @@ def check_falling(lam: float, before: float) -> None:
     """Raise ValueError unless lambda falls, as keep_primal needs."""
     if not lam <= before:
         raise ValueError(f"path: keep_primal needs decreasing lambdas; {lam:g} follows {before:g}")
+
+
+def begun(problem: Problem, setup: Setup, pool: Pool, seed: int, ledger: Ledger) -> Iterate:
+    """The iterate at the dual point of `pool`."""
+    state = new_state(problem, pool, setup.average, setup.mu)
+    ledger.counters = state.counters
+    return Iterate(problem, setup, state, np.random.default_rng(seed), seed, ledger)
 
 
 def restored(

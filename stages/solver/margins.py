@@ -22,6 +22,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import MARGINS_FULL
 from gapwise.stages.solver.loop import Flags, State, margin_steps_driver
@@ -59,8 +60,7 @@ def most_rows(d: int) -> int:
 
 def worth_keeping(problem: Problem, atoms: int) -> bool:
     """Whether margin vectors save time, and those of so many atoms are not too large."""
-    features = float(getattr(problem, "features_per_block", 0.0))
-    return features > LARGER * problem.d and atoms <= most_rows(problem.d)
+    return traits_of(problem).features_per_block > LARGER * problem.d and atoms <= most_rows(problem.d)
 
 
 def no_rows(d: int) -> Rows:
@@ -103,12 +103,8 @@ class Margins:
     rows: Rows
 
     @classmethod
-    def at_rebase(cls, known: Self | None, problem: Problem, pool: Pool, wanted: bool) -> Self | None:
-        """The vectors to keep from this rebase point on, or None; depends only on what is committed.
-
-        `known` are those kept so far, and `wanted` says whether the method has steps by them.
-        """
-        keep = wanted and worth_keeping(problem, int(pool.counts.sum()))
+    def at_rebase(cls, known: Self | None, problem: Problem, pool: Pool, keep: bool) -> Self | None:
+        """The vectors to keep from this rebase point on, if any (`keep`, by `block.views.chosen`); `known`: those so far."""
         if keep == (known is not None):
             return known
         pool.place[:] = -1  # rows of `distances` are not those of margin vectors

@@ -114,6 +114,10 @@ class Method(Protocol):
         """float64, (n,): hinges of the blocks at the last exact pass; only of a method that certifies."""
 
     @property
+    def views(self) -> tuple[str, str]:
+        """Views of the steps that may call the oracle, and of those that do not; ("", "") of methods without such steps."""
+
+    @property
     def rewrites_w(self) -> bool:
         """Whether certified weights may differ from those of the supports."""
 

@@ -15,6 +15,8 @@ give the curvature of each kind of move, ||q_k - q||^2 = S_k - V, and what the m
 
 So u changes once a visit, by the sum of its moves. With a box, w = clip(u) is not linear in u: there every move is pushed
 and the labellings are scored again.
+
+These steps stand beside `block.step`, which pushes each move into u as it is made: one push a visit adds in another order.
 """
 
 from __future__ import annotations

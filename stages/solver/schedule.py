@@ -53,6 +53,8 @@ class Iterate(Protocol):
     ledger: Ledger
     hinges: np.ndarray
     """float64, (n,): hinges of the blocks at the last exact pass"""
+    views: tuple[str, str]
+    """views (`block.views`) of the steps that may call the oracle and of the others; ("", "") without such steps"""
     fresh: bool
     """True right after a restore or a stop: the point is at a rebase point already"""
 

@@ -12,6 +12,9 @@ from gapwise.stages.solver.options import SAMPLERS, BlockOptions, CacheOptions
 from gapwise.stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
 from gapwise.stages.solver.steps import PAIRWISE, StepRule, step_rule
 
+FEATURES, DISTANCES, MARGINS = "features", "distances", "margins"
+"""Names of views: the files of `block.views`."""
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -36,6 +39,10 @@ class Setup:
     """Whether the state keeps a running average."""
     margins: bool = False
     """Whether margin vectors may serve the steps: pairwise ones with a cache (`margins`)."""
+    steps_view: str = FEATURES
+    """The view of steps that may call the max-oracle, where margin vectors do not serve."""
+    cached_view: str = FEATURES
+    """The same for steps between labellings that a block has."""
 
     @classmethod
     def of(cls, options: BlockOptions, **other: Any) -> Self:

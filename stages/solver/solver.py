@@ -141,6 +141,11 @@ class Solver:
         return self.iterate.w if self.schedule.point is None else self.schedule.point()
 
     @property
+    def views(self) -> tuple[str, str]:
+        """Views of the steps that may call the oracle, and of those that do not; ("", "") of methods without such steps."""
+        return self.iterate.views
+
+    @property
     def rewrites_w(self) -> bool:
         """Whether certified weights may differ from those of the supports."""
         return self.schedule.rewrites_w

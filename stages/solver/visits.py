@@ -15,7 +15,7 @@ from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import Flags, cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.steps import PAIRWISE
+from gapwise.stages.solver.setup import DISTANCES
 from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
 
 
@@ -70,7 +70,7 @@ class Visits:
         order = np.concatenate([rng.permutation(it.problem.n) for _ in range(times)])
         it.at.permutations += 1
         flags = self.flags(**choices)
-        if it.margins is None and flags.corner == CACHE_ONLY and flags.kinds == PAIRWISE:
+        if it.views.cached == DISTANCES and flags.corner == CACHE_ONLY:
             self.cached_visits(flags, order)
         else:
             self.run(flags, order, order.size)
@@ -108,7 +108,7 @@ class Visits:
         drop_unused(it.state.pool, 0)
         it.cached_gaps(it.state.w)
         with_room(no_distances(1), np.ones(1, np.int64))
-        if it.margins is None:
+        if it.views.cached == DISTANCES:
             cached_steps_driver(it.problem)(it.problem, it.state, self.flags(), np.empty(0, np.int64))
 
 

@@ -151,8 +151,10 @@ def test_run__and_predict(place: Place) -> None:
     pixels = np.random.default_rng(0).integers(256, size=(40, 60, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(place.folder / "picture.png")
     place.do(place.python, "-m", "gapwise", "predict", run, "picture.png", "-o", "masks")
-    masks = {file.name: Image.open(file).size for file in (place.folder / "masks").iterdir()}
-    assert masks == {"picture.png": (60, 40), "picture-overlay.png": (60, 40)}
+    masks = place.folder / "masks"
+    assert {file.name for file in masks.iterdir()} == {"picture.png", "picture-overlay.png", "labels.csv"}
+    with Image.open(masks / "picture.png") as mask:
+        assert mask.size == (60, 40)
     model = place.do(place.python, "-m", "gapwise", "export", run, "-o", "model")
     assert "certified" in model
     code = "import gapwise; print(gapwise.load_model('model').weights.shape)"
@@ -164,3 +166,21 @@ def test_workers__import_gapwise_and_the_oracle(place: Place) -> None:
     words = ("dataset=python_oracle", "dataset.oracle=my_oracle:Bits", "tracking=none", "path.eps=0.3")
     run = place.run(*words, "compute=processes", "compute.workers=2", PYTHONPATH=".")
     assert (run / "result.json").is_file()
+
+
+def test_checkout__that_is_not_installed_runs_its_own_code(tmp_path: Path) -> None:
+    """As a copy that DVC makes for a queued experiment does; also in the processes that it starts."""
+    for name in ("conf", "pipeline", "stages", "storage"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "pipeline" / "cli" / "toy.py").write_text(
+        "import subprocess, sys\n"
+        "from gapwise.pipeline.cli import Command\n"
+        "def run(asked):\n"
+        "    code = 'import gapwise.stages.solve as solve; print(solve.__file__)'\n"
+        "    return subprocess.run([sys.executable, '-c', code]).returncode\n"
+        "COMMAND = Command('A toy.', lambda parser: None, run)\n"
+    )
+    for _ in range(2):  # also where the links are there already
+        said = Place(tmp_path, Path(sys.executable)).do(sys.executable, "-m", "pipeline", "toy")
+        assert Path(said.strip()).resolve() == tmp_path.resolve() / "stages" / "solve.py"
+    assert not (ROOT / ".checkout").exists(), "what is installed is this checkout"

@@ -15,7 +15,7 @@ from tiny import by_all_methods, instance, multiclass
 from gapwise.stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
 from gapwise.stages.solver.methods import method_options, mpbcfw
-from gapwise.stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_planes, worth_another
+from gapwise.stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_distances, worth_another
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, Status
 from gapwise.stages.solver.plane_steps import planes_driver
 from gapwise.stages.solver.sampling import PERMUTATION
@@ -293,7 +293,7 @@ def test_exact_pass__from_inner_products_takes_the_same_steps(name, step):
     for most in (0, 1):
         solver = multiplane_of(instance(name), step=step, multiplane={"approximate_passes": most})
         solver.rebase()
-        assert by_planes(solver.options) == (most > 0)
+        assert by_distances(solver.options) == (most > 0)
         for _ in range(2 if step == "fw" else 1):  # later, the worst of a block's labellings may be equally bad
             assert method_of(solver).bcfw_pass() == solver.problem.n
         ends.append((solver.iterate.state.u.copy(), solver.iterate.state.ell.copy(), solver.iterate.state.gap.copy()))

@@ -117,7 +117,7 @@ def steepest(kinds, seen, target, h):
 def choose(P, S, V, flags, i, seen, target, h):
     """The `Choice` for block i with the vertex in slot `target`, of score h; -1 if the vertex cannot raise the dual."""
     kinds = V.allowed_moves(flags)
-    if flags.by_slope:
+    if flags.by_slope and kinds & (kinds - 1):  # where a view allows one move only, none of this is compiled in
         kinds = steepest(kinds, seen, target, h)
     taken, gamma, slope_taken, norm2_taken, most, measured = FW, 0.0, 0.0, 0.0, 0.0, 0
     if target >= 0 or kinds & TO_VERTEX == 0:

@@ -41,7 +41,7 @@ from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.visits import Visits
 
@@ -86,8 +86,9 @@ class ProximalCounts:
 
 
 def setup_of(options: Options) -> Setup:
-    """Blocks are visited in the order of a permutation."""
-    return Setup.of(options, margins=step_rule(options.step).kinds == PAIRWISE)
+    """Blocks are visited in the order of a permutation; pairwise moves of cached passes need distances only."""
+    pairwise = step_rule(options.step).kinds == PAIRWISE
+    return Setup.of(options, margins=pairwise, cached_view=DISTANCES if pairwise else FEATURES)
 
 
 @dataclass

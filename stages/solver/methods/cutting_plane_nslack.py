@@ -12,8 +12,8 @@ The dual of the restricted problem is a quadratic program with one variable per 
 `quadratic_variables` of them it is solved as such (`simplex_qp`). Beyond, a dense Gram matrix and its factorisations would
 take too long, and it is solved block by block, as decomposition methods such as SVM-light do: passes over the blocks in
 permuted order, with exact pairwise moves inside the block's working set and the block's own Gram matrix
-(`step.cached_step`), until their gap is below `accuracy` of the last exact gap. So a large restricted problem is solved to
-finite accuracy, and slowly where lambda is small. The certificate is as exact as ever.
+(`block.step` by distances), until their gap is below `accuracy` of the last exact gap. So a large restricted problem is
+solved to finite accuracy, and slowly where lambda is small. The certificate is as exact as ever.
 """
 
 from __future__ import annotations

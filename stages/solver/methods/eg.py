@@ -201,6 +201,7 @@ class MarginalIterate:
     gap: np.ndarray
     counters: np.ndarray
     fresh: bool = False
+    views: tuple[str, str] = ("", "")
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:

@@ -48,7 +48,7 @@ from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
 from gapwise.stages.solver.plane_steps import keep, push_moves
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
-from gapwise.stages.solver.setup import Setup
+from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.supports import drop_unused, find, insert
 from gapwise.stages.solver.visits import Visits
 
@@ -111,7 +111,10 @@ def ask(P, S, flags, i, theta, y, scratch):
 
 @inner(**PLAIN)
 def visit(P, S, flags, precision, i, theta_all, delta_all, y_all, slots_all, places_all, numbers, scratch):
-    """An oracle call and the pair steps after it; the arrays are workspace, `numbers` a row each for scores and weights."""
+    """An oracle call and the pair steps after it; the arrays are workspace, `numbers` a row each for scores and weights.
+
+    It stands beside `block.step.step`: the pair's second labelling is chosen by second order, and u is pushed once a visit.
+    """
     S.counters[STEPS] += 1
     S.counters[AVERAGED] += 1
     pool, squared = S.pool, S.distances.squared
@@ -179,7 +182,7 @@ def visits_driver(fingerprint: str) -> Any:
 
 def setup_of(options: Options) -> Setup:
     """Blocks are visited in the order of a permutation; moves within a working set read no mu."""
-    return Setup.of(options, mu=False)
+    return Setup.of(options, mu=False, steps_view=DISTANCES, cached_view=DISTANCES)
 
 
 @dataclass

@@ -42,7 +42,7 @@ from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, MultiplaneO
 from gapwise.stages.solver.plane_steps import planes_driver
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
-from gapwise.stages.solver.setup import Setup, sampling_of
+from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
 from gapwise.stages.solver.visits import Visits
 from gapwise.stages.solver.working_sets import retire, working_set_sizes
@@ -131,16 +131,19 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 
-def by_planes(options: Options) -> bool:
+def by_distances(options: Options) -> bool:
     """Whether exact passes, too, take curvatures from inner products: in permuted order, with approximate passes."""
     return SAMPLERS.index(options.sampler) == PERMUTATION and options.multiplane.approximate_passes > 0
 
 
 def setup_of(options: Options) -> Setup:
     """The pool keeps all that the oracle returns: `retire` applies the cap. Steps of `loop.steps_driver` read mu."""
-    mu = not by_planes(options) and step_rule(options.step).kinds != PAIRWISE
-    average = TRACKS[options.averaging] > 0
-    return Setup.of(options, **sampling_of(options.sampler), capacity=NEVER, mu=mu, average=average)
+    distances = by_distances(options)
+    mu = not distances and step_rule(options.step).kinds != PAIRWISE
+    return Setup.of(
+        options, **sampling_of(options.sampler), capacity=NEVER, mu=mu, average=TRACKS[options.averaging] > 0,
+        steps_view=DISTANCES if distances else FEATURES, cached_view=DISTANCES,
+    )  # fmt: skip
 
 
 @dataclass
@@ -235,7 +238,7 @@ class Multiplane:
     def __post_init__(self) -> None:
         self.mean = Mean(self.it, self.options.averaging)
         self.costs = UnitCosts.of(self.counts, self.options.multiplane)
-        self.visits = Visits(self.it, no_steps if by_planes(self.options) else steps_driver)
+        self.visits = Visits(self.it, no_steps if self.it.setup.steps_view == DISTANCES else steps_driver)
 
     @property
     def rewrites_w(self) -> bool:
@@ -302,7 +305,7 @@ class Multiplane:
         called, began = int(it.state.counters[ORACLE_CALLS]), time.perf_counter()
         with self.mean.tracks.during(it.state, EXACT) as it.state:
             order = self.permutation() if it.setup.sampler == PERMUTATION else np.empty(0, np.int64)
-            if by_planes(options):
+            if it.setup.steps_view == DISTANCES:
                 self.visit(self.visits.call_pace, flags, order)
             else:
                 self.visits.run(flags, order, n)

@@ -226,6 +226,7 @@ class PrimalIterate:
     running: Running
     ledger: Ledger
     fresh: bool = False
+    views: tuple[str, str] = ("", "")
     hinge: float = math.nan
     """R at the last exact pass; an upper bound on it if the structure offers one."""
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))

@@ -26,6 +26,7 @@ def content(run: ReportedRun) -> Markup:
         for name, stage in found.get("stages", {}).items()
         if "seconds" in stage and name != "report"
     }
+    facts |= {"view of steps": run.attrs.get("view") or None, "of cached passes": run.attrs.get("cached_view") or None}
     known = [(name, value) for name, value in facts.items() if value is not None]
     return fill("settings", asked=_flat(run.science), facts=known)
 

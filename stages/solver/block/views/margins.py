@@ -70,7 +70,10 @@ class ByMargins(NamedTuple):
         pass
 
     def exhausted(self, S):
-        return self.left[0] <= S.pool.counts.max()
+        most = 0  # `counts.max()` would allocate
+        for i in range(S.pool.counts.size):
+            most = max(most, S.pool.counts[i])
+        return self.left[0] <= most
 
 
 @inner(**JIT)

@@ -1,0 +1,57 @@
+"""The walk in stages/README.md names the functions that README's first command executes, in that order."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TRACED = f"""
+import json, sys
+root, first = {str(ROOT)!r} + "/", {{}}
+
+def note(frame, event, arg):
+    name = frame.f_code.co_filename
+    if event == "call" and name.startswith(root):
+        first.setdefault(f"{{name.removeprefix(root)}}: {{frame.f_code.co_name}}", len(first))
+
+from gapwise.pipeline.entry import main
+sys.setprofile(note)
+try:
+    code = main()
+finally:
+    sys.setprofile(None)
+json.dump([code, first], open(sys.argv[-1].partition("=")[2] + ".json", "w"))
+"""
+TINY = ("n_train=4", "n_test=2", "n_validation=2", "colour_words=8", "sift_words=8", "superpixels=20")
+
+
+def named() -> list[str]:
+    """`file: function` of every row of the walk, in order."""
+    text = (ROOT / "stages" / "README.md").read_text(encoding="utf-8")
+    rows = text.partition("## From the command to the step")[2].partition("\n## ")[0]
+    return re.findall(r"`(\S+\.py: \w+)`", rows)
+
+
+@pytest.mark.slow
+def test_walk__is_what_the_first_command_executes(tmp_path: Path) -> None:
+    command = re.search(r"python -m (?:pipeline|gapwise) (\S+)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert command is not None
+    words = [command[1], "tracking=none", "compute=serial", "run.until=solve", "path.eps=0.3"]
+    words += [*(f"dataset.{word}" for word in TINY), f"run.root={tmp_path / 'runs'}"]
+    env = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run([sys.executable, "-c", TRACED, *words], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    code, first = json.loads((tmp_path / "runs.json").read_text())
+    assert code == 0, done.stderr[-2000:]
+    walk = named()
+    assert len(walk) > 20
+    assert [name for name in walk if name not in first] == []
+    assert [(a, b) for a, b in pairwise(walk) if first[a] > first[b]] == []
