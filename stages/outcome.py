@@ -11,7 +11,7 @@ import numpy as np
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.solver.engine import Engine
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.path.rule import as_open_ended, attributes_of
+from gapwise.stages.solver.path.rule import attributes_of
 from gapwise.stages.verdict import claims
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.results import path_arrays
@@ -32,7 +32,7 @@ class Columns(Protocol):
 def status_of(engine: Engine, sink: Columns) -> Status:
     """How the walk ended; given lambdas have ended with the first limit that one of them reached."""
     assert engine.status is not None
-    if engine.status is not Status.CONVERGED or engine.task.path.is_path:
+    if engine.status is not Status.CONVERGED or not engine.task.path.given:
         return engine.status
     statuses = [list(Status)[int(code)] for code in sink.columns(("status",))["status"]]
     return next((status for status in statuses if status is not Status.CONVERGED), Status.CONVERGED)
@@ -47,13 +47,13 @@ def cells_of(engine: Engine, sink: Columns) -> dict[str, np.ndarray]:
 
 def kept_of(engine: Engine) -> list[int] | None:
     """Numbers of the breakpoints that the certificate of an open-ended path rests on; None: all."""
-    rule = as_open_ended(engine.rule)
+    rule = engine.rule.open_end()
     return None if rule is None else rule.kept
 
 
 def attributes(engine: Engine, status: Status, key: str) -> dict[str, Any]:
     """The attributes of path.zarr."""
-    task, solver, start, rule = engine.task, engine.solver, engine.start, as_open_ended(engine.rule)
+    task, solver, start, rule = engine.task, engine.solver, engine.start, engine.rule.open_end()
     return {
         "key": key,
         "seed": task.seed,
@@ -61,14 +61,12 @@ def attributes(engine: Engine, status: Status, key: str) -> dict[str, Any]:
         "status_meanings": [s.value for s in Status],
         "method": solver.options.method,
         **attributes_of(task.path),
-        "certified": claims(
-            heuristic=task.path.kind == "heuristic", dual_point=solver.certifies, sense=certainty_of(task.problem)
-        ),
+        "certified": claims(exact=task.path.can.exact, dual_point=solver.certifies, sense=certainty_of(task.problem)),
         "certainty": engine.certainty,
         "dual_point": solver.certifies,
         "view": solver.views[0],
         "cached_view": solver.views[1],
-        "between": engine.rule.between,
+        "between": engine.rule.capabilities.between,
         "own_primal": solver.rewrites_w,
         "n": task.problem.n,
         "d": task.problem.d,

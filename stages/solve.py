@@ -18,8 +18,7 @@ from gapwise.stages.outcome import attributes, cells_of, kept_of, status_of
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Progress, Report, Stop
-from gapwise.stages.solver.options import ENDED, PathOptions, Status, open_ended
-from gapwise.stages.solver.path.rule import as_open_ended
+from gapwise.stages.solver.options import ENDED, PathOptions, Status
 from gapwise.stages.solver.snapshots import Snapshots, Spacing
 from gapwise.stages.solver.trace import iterations_of, trace_of
 from gapwise.storage.backend import Location
@@ -111,7 +110,7 @@ def solve(
     store = CommitStore(run_dir / "state", identity(key, science))
     sink = CommitSink(store, session.every_seconds, taken, session.committed)
     engine = _engine(task, sink.load(), taken, session.spread, store.folder)
-    rule = as_open_ended(engine.rule)
+    rule = engine.rule.open_end()
 
     def write(status: Status) -> None:
         """Leave path.zarr and trace.zarr, written last: it marks the solve as done."""
@@ -177,6 +176,6 @@ def restored(task: Task, commit: Commit, spread: Spread, folder: Location) -> En
 
 def goes_on(status: Status, path: PathOptions, certified: float) -> bool:
     """Whether a solve that ended with `status`, and certified that eps, has more to do."""
-    if status is Status.TIME_LIMIT or not open_ended(path):
+    if status is Status.TIME_LIMIT or not path.can.open_ended:
         return status is Status.TIME_LIMIT
     return status is Status.INTERRUPTED or (status in ENDED and certified > path.eps)

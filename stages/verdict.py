@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
-from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, promise
+from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
 from gapwise.stages.solver.options import ENDED
+from gapwise.stages.solver.path.rules import capabilities
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError, read_json
 
@@ -211,28 +212,27 @@ def verdict_of(record: Any) -> Verdict:
         raise ValueError(f"no verdict: {error}") from error
 
 
-def claims(*, heuristic: bool, dual_point: bool, sense: str) -> bool:
-    """Whether a path claims to be certified: the attribute `certified` of path.zarr."""
-    return dual_point and not heuristic and sense != ESTIMATE
+def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
+    """Whether a path claims to be certified, the attribute `certified` of path.zarr; `exact`: that exact gaps decided."""
+    return dual_point and exact and sense != ESTIMATE
 
 
 def judge(attrs: Mapping[str, Any], found: Findings) -> Verdict:
     """The verdict on a path with these attributes of path.zarr."""
-    dual, claimed = bool(attrs["dual_point"]), bool(attrs["certified"])
-    heuristic = attrs.get("kind") == "heuristic"
+    dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), capabilities(str(attrs["rule"]))
     if found.broken and (claimed or not dual or found.baseless):
         doubt: Doubt | None = Doubt.BROKEN
     elif not dual:
         doubt = Doubt.NO_DUAL_POINT
-    elif heuristic:
+    elif not can.exact:
         doubt = Doubt.HEURISTIC
     elif found.sense == ESTIMATE:
         doubt = Doubt.ESTIMATE
     else:
         doubt = None if claimed and found.met == found.solved else Doubt.UNFINISHED
-    reach, of_path = Reach.NOTHING, attrs["rule"] != "given"
+    reach = Reach.NOTHING
     if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(found.lam_low):
-        reach = Reach.SOLVED if not of_path else Reach.RANGE if found.lam_low > 0.0 else Reach.EVERY
+        reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if found.lam_low > 0.0 else Reach.EVERY
     return Verdict(
         reach=reach, doubt=doubt, sense=found.sense, status=attrs.get("status"), met=found.met, solved=found.solved,
         lam_low=_known(found.lam_low), lam_high=_known(found.lam_high), largest_gap=_known(found.largest_gap),
@@ -256,8 +256,9 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Verdi
     import numpy as np
 
     gaps, lams = np.asarray(arrays["gap"], float), np.asarray(arrays["lambda"], float)
-    sense = ESTIMATE if attrs.get("kind") == "heuristic" else str(attrs.get("certainty", EXACT))
-    if attrs["rule"] == "given":
+    can = capabilities(str(attrs["rule"]))
+    sense = str(attrs["certainty"]) if can.exact else ESTIMATE
+    if not can.finds_lambdas:
         met = np.asarray(arrays["status"]) == list(attrs["status_meanings"]).index("CONVERGED")
         low, high = ends_of(lams[met])
     else:

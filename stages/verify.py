@@ -18,10 +18,10 @@ from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError,
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.methods import method as find_method
 from gapwise.stages.solver.methods import method_options
-from gapwise.stages.solver.options import ENDED, PathOptions, Status, open_ended
-from gapwise.stages.solver.path.rule import GIVEN, attributes_of, rule_of
+from gapwise.stages.solver.options import ENDED, PathOptions, Status
+from gapwise.stages.solver.path.rule import attributes_of
+from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.stages.verdict import Findings, claims, ends_of, judge, not_the_path
 from gapwise.storage.backend import Location
 from gapwise.storage.files import write_json
@@ -93,24 +93,23 @@ def asked_for(
     ValueError
         If there is no such method or path rule.
     """
-    certifies = find_method(method).capabilities.certifies
+    certifies = method_options(method=method).capabilities.certifies
     attributes = {
         "key": key,
         "seed": seed,
         "method": method,
         **attributes_of(path),
-        "certified": claims(heuristic=path.kind == "heuristic", dual_point=certifies, sense=certainty),
-        "certainty": ESTIMATE if path.kind == "heuristic" else certainty,
+        "certified": claims(exact=path.can.exact, dual_point=certifies, sense=certainty),
+        "certainty": certainty if path.can.exact else ESTIMATE,
         "dual_point": certifies,
-        "between": rule_of(path).between,
-        **({"own_primal": method_options(method).two_points} if path.is_path else {}),
+        "between": path.can.between,
+        **({"own_primal": method_options(method=method).capabilities.two_points} if path.can.finds_lambdas else {}),
     }
-    if open_ended(path):  # its eps is the one reached
+    if path.can.open_ended:  # its eps is the one reached
         del attributes["eps"]
     if status is not None:
         attributes["status"] = status
-    given = () if path.is_path else tuple(path.lambdas if path.kind == "grid" else [path.lam])
-    return Asked(attributes, path.eps if open_ended(path) else math.inf, given)
+    return Asked(attributes, path.eps if path.can.open_ended else math.inf, path.given)
 
 
 def verify(
@@ -210,7 +209,8 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
     met = np.array([audit.twin.claims(b) for b in range(len(rebuilt))], bool)
     low = float(closed[-1]) if closed.size else math.nan
-    low, high = (low, math.inf) if attrs["rule"] != GIVEN else ends_of(audit.arrays["lambda"][met])
+    of_path = capabilities(str(attrs["rule"])).finds_lambdas
+    low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])
     accuracy, bounds = accuracy_of(audit.problem), bounds_of(audit)
     found = Findings(
         sense,
@@ -238,8 +238,9 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
 
 
 def certainty_here(problem: Problem, attrs: Mapping[str, Any]) -> str:
-    """What the gaps of a stored path are: those of a heuristic one are estimates, for stale gaps decided."""
-    return ESTIMATE if attrs.get("kind") == "heuristic" else certainty_of(problem)
+    """What the gaps of a stored path are: estimates where stale gaps decided."""
+    rule = attrs.get("rule")
+    return certainty_of(problem) if rule not in rules() or capabilities(rule).exact else ESTIMATE
 
 
 def bounds_of(audit: Audit) -> dict[str, Any]:
@@ -294,7 +295,10 @@ def differences(
 
 def unusable(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> list[str]:
     """Arrays and attributes of a stored path, without its weights, that are missing or cannot be what solve writes."""
-    of_path = attrs.get("rule") != GIVEN
+    rule = attrs.get("rule")
+    if rule not in rules():
+        return [f"attribute rule: {rule!r}, one of {', '.join(rules())}"]
+    of_path = capabilities(rule).finds_lambdas
     cells = (*CELLS, *(CELL_CERTIFICATES if attrs.get("between") else ())) if of_path else ()
     rows = arrays["cell_low"].size if "cell_low" in arrays else 0
     found = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Raise it when the meaning or the form of what a stage writes changes."""
 
 MEASURES = ("train_*", "test_*", "validation_*", "evaluated_*")

@@ -35,8 +35,10 @@ from gapwise.pipeline.config.run_options import (
 from gapwise.pipeline.config.validation import with_validation
 from gapwise.stages import datasets
 from gapwise.stages.problems.installed import conf_of
+from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method_options, methods
-from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_of, open_ended
+from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_of
+from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import backend, location
 from gapwise.storage.format import FORMAT_VERSION
 
@@ -49,13 +51,11 @@ KIND_NAMES = {
     dict: "a group of keys",
     list: "a list",
 }
-UNREAD = {
-    "regpath": ("lambdas", "lambda", "tolerance", "warm_start"),
-    "heuristic": ("lambdas", "lambda", "tolerance", "warm_start"),
-    "grid": ("lambda", "rule", "eps", "kappa", "lambda_min"),
-    "single": ("lambdas", "rule", "eps", "kappa", "lambda_min", "warm_start"),
+GONE = {
+    "path.kind": "is no key any more. For path.kind=regpath write nothing; for the others path=heuristic, "
+    "path=grid or path=single, which set path.rule. What path.rule was to a heuristic path is now path.descend",
 }
-"""The keys of `path` that do nothing, by path.kind."""
+"""Keys that earlier versions had, with what to write now."""
 
 
 class Checked(Protocol):
@@ -106,7 +106,7 @@ class Settings:
         """
         solver, path = _by_user_name("solver", self.solver), _by_user_name("path", self.path)
         del solver["name"], solver["max_seconds"]
-        if open_ended(self.path):  # where to stop, like a limit of time
+        if self.path.can.open_ended:  # where to stop, like a limit of time
             del path["eps"]
         science = {"dataset": datasets.science(self.dataset), "solver": solver, "path": path, "seed": self.seed}
         # snapshots change no number, but a run without them cannot replace one that should have them
@@ -129,6 +129,8 @@ def fingerprint(value: object) -> str:
 
 def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str] = ()) -> Settings:
     """`cfg` as composed from conf/, typed and checked; ConfigError names the first key that is wrong."""
+    overrides = tuple(overrides)
+    _one_rule(overrides)
     sections = ("dataset", "solver", "path", "compute", "tracking", "checkpoint", "snapshots", "figures", "run")
     _known("", cfg, (*sections, "seed", "sweep", "papers", "parts"))
     _same_parts(cfg.get("parts"))
@@ -141,7 +143,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
     path = path.for_method(solver) if cfg.path.get("kappa", 0.0) == 0.0 else path
     _unread(path)
     try:
-        solver.check_path(path)
+        check_path(solver, path)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return Settings(
@@ -156,7 +158,7 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
         run=typed("run", cfg.run, RunOptions()),
         seed=typed("", DictConfig({"seed": cfg.seed}), SeedOptions()).seed,
         experiment=experiment,
-        overrides=tuple(overrides),
+        overrides=overrides,
     )
 
 
@@ -171,16 +173,25 @@ def _same_parts(wanted: object) -> None:
         )
 
 
-def _unread(path: PathOptions) -> None:
-    """ConfigError for lambdas or a tolerance that this kind of path would not look at.
+def _one_rule(words: tuple[str, ...]) -> None:
+    """ConfigError where a command names two rules, as path=heuristic path.rule=one_sided; the second would win silently."""
+    for rule in rules():
+        for word in words if f"path={rule}" in words else ():
+            if word.startswith("path.rule=") and word != f"path.rule={rule}":
+                also = ", or path.descend=… for the steps that it takes" if capabilities(rule).descends else ""
+                raise ConfigError(f"path.rule: path={rule} sets it; leave out {word} or path={rule}{also}")
 
-    The other keys of UNREAD are set by experiments whose kind of path people change.
+
+def _unread(path: PathOptions) -> None:
+    """ConfigError for lambdas or a tolerance that the path's rule would not look at.
+
+    The other keys that a rule does not read are set by experiments whose rule people change.
     """
     given, default = (_by_user_name("path", options) for options in (path, PathOptions()))
     for name in ("lambda", "lambdas", "tolerance"):
-        if name in UNREAD[path.kind] and given[name] != default[name]:
-            ways = " or ".join(f"path={kind}" for kind, unread in UNREAD.items() if name not in unread)
-            raise ConfigError(f"path.{name}: is not read with path={path.kind}; give {ways}, or leave it out")
+        if name in path.can.unread and given[name] != default[name]:
+            ways = " or ".join(f"path={rule}" for rule in rules() if name not in capabilities(rule).unread)
+            raise ConfigError(f"path.{name}: is not read with path.rule={path.rule}; give {ways}, or leave it out")
 
 
 def method_defaults(cfg: DictConfig) -> MethodOptions:
@@ -198,6 +209,8 @@ def explain(error: Exception) -> str:
     """An error of Hydra or OmegaConf in one line, with the keys or choices there are."""
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
+        if str(cause.full_key) in GONE:
+            return f"{cause.full_key}: {GONE[str(cause.full_key)]}"
         there = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
         return f"{cause.full_key}: unknown key; there are: {', '.join(there)}"
     lines = [line.strip() for line in str(error).splitlines()]
@@ -299,4 +312,6 @@ def _known(section: str, given: Iterable[object], known: Iterable[str]) -> None:
     for name in given:
         if name not in known:
             key = f"{section}.{name}" if section else str(name)
+            if key in GONE:
+                raise ConfigError(f"{key}: {GONE[key]}")
             raise ConfigError(f"{key}: unknown key; there are: {', '.join(sorted(known))}")

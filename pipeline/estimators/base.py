@@ -153,7 +153,7 @@ class GapwiseEstimator(BaseEstimator):
         train, held = part(data, ~chosen), part(data, chosen) if chosen.any() else None
         path = path_options(self.lam, n=len(train.y), tolerance=self.tolerance, eps=self.eps)
         limits = {"max_passes": self.max_passes, "max_seconds": self.max_seconds}
-        options = solver_options(self.solver, path=path.is_path, **limits)
+        options = solver_options(self.solver, path=path.can.finds_lambdas, **limits)
         path = path.for_method(options)
         with contextlib.ExitStack() as stack:
             stop = stack.enter_context(Stop()) if run_dir is not None else None
@@ -179,7 +179,7 @@ class GapwiseEstimator(BaseEstimator):
         """The warning of a solve that a limit ended."""
         at, limit = self.certificate_, "max_seconds" if found.status is Status.TIME_LIMIT else "max_passes"
         what = f"{type(self).__name__}: ended at {limit} ({found.status})"
-        if path.is_path and at.holds:
+        if path.can.finds_lambdas and at.holds:
             return f"{what}; the path goes down to lam {at.lam_low:.3g} only; raise {limit}, or eps"
         asked = f"{at.allowed:.3g} was asked for, at lam {float(found.path['lambda'].values[-1]):.3g}"
         return f"{what} with a gap of {at.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"
@@ -205,7 +205,7 @@ class GapwiseEstimator(BaseEstimator):
         """The dual solution to begin at, if `warm_start` asks for one and there is one of the same data."""
         if not self.warm_start or not hasattr(self, "path_"):
             return None
-        if path.is_path:
+        if path.can.finds_lambdas:
             log.info("warm_start: a path begins at its own first lambda, so this fit begins anew")
         elif known != self._data_digest:
             log.info("warm_start: the data are not those of the last fit, so this fit begins anew")
@@ -223,7 +223,7 @@ class GapwiseEstimator(BaseEstimator):
         if losses is not None:
             found.path["validation_loss"] = ("breakpoint", losses)
             self.lambda_ = float(lams[np.flatnonzero(losses == losses.min())[np.argmax(lams[losses == losses.min()])]])
-        elif path.is_path:
+        elif path.can.finds_lambdas:
             low = float(found.path["cell_low"].values[-1]) if found.path.sizes.get("cell") else float(lams[-1])
             self.lambda_ = max(1.0 / n, low)
         else:

@@ -60,7 +60,7 @@ def certificate_of(solved: Solved, path: PathOptions, row: int) -> Certificate:
     arrays = {str(name): variable.values for name, variable in stored.variables.items()}
     whole = claimed(arrays, stored.attrs) if solved.verified is None else verdict_of(solved.verified["verdict"])
     whole = dataclasses.replace(whole, status=str(solved.status))  # a limit of time ends a copy of the state
-    if path.is_path:
+    if path.can.finds_lambdas:
         found = whole
         low, high = (np.inf if whole.lam_low is None else whole.lam_low), np.inf
     else:

@@ -49,8 +49,8 @@ def solver_options(name: str, *, path: bool, max_passes: float | None, max_secon
     known = solver_presets()
     asked = AUTO[path] if name == "auto" else name
     options = solver_preset(asked) if asked in known else None
-    if options is None or not options.certifies:
-        certified = [preset for preset in known if solver_preset(preset).certifies]
+    if options is None or not options.capabilities.certifies:
+        certified = [preset for preset in known if solver_preset(preset).capabilities.certifies]
         raise refuse("solver", name, f"auto, {', '.join(certified)}")
     passes, seconds = limits.get("max_passes", options.max_passes), limits.get("max_seconds", options.max_seconds)
     options = dataclasses.replace(options, max_passes=passes, max_seconds=seconds)
@@ -75,16 +75,15 @@ def path_options(lam: object, *, n: int, tolerance: float, eps: float | None) ->
     if not (is_number(tolerance) and 0 < tolerance < math.inf):
         raise refuse("tolerance", tolerance, "a number > 0")
     if isinstance(lam, str) and lam == PATH:
-        return PathOptions(kind="regpath", eps=PATH_EPS if eps is None else float(eps))
-    goal = PathOptions(tolerance=float(tolerance if eps is None else eps), relative=eps is None)
-    goal.rule = "one_sided"  # read by nothing, but part of what a `run_dir` was made for
+        return PathOptions(eps=PATH_EPS if eps is None else float(eps))
+    goal = PathOptions(rule="single", tolerance=float(tolerance if eps is None else eps), relative=eps is None)
     if isinstance(lam, str) and lam == PER_BLOCK:
-        return dataclasses.replace(goal, kind="single", lam=1.0 / n)
+        return dataclasses.replace(goal, lam=1.0 / n)
     if is_number(lam) and 0 < lam < math.inf:
-        return dataclasses.replace(goal, kind="single", lam=float(lam))
+        return dataclasses.replace(goal, lam=float(lam))
     if isinstance(lam, Iterable) and not isinstance(lam, str):
         lams = sorted((float(value) for value in lam), reverse=True)
-        options = dataclasses.replace(goal, kind="grid", lambdas=lams)
+        options = dataclasses.replace(goal, rule="grid", lambdas=lams)
         try:
             options.check()
         except ValueError as error:

@@ -53,7 +53,7 @@ def solve(
         If a certificate does not hold.
     """
     path = path_options(lam, n=problem.n, tolerance=tolerance, eps=eps)
-    options = solver_options(solver, path=path.is_path, max_passes=max_passes, max_seconds=max_seconds)
+    options = solver_options(solver, path=path.can.finds_lambdas, max_passes=max_passes, max_seconds=max_seconds)
     path = path.for_method(options)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(Stop()) if run_dir is not None else None

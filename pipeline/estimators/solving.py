@@ -169,7 +169,7 @@ def _in_memory(engine: Engine, check: bool) -> Solved:
 
 def _at_limit(engine: Engine, key: str, check: bool) -> Solved:
     """Given lambdas where time ran out before the first was solved: certified at the point that was reached."""
-    if engine.task.path.is_path:
+    if engine.task.path.can.finds_lambdas:
         seconds = engine.task.options.max_seconds
         raise ValueError(f"max_seconds: {seconds:g} s were over before the first lambda was solved; give more")
     here, sink = engine.without_steps(), MemorySink()

@@ -79,7 +79,7 @@ class Standing:
             "name": self.run.name, "run": str(self.run), "state": self.state, "why": self.why,
             "key": self.manifest.get("key"), "experiment": self.manifest.get("experiment"),
             "dataset": science.get("dataset", {}).get("name"), "solver": self.manifest.get("solver"),
-            "kind": science.get("path", {}).get("kind"), "seed": science.get("seed"),
+            "rule": science.get("path", {}).get("rule"), "seed": science.get("seed"),
             "created": self.manifest.get("created"), "changed": self.changed,
             "stage": self.stage, "stages_done": list(self.stages), "solve_status": self.solved,
             "lambdas": number, "lambda": lam, "passes": sum(r["effective_passes"] for r in path) if path else None,

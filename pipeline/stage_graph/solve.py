@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from gapwise.pipeline.stage_graph import Stage
-from gapwise.stages.solver.options import ENDED, open_ended
+from gapwise.stages.solver.options import ENDED
 
 if TYPE_CHECKING:
     from gapwise.pipeline.config.settings import Settings
@@ -24,7 +24,8 @@ def run(job: Job) -> dict[str, Any]:
     from gapwise.stages.solver.counts import CERTIFIED, TRACE
 
     snapshots = job.settings.snapshots
-    total = len(job.settings.path.lambdas) if job.settings.path.kind == "grid" else 0
+    given = job.settings.path.given
+    total = len(given) if len(given) > 1 else 0
     settings = job.settings
     session = Session(
         spread=job.spread,
@@ -68,7 +69,7 @@ def run(job: Job) -> dict[str, Any]:
 def certified_of(job: Job) -> dict[str, Any]:
     """The eps that is certified at every lambda, where `path.eps` only says where to stop."""
     found = job.dir.path / "path.zarr"
-    if not open_ended(job.settings.path) or not found.exists():
+    if not job.settings.path.can.open_ended or not found.exists():
         return {}
     from gapwise.storage.results import read_path
 
@@ -127,15 +128,13 @@ def export(to: Export) -> None:
 
 def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
     from gapwise.pipeline.result import breakpoints
-    from gapwise.stages.problems.certainty import EXACT
 
     path, attrs = breakpoints(directory.path)
     solved = directory.manifest["stages"]["solve"]
     return {
         "status": solved["status"],
         "rule": attrs["rule"],
-        "kind": attrs["kind"],
-        "certainty": attrs.get("certainty", EXACT),
+        "certainty": attrs["certainty"],
         **({"every_lambda_within": solved["certified"]} if "certified" in solved else {}),
         "problem": {"name": settings.dataset["name"], "n": int(attrs["n"]), "d": int(attrs["d"])},
         "view": {"steps": attrs.get("view", ""), "cached": attrs.get("cached_view", "")},

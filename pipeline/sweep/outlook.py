@@ -14,6 +14,7 @@ from gapwise.pipeline.overview.find import folders
 from gapwise.pipeline.overview.standing import standing
 from gapwise.pipeline.overview.words import as_json, duration
 from gapwise.pipeline.stage_graph import before, flow
+from gapwise.pipeline.tracking.names import task_of
 from gapwise.storage.backend import Location
 
 SHARED = ("featurize",)
@@ -93,7 +94,8 @@ def seconds_like(one: Ahead, done: Sequence[Earlier]) -> float | None:
         names = {*one.science, *other.science} - {*IGNORED}
         keys = {key for key in names if other.science.get(key) != one.science.get(key)}
         if (
-            any(key == "path.kind" or key.startswith("dataset.") for key in keys)
+            task_of(other.science.get("path.rule")) != task_of(one.science.get("path.rule"))
+            or any(key.startswith("dataset.") for key in keys)
             or {*one.stages} - other.seconds.keys()
         ):
             continue

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from gapwise.pipeline.config import choices
-from gapwise.pipeline.config.settings import UNREAD, fingerprint
+from gapwise.pipeline.config.settings import fingerprint
 from gapwise.pipeline.rundir import flat, read_json
+from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
 
-TASKS = {"regpath": "path", "heuristic": "heuristic", "grid": "grid", "single": "single"}
-"""Part of an experiment's name, by path.kind."""
+PATH = "path"
+"""Part of an experiment's name, where the rule certifies a whole path; otherwise it is the rule."""
 NEUTRAL = {
     "path.lambda_min": 0.0, "path.max_breakpoints": 100_000, "solver.method": "bcfw", "solver.rebase_steps": 0,
     "solver.batch_size": 1, "solver.averaging": "none",
@@ -32,23 +33,30 @@ SHORTEST = 500
 def experiment_of(science: Mapping[str, object]) -> str:
     """Data set, its size if there are several, and task, e.g. `ocr-small-path`; of a sweep, what all its runs share."""
     given = flat(science)
-    kind = given.get("path.kind")
-    words = (given.get("dataset.name"), given.get("dataset.size"), TASKS.get(str(kind), kind or "sweep"))
+    words = (given.get("dataset.name"), given.get("dataset.size"), task_of(given.get("path.rule")))
     return "-".join(str(word) for word in words if word)
+
+
+def task_of(rule: object) -> str:
+    """What a run is about: a whole path, or the name of its rule; of a sweep over several, that it is one."""
+    if rule is None:
+        return "sweep"
+    return PATH if rule in rules() and capabilities(str(rule)).certifies_path else str(rule)
 
 
 def run_name(manifest: Mapping[str, Any]) -> str:
     """The solver, what else sets the run apart, and the seed, e.g. `bcpfw_gap_cache · seed 2`."""
     science = flat(manifest["science"])
-    kind = science.get("path.kind")
+    rule = str(science["path.rule"])
+    unread = _unread(rule)
     words = [manifest["solver"]]
-    if kind == "single":
+    if "lambda" not in unread:
         words.append(f"λ {science['path.lambda']:g}")
-    if kind == "grid":
+    if "lambdas" not in unread:
         words.append(f"{len(science['path.lambdas'])} λ's")
-    if kind in ("regpath", "heuristic") and science["path.rule"] != "two_sided":
-        words.append(science["path.rule"])
-    if kind in ("regpath", "heuristic") and science.get("path.eps", 0.1) != 0.1:
+    if "eps" not in unread and rule != "two_sided":
+        words.append(rule)
+    if "eps" not in unread and science.get("path.eps", 0.1) != 0.1:
         words.append(f"ε {science['path.eps']:g}")
     if science.get("solver.batch_size", 1) > 1:
         words.append(f"batches of {science['solver.batch_size']}")
@@ -83,7 +91,7 @@ def parameters(solver: str | None, science: Mapping[str, object]) -> dict[str, s
         own = presets.get(key, value) == value and key != "size"
         if group == "dataset" and (key == "name" or own):
             continue
-        if group == "path" and key in UNREAD.get(str(given.get("path.kind")), ()):
+        if group == "path" and key in _unread(str(given.get("path.rule"))):
             continue
         if name.startswith("solver.cache.") and key != "cache.kind" and given.get("solver.cache.kind") == "none":
             continue
@@ -93,6 +101,14 @@ def parameters(solver: str | None, science: Mapping[str, object]) -> dict[str, s
             continue
         shown[name] = value
     return {name: str(value)[:SHORTEST] for name, value in shown.items() if value is not None}
+
+
+def _unread(rule: str) -> tuple[str, ...]:
+    """Keys of `path` that do nothing with this rule; () if it is not known here, as one of a folder of one's own."""
+    if rule not in rules():
+        return ()
+    can = capabilities(rule)
+    return can.unread if can.descends else (*can.unread, "descend")
 
 
 def _defaults(dataset: str) -> dict[str, object]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -52,16 +53,25 @@ class BaselessError(CertificateError):
         self.broken = broken
 
 
+@dataclass(frozen=True)
+class TwinCapabilities:
+    """What a twin takes into account."""
+
+    of_path: bool = False
+    """Whether lambdas between the solved ones are certified as well."""
+    last_may_be_unfinished: bool = False
+    """Whether a path that ended at a limit claims nothing about its last lambda."""
+    two_points: bool = False
+    """Whether its proof takes the stored w and the dual point apart; otherwise w has to follow from the supports."""
+
+
 class Twin(Protocol):
     """Checks what a path rule certifies: the class `TWIN` of the module that has the rule's name.
 
     It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`.
     """
 
-    last_may_be_unfinished: bool
-    """Whether a path that ended at a limit claims nothing about its last lambda."""
-    two_points: bool
-    """Whether its proof takes the stored w and the dual point apart; otherwise w has to follow from the supports."""
+    capabilities: ClassVar[TwinCapabilities]
 
     def __init__(self, audit: Audit) -> None: ...
 
@@ -122,11 +132,12 @@ class Audit:
         self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
         kind = twin(str(attrs["rule"]))
         # whether w is the stored one, which then need not follow from the supports
-        self.apart = bool(attrs["own_primal"]) and bool(getattr(kind, "two_points", False))
+        self.apart = bool(attrs["own_primal"]) and kind.capabilities.two_points
+        self.of_path = kind.capabilities.of_path
         self._check_stored()
         self.claimed = arrays["lambda"].size
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT")
-        if kind.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
+        if kind.capabilities.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
             self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
         self.twin = kind(self)
 
@@ -145,7 +156,7 @@ class Audit:
             "status",
         )
         columns += ("bound_slack", "proven") if self.bounded else ()
-        columns += ("dual_norm2",) if self.apart and self.attrs["rule"] != "given" else ()
+        columns += ("dual_norm2",) if self.apart and self.of_path else ()
         try:
             check_array("lambda", A["lambda"], (total or 1,), np.float64)
             for name in columns[1:]:

@@ -1,4 +1,4 @@
-"""The twin of `given`: the lambdas of a grid, or a single one, each certified on its own."""
+"""What the twins of `grid` and `single` share: given lambdas, each certified on its own."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import math
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit
+from gapwise.stages.certify.audit import Audit, TwinCapabilities
 from gapwise.stages.parallel import HERE, Spread
 
 
 class Given:
     """Nothing is certified between breakpoints."""
 
-    last_may_be_unfinished = False
-    two_points = True
+    capabilities = TwinCapabilities(two_points=True)
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
@@ -26,7 +25,7 @@ class Given:
 
     def intervals(self) -> list[float]:
         """None; the model of a lambda that was not solved would be certified by nothing."""
-        if "cell_low" in self.audit.arrays or self.audit.attrs["kind"] not in ("grid", "single"):
+        if "cell_low" in self.audit.arrays:
             lam = float(self.audit.arrays["lambda"][0])
             self.audit.broken.append(f"lambda {lam:.9g} and below: models between lambdas that were given one by one")
         return []
@@ -38,6 +37,3 @@ class Given:
     def gap_at(self, lam: float, spread: Spread = HERE) -> float:
         """Unknown."""
         return math.nan
-
-
-TWIN = Given

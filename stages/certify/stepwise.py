@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit
+from gapwise.stages.certify.audit import Audit, TwinCapabilities
 from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.parallel import HERE, Spread
@@ -16,8 +16,7 @@ from gapwise.stages.parallel import HERE, Spread
 class Stepwise(ABC):
     """Intervals [lambda_low, lambda_j], each certified by the numbers of its own breakpoint."""
 
-    last_may_be_unfinished = True
-    two_points = False
+    capabilities = TwinCapabilities(of_path=True, last_may_be_unfinished=True)
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit

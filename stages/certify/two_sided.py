@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit, BaselessError
+from gapwise.stages.certify.audit import Audit, BaselessError, TwinCapabilities
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
@@ -25,8 +25,7 @@ ROUNDING = 1e-12
 class TwoSided:
     """All cells of a path over the rebuilt breakpoints."""
 
-    last_may_be_unfinished = False
-    two_points = True
+    capabilities = TwinCapabilities(of_path=True, two_points=True)
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit

@@ -17,6 +17,7 @@ import pandas as pd
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
 from gapwise.stages.solver.options import ENDED
+from gapwise.stages.solver.path.rules import capabilities
 from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.files import read_json
@@ -67,7 +68,7 @@ def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Pr
     for variant, lam, _, place in runs:
         arrays, attrs = read_numbers(place)
         price = _price(variant, lam, arrays, attrs)
-        if attrs["kind"] == "single":
+        if not capabilities(str(attrs["rule"])).finds_lambdas:
             solves.append(price)
         else:
             verdict, samples = read_verdict(place, arrays, attrs), read_json(place / "verify.json")["samples"]

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gapwise.stages.solver.path.capabilities import Capabilities
+from gapwise.stages.solver.path.rules import capabilities
 from gapwise.stages.verdict import Verdict, read_verdict
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
@@ -38,9 +40,9 @@ class StoredRun:
         self.place, self.features = place, features
 
     @property
-    def kind(self) -> str:
-        """single, grid, regpath or heuristic"""
-        return str(self.attrs["kind"])
+    def can(self) -> Capabilities:
+        """What the rule of its path can do."""
+        return capabilities(str(self.attrs["rule"]))
 
     @cached_property
     def trace(self) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.iterate import SPECS, Iterate, begun, restored
 from gapwise.stages.solver.ledger import Ledger
 from gapwise.stages.solver.method import ArraySpec
-from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Schedule
+from gapwise.stages.solver.schedule import Arrays, Attrs, Schedule
 from gapwise.stages.solver.setup import Setup
 from gapwise.stages.solver.solver import Opts, Recipe
 from gapwise.stages.solver.supports import Pool
@@ -19,7 +19,6 @@ def block_method(
     schedule: Callable[[Iterate, Opts, bool], Schedule],
     setup: Callable[[Opts], Setup] = Setup.of,  # type: ignore[assignment]  # of options that are `BlockOptions`
     specs: tuple[ArraySpec, ...] = (),
-    capabilities: Capabilities = Capabilities(any_metric=True),  # noqa: B008  it is frozen
 ) -> Recipe[Iterate, Opts]:
     """The recipe of a method that moves an `Iterate`.
 
@@ -39,4 +38,4 @@ def block_method(
     def restore(problem: Problem, options: Opts, seed: int, arrays: Arrays, attrs: Attrs, ledger: Ledger) -> Iterate:
         return restored(problem, setup(options), seed, arrays, attrs, ledger)
 
-    return Recipe(schedule, begin, restore, (*SPECS, *specs), BlockCounts, capabilities)
+    return Recipe(schedule, begin, restore, (*SPECS, *specs), BlockCounts)

@@ -31,6 +31,7 @@ import numpy as np
 
 from gapwise.stages.parallel import Spread, nothing
 from gapwise.stages.solver.block.views.chosen import views_of
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import exact_pass, judged
@@ -77,6 +78,11 @@ class PlaneOptions(MethodOptions):
         """Raises ValueError naming the key."""
         MethodOptions.check(self)
         self.cutting_plane.check()
+
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """Norms and inner products of weights are those of `problems.metric`."""
+        return MethodCapabilities(any_metric=True)
 
 
 @dataclass

@@ -17,6 +17,7 @@ import numpy as np
 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
 from gapwise.stages.solver.method import Method
@@ -24,7 +25,7 @@ from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
-from gapwise.stages.solver.path.walk import begin, check_choices, in_metric_of, own_primal, walk
+from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.solver.trace import trace_of
 
@@ -269,7 +270,7 @@ def solve(
     ValueError
         For options that cannot be solved or certified.
     """
-    along = PathOptions(kind="single", lam=lam, tolerance=tolerance, relative=relative)
+    along = PathOptions(rule="single", lam=lam, tolerance=tolerance, relative=relative)
     engine = Engine.begin(Task(problem, options or method_options(), along, seed, initial=initial), spread)
     engine.warm_up()
     found = list(engine.walk(observers))

@@ -13,7 +13,7 @@ from gapwise.stages.problems.certainty import UPPER_BOUNDED
 from gapwise.stages.solver.method import ArraySpec, Method
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
-from gapwise.stages.solver.path.rule import PathRule, as_open_ended
+from gapwise.stages.solver.path.rule import PathRule
 
 
 class Kind(Enum):
@@ -119,7 +119,7 @@ def progress(engine: Walking) -> dict[str, Any]:
 
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.
     """
-    solver, at, rule = engine.solver, engine.solver.at, as_open_ended(engine.rule)
+    solver, at, rule = engine.solver, engine.solver.at, engine.rule.open_end()
     return {
         "lambda": at.lam,
         "breakpoint": at.breakpoint,
@@ -135,7 +135,7 @@ def progress(engine: Walking) -> dict[str, Any]:
 
 def limit_of(engine: Walking) -> Status | None:
     """TIME_LIMIT where the seconds are over; how an open-ended path ends that has reached its eps; else None."""
-    rule = as_open_ended(engine.rule)
+    rule = engine.rule.open_end()
     if rule and (ended := rule.ended):
         return ended
     return Status.TIME_LIMIT if engine.solver.at.seconds >= engine.solver.options.max_seconds else None

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
     from gapwise.stages.problems.marginals import Scores
     from gapwise.stages.problems.protocol import Problem
+    from gapwise.stages.solver.capabilities import MethodCapabilities
     from gapwise.stages.solver.counts import Counts
     from gapwise.stages.solver.objective import Certificate
     from gapwise.stages.solver.options import MethodOptions, Status
-    from gapwise.stages.solver.schedule import Capabilities
     from gapwise.stages.solver.supports import Supports
 
 ArraySpec = tuple[str, tuple[str, ...], str, str]
@@ -47,7 +47,7 @@ class Method(Protocol):
     revisits: bool
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> MethodCapabilities:
         """What the method can do."""
 
     @property
@@ -100,7 +100,7 @@ class Method(Protocol):
     def supports(self) -> Supports | Scores | None:
         """The dual point of the solution: labellings with weights, or the scores that give all labellings a weight.
 
-        None if the method has no dual point. Paths need labellings: options refuse them otherwise (`check_path`).
+        None if the method has no dual point. Paths need labellings: `combinations` refuses them otherwise.
         """
 
     def block_gaps(self) -> np.ndarray:

@@ -12,7 +12,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from gapwise.stages.solver.block.samplers import samplers
-from gapwise.stages.solver.path.rules import path_rule, rules
+from gapwise.stages.solver.capabilities import MethodCapabilities
+from gapwise.stages.solver.path.capabilities import Capabilities
+from gapwise.stages.solver.path.rules import capabilities, path_rule, rules
 from gapwise.stages.solver.steps import steps
 
 if TYPE_CHECKING:  # it imports numba
@@ -42,7 +44,6 @@ ENDED = frozenset({Status.CONVERGED, Status.LAMBDA_NEGLIGIBLE, Status.ROUNDING_L
 SAMPLERS = samplers()
 CACHES = ("none", "gap")
 AVERAGES = ("none", "weighted")
-KINDS = ("regpath", "heuristic", "grid", "single")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
 
@@ -73,18 +74,13 @@ class MethodOptions:
     """Seconds of solving in the whole stage, over all attempts."""
 
     @property
-    def certifies(self) -> bool:
-        """Whether the method holds a dual point: `Method.certifies`, for those who only read the configuration."""
-        return True
+    def capabilities(self) -> MethodCapabilities:
+        """What the method can do with these options, for those who only read the configuration."""
+        return MethodCapabilities()
 
     @property
     def certifies_unseen(self) -> bool:
         """Whether the solve may certify another w than `Method.point`, so that snapshots would miss it."""
-        return False
-
-    @property
-    def two_points(self) -> bool:
-        """Whether the method certifies the lambdas of a path, too, by a w that is not w(alpha)."""
         return False
 
     def check(self) -> None:
@@ -92,32 +88,8 @@ class MethodOptions:
         for name in ("max_passes", "max_oracle_calls", "max_seconds"):
             check(f"solver.{name}", getattr(self, name), getattr(self, name) > 0, "a number > 0 (or .inf)")
 
-    def check_path(self, path: PathOptions) -> None:
-        """Raises ValueError if the method cannot solve along this path or grid, whatever the problem."""
-        if path.is_path:  # its certificates need the w of the supports
-            where, averaging = f"for path={path.kind} (path=grid|single", getattr(self, "averaging", "none")
-            check("solver.method", self.method, self.certifies, f"one with a dual point, {where} need none)")
-            check("solver.averaging", averaging, averaging == "none", f"none, {where} average)")
-            ok = not self.two_points or takes_two_points(path)
-            check(
-                "path.rule",
-                path.rule,
-                ok,
-                f"two_sided, with path=regpath, for solver.method={self.method}: its w is not that of its dual point",
-            )
-
     def check_problem(self, problem: Problem) -> None:
         """Raises ValueError if the method cannot solve this problem."""
-
-
-def takes_two_points(path: PathOptions) -> bool:
-    """Whether the primal and the dual point of a lambda of this path need not be each other's."""
-    return path.kind != "heuristic" and bool(getattr(path_rule(path.rule), "two_points", False))
-
-
-def open_ended(path: PathOptions) -> bool:
-    """Whether `path.eps` only says where to stop, and is no part of what a run is."""
-    return path.is_path and bool(getattr(path_rule(path.rule), "open_ended", False))
 
 
 @dataclass
@@ -147,6 +119,11 @@ class BlockOptions(MethodOptions):
     rebase_steps: int = 0
     """Steps between two points where the state can be committed; 0: ten per block."""
 
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """Norms and inner products of weights are those of `problems.metric`."""
+        return MethodCapabilities(any_metric=True)
+
     def check(self) -> None:
         """Raises ValueError naming the key."""
         MethodOptions.check(self)
@@ -169,6 +146,11 @@ class BcfwOptions(BlockOptions):
     batch_step: bool = False
     """One batch Frank-Wolfe step over all blocks after each exact gap pass (LJ13 Alg. 2)."""
     averaging: str = "none"
+
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """As of all block methods, with averaging."""
+        return MethodCapabilities(any_metric=True, averaging=self.averaging)
 
     @property
     def certifies_unseen(self) -> bool:
@@ -264,6 +246,11 @@ class MultiplaneOptions(BlockOptions):
     multiplane: MultiplaneGroup = field(default_factory=MultiplaneGroup)
     averaging: str = "none"
 
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """As of all block methods, with averaging."""
+        return MethodCapabilities(any_metric=True, averaging=self.averaging)
+
     def check(self) -> None:
         """Raises ValueError naming the key."""
         BlockOptions.check(self)
@@ -286,9 +273,10 @@ is not listed here declares its `Options` in its file."""
 class PathOptions:
     """Which values of lambda are solved, and to which tolerance."""
 
-    kind: str = "regpath"
     rule: str = "two_sided"
-    """The file of `stages/solver/path/rules` that finds the breakpoints of a regpath or heuristic path."""
+    """The file of `stages/solver/path/rules` that says which lambdas are solved."""
+    descend: str = "paper"
+    """The rule whose steps `rule=heuristic` takes."""
     eps: float = 0.1
     kappa: float = 0.0
     """A breakpoint is solved to kappa eps; 0: the rule's own share."""
@@ -308,17 +296,17 @@ class PathOptions:
 
     def __post_init__(self) -> None:
         if self.kappa == 0.0 and self.rule in rules():
-            self.kappa = path_rule(self.rule).kappa
+            self.kappa = self.can.kappa
 
     def for_method(self, options: MethodOptions) -> PathOptions:
         """The same with the share that the rule prefers for this method; only for a kappa that nobody gave."""
-        rule = path_rule(self.rule)
-        apart = self.is_path and options.two_points
-        return replace(self, kappa=getattr(rule, "kappa_apart", rule.kappa)) if apart else self
+        apart = self.can.kappa_apart
+        return (
+            replace(self, kappa=self.can.kappa if apart is None else apart) if options.capabilities.two_points else self
+        )
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
-        check_one_of("path.kind", self.kind, KINDS)
         check_one_of("path.rule", self.rule, rules())
         check_one_of("path.warm_start", self.warm_start, WARM_STARTS)
         check("path.eps", self.eps, 0 < self.eps < math.inf, "a number > 0")
@@ -332,18 +320,16 @@ class PathOptions:
         check("path.lambda", self.lam, 0 < self.lam < math.inf, "a number > 0")
         check("path.tolerance", self.tolerance, self.tolerance > 0, "a number > 0")
         check("path.max_breakpoints", self.max_breakpoints, self.max_breakpoints >= 1, "an integer >= 1")
-        if self.kind == "grid":
-            ok = len(self.lambdas) > 0 and all(0 < value < math.inf for value in self.lambdas)
-            check("path.lambdas", self.lambdas, ok, "a list of numbers > 0")
-            ok = len(set(self.lambdas)) == len(self.lambdas)
-            check("path.lambdas", self.lambdas, ok, "different values")
-            decreasing = all(a >= b for a, b in zip(self.lambdas, self.lambdas[1:], strict=False))
-            ok = decreasing or self.warm_start != "keep_primal"
-            check("path.lambdas", self.lambdas, ok, "decreasing values, for warm_start=keep_primal")
-        if self.is_path:
-            path_rule(self.rule).check(self)
+        path_rule(self.rule).check(self)
 
     @property
-    def is_path(self) -> bool:
-        """Whether a rule finds the breakpoints, rather than their being given."""
-        return self.kind in ("regpath", "heuristic")
+    def can(self) -> Capabilities:
+        """What the rule can do on this path."""
+        found = capabilities(self.rule)
+        return replace(found, starts_exactly=capabilities(self.descend).starts_exactly) if found.descends else found
+
+    @property
+    def given(self) -> tuple[float, ...]:
+        """The given lambdas, in the order they are solved; () where the rule finds them."""
+        found: tuple[float, ...] = path_rule(self.rule).lambdas(self)
+        return found

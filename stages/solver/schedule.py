@@ -148,14 +148,3 @@ class Schedule:
             raise TypeError(f"the state has scalars {sorted(packed)} of another method, expected {sorted(known)}")
         for name in known:
             setattr(self.counts, name, packed[name])
-
-
-@dataclass(frozen=True)
-class Capabilities:
-    """What a method can do, for those who combine it with structures and path rules."""
-
-    certifies: bool = True
-    """Whether it holds a feasible dual point. If not, a solve returns no certificate, and path rules refuse it."""
-    any_metric: bool = False
-    """Whether it takes norms and inner products of weights from `stages.problems.metric` only, as kernels need; block
-    methods do unless they say otherwise."""

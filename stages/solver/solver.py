@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.protocol import Problem
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row
 from gapwise.stages.solver.method import ArraySpec, Boundary, Json
 from gapwise.stages.solver.options import MethodOptions
-from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Iterate, Schedule
+from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Iterate, Schedule
 from gapwise.stages.solver.supports import Pool, Supports
 
 
@@ -77,14 +78,14 @@ class Solver:
         return self.recipe.specs
 
     @property
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> MethodCapabilities:
         """What the method can do."""
-        return self.recipe.capabilities
+        return self.options.capabilities
 
     @property
     def certifies(self) -> bool:
         """Whether it holds a feasible dual point."""
-        return self.recipe.capabilities.certifies
+        return self.options.capabilities.certifies
 
     @property
     def at(self) -> Counts:
@@ -209,7 +210,6 @@ class Recipe(Generic[It, Opts]):
     """The arrays that are committed. Those with the only dimension `iteration` are a trace of the method's own."""
     counts: type[Counts] = Counts
     """The scalars that the iterate commits."""
-    capabilities: Capabilities = field(default_factory=Capabilities)
 
     def begin(
         self, problem: Problem, options: Opts, pool: Pool, seed: int, *, own_primal: bool = True,
@@ -241,11 +241,6 @@ class Recipe(Generic[It, Opts]):
         schedule.restore_counts(own)
         schedule.restore(arrays)
         return Solver(problem, options, self, iterate, schedule, ledger)
-
-    @property
-    def certifies(self) -> bool:
-        """Whether solves return certificates."""
-        return self.capabilities.certifies
 
     def _ledger(self, problem: Problem, options: MethodOptions, spread: Spread) -> Ledger:
         return Ledger(problem.n, options, self.counts(), np.zeros(2, np.int64), spread=spread)

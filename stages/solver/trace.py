@@ -6,7 +6,7 @@ import numpy as np
 
 from gapwise.stages.solver.counts import CERTIFIED, TRACE
 from gapwise.stages.solver.method import ArraySpec, Method
-from gapwise.stages.solver.path.rule import PathRule, as_open_ended
+from gapwise.stages.solver.path.rule import PathRule
 
 
 def trace_of(solver: Method, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -14,7 +14,7 @@ def trace_of(solver: Method, rule: PathRule) -> tuple[np.ndarray, tuple[str, ...
 
     That stands in the last row of each solved lambda, and is nan in all others.
     """
-    rows, known = trace_rows(solver), as_open_ended(rule)
+    rows, known = trace_rows(solver), rule.open_end()
     if known is None:
         return rows, TRACE
     column, at = np.full(len(rows), np.nan), rows[:, TRACE.index("breakpoint")]

@@ -21,7 +21,6 @@ from gapwise.stages.solver.events import Event
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
-from gapwise.stages.solver.path.rule import as_open_ended
 
 Cost = tuple[float, float, float]
 """Effective passes, solved lambdas, CPU seconds."""
@@ -31,7 +30,7 @@ def costs(problem: Problem, options: MethodOptions, path: PathOptions, seed: int
     """What it took until each eps of `wanted` was certified at every lambda; of a path that knows its eps, to the end."""
     start = init_path(problem, path)
     engine = Engine.begin(Task(problem, options, path, seed, start))
-    falling, solver = as_open_ended(engine.rule), engine.solver
+    falling, solver = engine.rule.open_end(), engine.solver
     engine.warm_up()
     begun, found, solved = time.process_time(), dict[float, Cost](), list[Breakpoint]()
 

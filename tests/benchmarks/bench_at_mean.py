@@ -41,7 +41,7 @@ Row = tuple[float, float, int, float, float]
 
 def measured(problem: Problem, options: MethodOptions, path: PathOptions, seed: int) -> Row:
     """(effective passes, cached block steps / n, breakpoints, CPU seconds, last lambda) of one solve."""
-    start = init_path(problem, path) if path.is_path else None
+    start = init_path(problem, path) if path.can.finds_lambdas else None
     engine = Engine.begin(Task(problem, options, path, seed, start))
     solver = engine.solver
     engine.warm_up()
@@ -82,7 +82,7 @@ def main() -> None:
 
     for name in arguments.lambdas:
         lam = 1.0 / problem.n if name == "1/n" else float(name)
-        path = PathOptions(kind="single", lam=lam, tolerance=arguments.tolerance, relative=True)
+        path = PathOptions(rule="single", lam=lam, tolerance=arguments.tolerance, relative=True)
         row(f"{name}, accelerated", accelerated, path)
         row(f"{name}, expensive_oracle", at_mean, path)
         for said, choices in (("cheaper", CHEAPER), ("cheapest", CHEAPEST)):
@@ -95,7 +95,7 @@ def main() -> None:
     last = row("two_sided, expensive_oracle", at_mean, PathOptions(rule="two_sided", kappa=arguments.kappa, **common))
     if last is not None and not arguments.relative:
         tolerance = arguments.kappa * arguments.eps
-        cold = PathOptions(kind="single", lam=last, tolerance=tolerance, relative=False)
+        cold = PathOptions(rule="single", lam=last, tolerance=tolerance, relative=False)
         row(f"its last lambda alone, {last:.2g}, expensive_oracle", at_mean, cold)
         row(f"its last lambda alone, {last:.2g}, accelerated, expensive_oracle's tolerance", accelerated, cold)
 

@@ -135,7 +135,7 @@ def steps_from(
     """Go from `supports` at lambda to a rebase point; what that took, in words."""
     shutil.rmtree(folder, ignore_errors=True)
     options = dataclasses.replace(OPTIONS, rebase_steps=2 * problem.n)
-    path = PathOptions(kind="single", lam=lam, tolerance=0.0)
+    path = PathOptions(rule="single", lam=lam, tolerance=0.0)
     left, clocks = iter(range(points)), [Clock()]
 
     def stop() -> bool:

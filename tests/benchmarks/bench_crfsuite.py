@@ -105,7 +105,7 @@ def crfsuite(train: Chain, given: list[list[list[str]]], test: list[list[list[st
 
 def gapwise(train: Chain, test: Chain, options: MethodOptions, lam: float, tolerance: float, most: float) -> Trained:
     """One lambda to gap / dual <= tolerance, or for `most` CPU seconds."""
-    path = PathOptions(kind="single", lam=lam, tolerance=tolerance, relative=True)
+    path = PathOptions(rule="single", lam=lam, tolerance=tolerance, relative=True)
     solver = begin(train, options, path, None, 0)
     solver.warm_up()
     end = time.process_time() + most

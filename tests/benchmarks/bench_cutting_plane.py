@@ -35,7 +35,7 @@ def main() -> None:
     for text in given.lambdas:
         lam = 1.0 / problem.n if text == "1/n" else float(text)
         for name in given.solvers:
-            solver = begin(problem, method_options(**WAYS[name]), PathOptions(kind="single", lam=lam), None, seed=0)
+            solver = begin(problem, method_options(**WAYS[name]), PathOptions(rule="single", lam=lam), None, seed=0)
             solver.warm_up()
             started = time.process_time()
 

@@ -54,7 +54,7 @@ def svc(data: Path, pair: tuple[int, int] = (3, 8), gamma: float = 0.01, C: floa
     x, y = digits(data, "train")
     x, y = x[np.isin(y, pair)].astype(np.float64), y[np.isin(y, pair)]
     n, sign = len(x), np.where(y == pair[1], 1.0, -1.0)
-    path = PathOptions(kind="single", lam=2.0 / (n * C), tolerance=1e-12)
+    path = PathOptions(rule="single", lam=2.0 / (n * C), tolerance=1e-12)
     found, seconds = solved(problem_of(x, (sign > 0).astype(np.uint8), 2, gamma), "bcfw", path)
     K, beta = rbf_kernel(x, gamma=gamma), found["weights"][0][n : 2 * n]
     svm = SVC(kernel="precomputed", C=C / 2.0, tol=1e-10)
@@ -76,10 +76,10 @@ def budget(data: Path, megabytes: str, gamma: float = 0.02) -> None:
     """Ten digits at one lambda to 2 % of the dual value."""
     os.environ["GAPWISE_KERNEL_MB"] = megabytes
     x, y = digits(data, "train")
-    solved(problem_of(x[:50], y[:50], 10, gamma), "accelerated", PathOptions(kind="single", lam=0.1, tolerance=0.5))
+    solved(problem_of(x[:50], y[:50], 10, gamma), "accelerated", PathOptions(rule="single", lam=0.1, tolerance=0.5))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     problem = problem_of(x, y, 10, gamma)
-    path = PathOptions(kind="single", lam=1e-4, tolerance=0.02, relative=True)
+    path = PathOptions(rule="single", lam=1e-4, tolerance=0.02, relative=True)
     found, seconds = solved(problem, "accelerated", path)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     asked, computed = problem.rows.counts

@@ -49,7 +49,7 @@ def solved(problem: Problem, preset: str, lam: float, size: int, seed: int, pass
     options = method_options(
         sampler=sampler, step=step, cache=CacheOptions(kind=cache), batch_size=size, max_passes=passes
     )
-    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, seed, spread=spread)
+    solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed, spread=spread)
     begun = time.perf_counter()
     status, _ = solver.solve(1e-3, lambda solver: None, relative=True)
     return (solver if status is Status.CONVERGED else None), time.perf_counter() - begun

@@ -58,7 +58,7 @@ SOLVERS: dict[str, dict[str, Any]] = {
 def solver_of(problem: Problem, name: str, lam: float, **more: Any) -> Any:
     """A solver, compiled."""
     options = method_options(**{**SOLVERS[name], **more})
-    solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, seed=0)
+    solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
     solver.warm_up()
     return solver
 

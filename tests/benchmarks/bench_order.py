@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
 def microseconds(problem: Problem, options: MethodOptions, cached: bool, turns: int) -> tuple[float, float]:
     """CPU microseconds of a visit in the order of memory and in random order."""
     n, rng = problem.n, np.random.default_rng(0)
-    solver = begin(problem, options, PathOptions(kind="single", lam=0.01), None, 0)
+    solver = begin(problem, options, PathOptions(rule="single", lam=0.01), None, 0)
     solver.warm_up()
     visits = visits_of(solver)
     for _ in range(2):

@@ -156,7 +156,7 @@ PRESETS = {
 
 def solver_step(problem: Segmentation, preset: str, lam: float, orders: list[np.ndarray]) -> float:
     """Median CPU microseconds per step of the real solver, oracle always called, after `PASSES` passes."""
-    solver, n, times = begin(problem, PRESETS[preset], PathOptions(kind="single", lam=lam), None, 0), problem.n, []
+    solver, n, times = begin(problem, PRESETS[preset], PathOptions(rule="single", lam=lam), None, 0), problem.n, []
     solver.warm_up()
     rng = np.random.default_rng(1)
     for k, order in enumerate([rng.permutation(n) for _ in range(PASSES)] + orders):

@@ -65,7 +65,7 @@ def main() -> None:
         options = method_options(
             sampler=sampler, step=step, cache=CacheOptions(kind=cache), refresh_every=0, rebase_steps=n
         )
-        solver = begin(problem, options, PathOptions(kind="single", lam=1.0 / n), None, seed=0)
+        solver = begin(problem, options, PathOptions(rule="single", lam=1.0 / n), None, seed=0)
         solver.warm_up()
         solver.rebase()
         times = []

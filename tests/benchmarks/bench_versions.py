@@ -36,7 +36,8 @@ def seconds_by_pass(features: Path) -> dict[str, list[float]]:
     from gapwise.stages.solver.path.walk import begin
 
     problem, cache = open_problem(features, "train"), CacheOptions(kind="gap")
-    n, path = problem.n, PathOptions(kind="single", lam=0.01)
+    word = "kind" if "kind" in PathOptions.__dataclass_fields__ else "rule"  # earlier versions had kinds of paths
+    n, path = problem.n, PathOptions(**{word: "single", "lam": 0.01})
     kinds = {
         "FW, uniform": {"sampler": "uniform", "step": "fw"},
         "pairwise, gap sampling": {"sampler": "gap", "step": "pairwise"},

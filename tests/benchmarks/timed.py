@@ -17,7 +17,7 @@ def timed_solve(
     problem: Problem, lam: float, tolerance: float, options: MethodOptions = ACCELERATED
 ) -> tuple[float, Certificate]:
     """(CPU seconds until gap / dual <= tolerance is certified, the certificate); compiled code is loaded before."""
-    path = PathOptions(kind="single", lam=lam, tolerance=tolerance, relative=True)
+    path = PathOptions(rule="single", lam=lam, tolerance=tolerance, relative=True)
     engine = Engine.begin(Task(problem, options, path))
     engine.warm_up()
     begun = time.process_time()

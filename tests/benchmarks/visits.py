@@ -56,7 +56,7 @@ def visit_costs(problem: Problem, lam: float) -> Iterator[tuple[str, float, floa
         options = method_options(
             sampler=sampler, step=step, cache=CacheOptions(kind=cache), refresh_every=0, rebase_steps=problem.n
         )
-        solver = begin(problem, options, PathOptions(kind="single", lam=lam), None, seed=0)
+        solver = begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
         solver.warm_up()
         visits = microseconds(lambda: method_of(solver).take_steps(-1.0), problem.n)  # noqa: B023
         S = solver.iterate.state

@@ -64,7 +64,7 @@ def test_fit__has_the_bits_of_the_stage(tmp_path: Path) -> None:
     X, y = blobs()
     model = MulticlassSVM(lam=0.05, tolerance=0.01, fit_intercept=False).fit(X, y)
     problem = build("multiclass", {"x": X, "labels": y}, {"classes": 3})
-    chosen = PathOptions(kind="single", lam=0.05, tolerance=0.01, relative=True)
+    chosen = PathOptions(rule="single", lam=0.05, tolerance=0.01, relative=True)
     solve_stage(Task(problem, method_options("accelerated"), chosen), tmp_path, key="other")
     assert model.coef_.tobytes() == open_path(tmp_path)["weights"].values[0].tobytes()
 

@@ -52,8 +52,10 @@ def test_group__every_file_validates(choice: str) -> None:
     more = {"single": "path.lambda=0.1", "cluster": "compute.address=tcp://host:8786"}
     more |= dict.fromkeys(("eg", "ssg", "ssg_wavg"), "path=single")  # no dual point of labellings, as a path needs
     settings = with_data(choice, *([more[name]] if name in more else []))
+    rule = settings.path.rule
     chosen = {
-        "dataset": settings.dataset["name"], "solver": settings.solver.name, "path": settings.path.kind,
+        "dataset": settings.dataset["name"], "solver": settings.solver.name,
+        "path": "regpath" if rule == "two_sided" else rule,
         "compute": settings.compute.kind, "tracking": settings.tracking.kind,
     }  # fmt: skip
     assert chosen[group] == name
@@ -86,7 +88,7 @@ def test_names__reach_their_fields() -> None:
 def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:
     def chosen(*words: str) -> tuple[str, str, float]:
         settings = read(composed(*words))
-        return settings.solver.name, settings.path.rule if settings.path.is_path else "", settings.path.kappa
+        return settings.solver.name, settings.path.rule if settings.path.can.finds_lambdas else "", settings.path.kappa
 
     assert chosen() == ("bcpfw_gap_cache", "two_sided", 0.7)
     assert chosen("solver=expensive_oracle") == ("expensive_oracle", "two_sided", 0.88)
@@ -102,14 +104,14 @@ def test_defaults__are_what_is_fastest_with_cheap_oracles() -> None:
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        (("path.rule=one_sided",), "1b7666fd"),
-        (("path=single", "solver=bcpfw_gap_cache"), "410cd827"),
-        (("path=grid",), "0e8f2dc8"),
-        (("path=heuristic",), "22e964f4"),
-        (("path.rule=two_sided",), "ed4f9ec9"),
+        (("path.rule=one_sided",), "ed2b4d72"),
+        (("path=single", "solver=bcpfw_gap_cache"), "4ce844ca"),
+        (("path=grid",), "8046d998"),
+        (("path=heuristic",), "e7fd309f"),
+        (("path.rule=two_sided",), "a816b1aa"),
     ],
 )
-def test_key__is_what_it_was_before_two_sided_became_the_default(words: tuple[str, ...], key: str) -> None:
+def test_key__stays_what_it_is(words: tuple[str, ...], key: str) -> None:
     assert read(composed(*words)).run_key({}).startswith(key)
 
 
@@ -146,23 +148,31 @@ def test_key__knows_of_batches() -> None:
         ("checkpoint.every_seconds=-1", "checkpoint.every_seconds", ">= 0"),
         ("figures.formats=[png,eps]", "figures.formats", "png, pdf, svg"),
         ("path=grid path.lambdas=[]", "path.lambdas", "a list"),
-        ("path=single path.lambdas=[1,2]", "path.lambdas", "is not read with path=single; give path=grid"),
+        ("path=single path.lambdas=[1,2]", "path.lambdas", "is not read with path.rule=single; give path=grid"),
         (
             "solver=ssg",
             "solver.method",
-            "one with a dual point, for path=regpath (path=grid|single need none), got 'ssg'",
+            "one with a dual point, for path.rule=two_sided (path=grid|single need none), got 'ssg'",
         ),
-        ("solver=ssg_wavg path=heuristic", "solver.method", "one with a dual point, for path=heuristic"),
+        ("solver=ssg_wavg path=heuristic", "solver.method", "one with a dual point, for path.rule=heuristic"),
         ("solver=eg path=regpath", "solver.method", "the dual point of eg has no list of labellings"),
         ("solver=bcfw_nols solver.step=away", "solver.step", "expected fw, for method=bcfw_nols"),
-        ("path.lambda=3", "path.lambda", "is not read with path=regpath; give path=single"),
-        ("path.tolerance=0.01", "path.tolerance", "is not read with path=regpath"),
+        ("path.lambda=3", "path.lambda", "is not read with path.rule=two_sided; give path=single"),
+        ("path.tolerance=0.01", "path.tolerance", "is not read with path.rule=two_sided"),
+        (
+            "+path.kind=grid",
+            "path.kind",
+            "is no key any more. For path.kind=regpath write nothing; for the others path=heur",
+        ),
+        ("path=heuristic path.rule=one_sided", "path.rule", "or path=heuristic, or path.descend=… for the steps"),
+        ("path=grid path.rule=paper", "path.rule", "path=grid sets it; leave out path.rule=paper or path=grid"),
+        ("path=heuristic path.descend=two_sided", "path.descend", "one of one_sided, paper"),
         ("dataset=sequences_csv", "dataset.file", "must be given"),
     ],
 )
 def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read(composed(*override.split()))
+        read(composed(*override.split()), overrides=override.split())
     text = str(caught.value)
     assert text.startswith(f"{key}:")
     assert says in text
@@ -173,7 +183,7 @@ def test_bad_value__names_the_key(override: str, key: str, says: str) -> None:
     ("override", "says"),
     [
         ("+experiment=nonsense", "experiment: there is no 'nonsense'; there are: " + ", ".join(EXPERIMENTS)),
-        ("path.epsilon=1", "path.epsilon: unknown key; there are: eps, kappa"),
+        ("path.epsilon=1", "path.epsilon: unknown key; there are: descend, eps, kappa"),
         ("dataset.epsilon=1", "dataset.epsilon: unknown key; there are: colour_samples"),
         ("solver=sgd", "bcpfw_gap_cache"),
         ("path.eps=-1", "path.eps: expected a number > 0"),

@@ -36,13 +36,14 @@ from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import restored_trace
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import MethodOptions, check
 from gapwise.stages.solver.oracles import corners_at
-from gapwise.stages.solver.schedule import Capabilities, Schedule
+from gapwise.stages.solver.schedule import Schedule
 from gapwise.stages.solver.solver import Recipe
 
 SPECS = (
@@ -59,6 +60,10 @@ class Options(MethodOptions):
     def check(self):
         super().check()
         check("solver.offset", self.offset, self.offset > 0, "a number > 0")
+
+    @property
+    def capabilities(self):
+        return MethodCapabilities(certifies=False)
 
 
 @dataclass
@@ -122,7 +127,7 @@ def schedule(it, options, own_primal):
     return Schedule(advance, rewrites_w=True)
 
 
-METHOD = Recipe(schedule, begin, restored, SPECS, capabilities=Capabilities(certifies=False))
+METHOD = Recipe(schedule, begin, restored, SPECS)
 '''
 
 HALVES = '''
@@ -209,8 +214,8 @@ def test_method__without_a_certificate_runs_to_the_end_and_says_so(folder: Path)
 
 
 def test_method__is_refused_where_a_path_needs_a_dual_point(folder: Path) -> None:
-    _, said = run(folder, "solver=subgradient", "path.lambda_min=0.1", code=1)
-    assert "solver.method: subgradient has no dual point" in said
+    _, said = run(folder, "solver=subgradient", "path.lambda_min=0.1", code=2)
+    assert "solver.method: expected one with a dual point" in said
     _, said = run(folder, "solver=subgradient", "solver.offset=-1", "path=single", code=2)
     assert "solver.offset: expected a number > 0" in said
 
@@ -241,7 +246,10 @@ def test_names__of_parts_that_are_not_there_are_refused_with_those_there_are(fol
     known = ", ".join(sorted([*methods(), "subgradient"]))
     assert f"solver.method: expected one of {known}, got 'nothing'" in said
     _, said = run(folder, "path.rule=nothing", code=2)
-    assert "path.rule: expected one of anytime, halves, one_sided, paper, two_sided, got 'nothing'" in said
+    assert (
+        "path.rule: expected one of anytime, grid, halves, heuristic, one_sided, paper, single, two_sided, got 'nothing'"
+        in said
+    )
     _, said = run(folder, "solver.step=nothing", code=2)
     assert "solver.step: expected one of away, best, forwards, fw, pairwise, got 'nothing'" in said
 

@@ -10,7 +10,7 @@ from judged import GIVEN, judged
 
 from gapwise.pipeline.result import summary
 
-HEURISTIC = {"kind": "heuristic", "certainty": "estimate"}
+HEURISTIC = {"rule": "heuristic", "certainty": "estimate"}
 
 
 def found(

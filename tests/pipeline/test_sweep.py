@@ -171,7 +171,7 @@ def test_plan__tells_tolerances_apart_and_takes_paths_as_they_are() -> None:
         (7, "solve")
     }
     assert solves[2].name == "a λ=1/n tolerance=0.001 seed=3"
-    assert (path.name, path.settings.path.kind, path.settings.path.eps, path.seed) == ("p seed=3", "regpath", 0.2, 3)
+    assert (path.name, path.settings.path.rule, path.settings.path.eps, path.seed) == ("p seed=3", "two_sided", 0.2, 3)
     assert (path.settings.solver.max_passes, path.settings.run.until) == (float("inf"), "verify")
     (only,) = plan(dataclasses.replace(options, only=["p"]), given, lambda words: composed(*words), 5, {}, "x")
     assert only.variant == "p"
@@ -348,7 +348,7 @@ def test_plan__rows_say_what_each_run_may_spend() -> None:
 def test_outlook__goes_by_earlier_runs_that_are_alike(tmp_path: Path) -> None:
     def ahead(*words: str, name: str = "toy") -> Ahead:
         found = ahead_of(read(composed("dataset=ocr", "dataset.root=x", "solver=bcfw", *words)))
-        return found._replace(science={"dataset.name": name, "path.kind": found.science["path.kind"], "seed": 7})
+        return found._replace(science={"dataset.name": name, "path.rule": found.science["path.rule"], "seed": 7})
 
     assert ahead("run.until=verify").stages == ("featurize", "init_path", "solve", "verify")
     assert outlook([ahead()], tmp_path / "none", 2) == "how long they take is not known: no earlier run is like them"
@@ -376,7 +376,7 @@ TOY_RUN_FIGURE = """
 SIZE = (3.0, 2.0)
 
 def applies(run):
-    return run.attrs["kind"] == "single"
+    return run.attrs["rule"] == "single"
 
 def paint(figure, run):
     figure.subplots().plot(run.arrays["lambda"], run.arrays["gap"], "o")

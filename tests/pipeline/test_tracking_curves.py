@@ -75,7 +75,7 @@ def test_over_lambda__given_lambdas_stay_where_they_are(tmp_path: Path, lams: li
     for name in [name for name in group.array_keys() if name.startswith("cell_")]:
         del group[name]
     group["lambda"][:] = lams
-    group.attrs.update({"rule": "given", "kind": "grid"})
+    group.attrs.update({"rule": "grid"})
     shown = over_lambda(run)
     steps = {
         1000 + round(100 * math.log10(lam)): loss for lam, loss in zip(lams, columns(3)["test_loss"], strict=False)
@@ -107,14 +107,14 @@ def test_parameters__are_those_that_the_run_depends_on(tmp_path: Path) -> None:
     shown = parameters("bcfw", manifest["science"])
     assert shown == {
         "dataset": "horses_sample", "solver": "bcfw", "solver.step": "fw",
-        "solver.cache.kind": "none", "solver.sampling": "gap", "solver.degree": "1.0", "path.kind": "regpath",
+        "solver.cache.kind": "none", "solver.sampling": "gap", "solver.degree": "1.0",
         "path.rule": "one_sided", "path.eps": "0.1", "path.kappa": "0.9", "seed": "0",
     }  # fmt: skip
     science = {**manifest["science"], "dataset": {"name": "horses_sample", "n_train": 20}}
-    science["path"] = {**science["path"], "kind": "single"}
+    science["path"] = {**science["path"], "rule": "single"}
     other = parameters("bcfw", science)
     assert other["dataset.n_train"] == "20"
-    assert {name for name in other if name.startswith("path.")} == {"path.kind", "path.lambda", "path.tolerance"}
+    assert {name for name in other if name.startswith("path.")} == {"path.rule", "path.lambda", "path.tolerance"}
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_parameters__are_those_that_the_run_depends_on(tmp_path: Path) -> None:
     [
         ({}, "bcpfw_gap_cache · one_sided · seed 2", "horses_sample-path"),
         ({"rule": "two_sided", "eps": 0.05}, "bcpfw_gap_cache · ε 0.05 · seed 2", "horses_sample-path"),
-        ({"kind": "single", "lambda": 0.01}, "bcpfw_gap_cache · λ 0.01 · seed 2", "horses_sample-single"),
-        ({"kind": "grid", "lambdas": [1.0, 0.1]}, "bcpfw_gap_cache · 2 λ's · seed 2", "horses_sample-grid"),
+        ({"rule": "single", "lambda": 0.01}, "bcpfw_gap_cache · λ 0.01 · seed 2", "horses_sample-single"),
+        ({"rule": "grid", "lambdas": [1.0, 0.1]}, "bcpfw_gap_cache · 2 λ's · seed 2", "horses_sample-grid"),
     ],
 )
 def test_names__say_what_sets_a_run_apart(tmp_path: Path, changes: dict[str, Any], name: str, experiment: str) -> None:

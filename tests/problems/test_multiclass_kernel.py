@@ -19,12 +19,9 @@ from gapwise.stages.predict import predict
 from gapwise.stages.problems import build
 from gapwise.stages.problems.kernel_rows import NAMES, Kernel, evaluate
 from gapwise.stages.problems.metric import norm2_of, product_of
-from gapwise.stages.solver import methods
 from gapwise.stages.solver.averages import DualPoint, best_between, between
+from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.path import walk
-from gapwise.stages.solver.path.walk import check_choices
-from gapwise.stages.solver.schedule import Capabilities
 from gapwise.stages.verify import verify
 from gapwise.storage.results import read_path
 
@@ -141,7 +138,7 @@ def test_two_classes__are_the_svm_of_libsvm_to_six_digits(tmp_path: Path) -> Non
     beta = alpha[:n] - alpha[n:]
     best = 0.5 * beta @ K @ beta + C * np.maximum(0.0, 1.0 - sign * decision).sum()
     assert abs(svm.intercept_[0]) < 1e-9
-    path = path_of(kind="single", lam=2.0 / (n * C), tolerance=1e-11)
+    path = path_of(rule="single", lam=2.0 / (n * C), tolerance=1e-11)
     assert solved(problem, tmp_path, options_of(step="pairwise", max_passes=3000.0), path) is Status.CONVERGED
     arrays, _ = read_path(tmp_path / "path.zarr")
     w, theta = arrays["weights"][0], np.empty(2)
@@ -261,7 +258,7 @@ def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: 
 def test_options__that_sum_over_w_do_what_they_do_with_weights(tmp_path: Path, choices) -> None:
     problem, found = problem_of("linear", n=12, classes=3), []
     plain = build("multiclass", {"x": problem.x, "labels": problem.truth}, {"classes": 3})
-    path = path_of(kind="single", lam=0.3, tolerance=1e-12)
+    path = path_of(rule="single", lam=0.3, tolerance=1e-12)
     for name, one in (("kernel", problem), ("plain", plain)):
         solved(one, tmp_path / name, options_of(**choices), path)
         assert verify(one, tmp_path / name)["max_rebuild_error"] < 1e-12
@@ -295,7 +292,8 @@ def test_choices__that_need_weights_are_refused() -> None:
 def test_choices__of_rules_that_mix_points_in_no_metric_are_refused(monkeypatch) -> None:
     from gapwise.stages.solver.path.rules.two_sided import TwoSided
 
-    monkeypatch.delattr(TwoSided, "product")
+    without = dataclasses.replace(TwoSided.capabilities, takes_product=False)
+    monkeypatch.setattr(TwoSided, "capabilities", without)
     check_choices(problem_of("linear"), options_of(), path_of(rule="one_sided"))
     with pytest.raises(
         ValueError, match=r"path\.rule: two_sided mixes solved points .* path\.rule=two_sided or one_sided"
@@ -304,10 +302,11 @@ def test_choices__of_rules_that_mix_points_in_no_metric_are_refused(monkeypatch)
 
 
 def test_choices__of_methods_that_do_not_say_that_they_need_no_weights_are_refused(monkeypatch) -> None:
-    silent = dataclasses.replace(methods.method("bcfw"), capabilities=Capabilities())
-    monkeypatch.setattr(walk, "method", lambda name: silent)
+    from gapwise.stages.solver.options import BcfwOptions, MethodOptions
+
+    monkeypatch.setattr(BcfwOptions, "capabilities", MethodOptions.capabilities)
     with pytest.raises(ValueError, match=r"solver\.method: bcfw computes with the weights themselves"):
-        check_choices(problem_of(), options_of(), path_of(kind="single"))
+        check_choices(problem_of(), options_of(), path_of(rule="single"))
 
 
 @pytest.mark.parametrize(

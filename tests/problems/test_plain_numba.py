@@ -59,7 +59,7 @@ def bits_of_methods(name: str) -> str:
 
 def bits_of_solve(name: str) -> str:
     """Weights, duals and gaps of blocks after a solve by the default method."""
-    path = PathOptions(kind="single", lam=0.3, tolerance=1e-6)
+    path = PathOptions(rule="single", lam=0.3, tolerance=1e-6)
     solver = begin(METHODS[name](), method_options(cache=CacheOptions(kind="gap"), max_passes=60.0), path, None, seed=0)
     _, point = solver.solve(path.tolerance, lambda *_: False)
     S = solver.state

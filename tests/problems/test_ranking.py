@@ -98,7 +98,7 @@ def test_optimum__is_the_svm_on_pairs_of_liblinear_and_is_certified_and_resumed(
     svm = LinearSVC(loss="hinge", dual=True, fit_intercept=False, tol=1e-11, max_iter=1_000_000, random_state=0)
     u = svm.fit(sign[:, None] * np.array(rows), sign, weights).coef_[0]
     best = lam * (0.5 * u @ u + np.array(weights) @ np.maximum(0.0, 1.0 - np.array(rows) @ u))
-    options, path = options_of(step="pairwise"), path_of(kind="single", lam=lam, tolerance=1e-9)
+    options, path = options_of(step="pairwise"), path_of(rule="single", lam=lam, tolerance=1e-9)
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
     assert verify(problem, tmp_path / "whole")["certified"]
     arrays, _ = read_path(tmp_path / "whole" / "path.zarr")

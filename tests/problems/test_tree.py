@@ -129,7 +129,7 @@ def test_methods__are_the_same_compiled():
 
 @pytest.mark.skipif(COMPILED, reason="compiling the solver for trees takes longer than all these tests")
 def test_solver__reaches_the_optimum_of_the_dense_problem():
-    path = PathOptions(kind="single", lam=0.3, tolerance=1e-5)
+    path = PathOptions(rule="single", lam=0.3, tolerance=1e-5)
     options = method_options(step="pairwise", cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=500.0)
     solver = begin(instance("tree"), options, path, None, seed=0)
     status, point = solver.solve(path.tolerance, never)

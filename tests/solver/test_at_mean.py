@@ -20,6 +20,7 @@ from walks import dense_dual, walked, weights
 from gapwise.stages.certify.audit import Audit
 from gapwise.stages.certify.recompute import dual_point
 from gapwise.stages.parallel import HERE
+from gapwise.stages.solver.combinations import check_path
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.cells import Goal, Pair, solved_point
@@ -113,11 +114,11 @@ def test_twin__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_supp
 
 
 def test_path__is_refused_where_the_rule_needs_the_w_of_the_dual_point():
-    for choices in ({"rule": "one_sided"}, {"rule": "paper"}, {"rule": "one_sided", "kind": "heuristic"}):
+    for choices in ({"rule": "one_sided"}, {"rule": "paper"}, {"rule": "heuristic", "descend": "one_sided"}):
         with pytest.raises(ValueError, match=r"path\.rule: expected two_sided.*its w is not that of its dual point"):
-            at_mean().check_path(PathOptions(**choices))
-    at_mean().check_path(PathOptions(rule="two_sided"))
-    at_mean().check_path(PathOptions(kind="single"))
+            check_path(at_mean(), PathOptions(**choices))
+    check_path(at_mean(), PathOptions(rule="two_sided"))
+    check_path(at_mean(), PathOptions(rule="single"))
 
 
 # -- what is stored -------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def loose(seed=SMALL["seed"]):
 
 def solved_at(problem, lam, tolerance, method="bcfw", **choices):
     options = method_options(method, cache=CacheOptions(kind="gap"), **{"max_passes": 300.0, **choices})
-    path = PathOptions(kind="single", lam=lam, tolerance=tolerance)
+    path = PathOptions(rule="single", lam=lam, tolerance=tolerance)
     engine = Engine.begin(Task(problem, options, path))
     (solved,) = engine.walk()
     return solved, engine.solver

@@ -186,7 +186,7 @@ def test_warm_start__of_another_dual_point_keeps_its_value(way: str) -> None:
     first = solver_of(instance("chain"), "by blocks", 0.1)
     first.solve(1e-6, never)
     options = method_options(**WAYS[way])
-    solver = begin(instance("chain"), options, PathOptions(kind="single", lam=0.1), None, 0, dual=first.supports())
+    solver = begin(instance("chain"), options, PathOptions(rule="single", lam=0.1), None, 0, dual=first.supports())
     status, point = solver.solve(1e-8, never)
     assert status is Status.CONVERGED
     assert solver.trace[0][7] <= 1e-6 + 1e-12
@@ -244,7 +244,7 @@ def test_resume__has_the_same_bits(tmp_path: Path, way: str, name: str) -> None:
     """Stopped wherever the state can be committed, along a grid that keeps w, where planes are dropped, too."""
     options = options_of(**WAYS[way])
     options.cutting_plane = dataclasses.replace(options.cutting_plane, unused_iterations=3)
-    path = path_of(kind="grid", lambdas=[1.0, 0.3], tolerance=1e-6, warm_start="keep_primal")
+    path = path_of(rule="grid", lambdas=[1.0, 0.3], tolerance=1e-6, warm_start="keep_primal")
     assert solved(TINY[name](), tmp_path / "whole", options, path) is Status.CONVERGED
     stops = np.random.default_rng(4).integers(1, 5, size=6)
     assert stopped_and_resumed(TINY[name](), tmp_path / "parts", options, path, stops) >= 2
@@ -252,7 +252,7 @@ def test_resume__has_the_same_bits(tmp_path: Path, way: str, name: str) -> None:
 
 
 def test_resume__from_the_last_commit_of_a_process_that_died(tmp_path: Path) -> None:
-    options, path = options_of(method="cutting_plane"), path_of(kind="single", lam=0.02, tolerance=1e-8)
+    options, path = options_of(method="cutting_plane"), path_of(rule="single", lam=0.02, tolerance=1e-8)
 
     solved(TINY["chain"](), tmp_path / "whole", options, path)
     assert solved(TINY["chain"](), tmp_path / "parts", options, path, stop=StopAfter(4)) is Status.INTERRUPTED

@@ -32,13 +32,13 @@ SUMMABLE = ["chain", "chain_sparse", "multiclass", "multiclass_cone", "multiclas
 NAMES = SUMMABLE if numba.config.DISABLE_JIT else ["chain"]
 """Where code is compiled, the structure whose sums over labellings are the harder ones."""
 LAM = 0.3
-GRID = {"kind": "grid", "lambdas": [1.0, 0.3], "tolerance": 2e-2}
+GRID = {"rule": "grid", "lambdas": [1.0, 0.3], "tolerance": 2e-2}
 
 
 def eg_of(name: str, lam: float = LAM, **choices) -> Solver:
     options = method_options("eg", **{"max_passes": 3000.0, **choices})
     options.check()
-    return begin(instance(name), options, PathOptions(kind="single", lam=lam), None, seed=0)
+    return begin(instance(name), options, PathOptions(rule="single", lam=lam), None, seed=0)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -178,7 +178,7 @@ def test_expectations__find_marginals_that_are_no_means(monkeypatch, few: int, w
 
 
 def test_eg__says_what_it_cannot_solve(tmp_path: Path) -> None:
-    options, single = method_options("eg"), path_of(kind="single", lam=0.3)
+    options, single = method_options("eg"), path_of(rule="single", lam=0.3)
     can = "structures that can: chain, multiclass, multiclass_sparse"
     with pytest.raises(ValueError, match=rf"solver\.method: eg .* which Potts cannot; {can}"):
         solved(potts(), tmp_path, options, single)

@@ -19,7 +19,7 @@ STEPS = pytest.mark.parametrize("line_search", [True, False], ids=["line_search"
 def fw_of(problem, lam=LAM, **choices):
     options = method_options("fw", **{"max_passes": 60.0, **choices})
     options.check()
-    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed=0)
+    return begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
 
 
 def psi_of(problem, i, y):

@@ -38,7 +38,7 @@ def solver_of(problem, method: str, **choices) -> Solver:
     options = method_options(method=method, **choices)
     for name, value in multiplane.items():
         setattr(options.multiplane, name, value)
-    return begin(problem, options, PathOptions(kind="single", lam=0.05), None, 0)
+    return begin(problem, options, PathOptions(rule="single", lam=0.05), None, 0)
 
 
 def test_mu__is_stored_for_moves_that_read_it_and_for_no_others():

@@ -34,7 +34,7 @@ STRUCTURES = ("chain", "multiclass", "python_oracle", "segmentation")
 
 def optimum(name: str, step: str) -> list[float]:
     """Dual and primal at a gap of 1e-11: whatever the way, only rounding is left."""
-    path = PathOptions(kind="single", lam=0.3, tolerance=1e-11)
+    path = PathOptions(rule="single", lam=0.3, tolerance=1e-11)
     options = method_options(step=step, cache=CacheOptions(kind="gap"), refresh_every=2, max_passes=5000.0)
     solver = begin(TINY[name](), options, path, None, seed=0)
     status, point = solver.solve(path.tolerance, never)
@@ -59,7 +59,7 @@ def first_steps(name: str) -> list[float]:
     """The state after two visits of every block: u, ell and gaps."""
     problem = TINY[name]()
     options = method_options(sampler="permutation", step="fw", refresh_every=0)
-    solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
+    solver = begin(problem, options, PathOptions(rule="single", lam=0.3), None, seed=0)
     solver.rebase()
     for _ in range(2):
         method_of(solver).take_steps(-1.0)

@@ -21,7 +21,7 @@ from gapwise.stages.solver.state import derive, new_state
 def test_exact_pass__is_the_same_to_the_bit_elsewhere(name):
     problem = TINY[name]()
     options = method_options(step="pairwise", cache=CacheOptions(kind="gap"), rebase_steps=3 * problem.n)
-    solver = begin(problem, options, PathOptions(kind="single", lam=0.3), None, seed=0)
+    solver = begin(problem, options, PathOptions(rule="single", lam=0.3), None, seed=0)
     solver.rebase()
     for _ in range(4):
         method_of(solver).take_steps(-1.0)

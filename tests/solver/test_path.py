@@ -13,13 +13,14 @@ from tiny import TINY, multiclass
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.problems import build
+from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import SAMPLERS, CacheOptions, PathOptions, Status
 from gapwise.stages.solver.path.rules.one_sided import OneSided, gap_above, shrinkage, worst_gap_above
 from gapwise.stages.solver.path.rules.paper import Paper
-from gapwise.stages.solver.path.walk import begin, check_choices
+from gapwise.stages.solver.path.walk import begin
 
 pytestmark = pytest.mark.slow
 
@@ -106,7 +107,7 @@ def test_path__delta_of_the_paper_is_hinge_minus_gap(name):
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
     problem = TINY[name]()
-    _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
+    _, _, _, solver = walked(problem, rule="single", lam=0.5, tolerance=1e-3)
     w = solver.iterate.state.w.copy()
     point, _ = pass_of(solver)
     solver.move_to(0.3, 1, "keep_primal")
@@ -123,7 +124,7 @@ def test_keep_primal__keeps_w_and_moves_gaps_exactly(name):
 @pytest.mark.parametrize("lam", [0.2, 0.45, 0.9])
 def test_one_sided__same_alpha_has_the_predicted_gap_at_another_lambda(name, lam):
     problem = TINY[name]()
-    _, _, _, solver = walked(problem, kind="single", lam=0.5, tolerance=1e-3)
+    _, _, _, solver = walked(problem, rule="single", lam=0.5, tolerance=1e-3)
     point, _ = pass_of(solver)
     v, w = solver.iterate.state.u.copy(), solver.iterate.state.w.copy()
     solver.move_to(lam, 1, "keep_dual")
@@ -163,9 +164,7 @@ def test_init__paper_start_is_kappa_eps_optimal():
 
 def test_heuristic_path__makes_fewer_oracle_calls_and_says_nothing_exact():
     problem = multiclass(n=30)
-    exact, heuristic = (
-        walked(problem, kind=kind, rule="paper", lambda_min=LOWEST)[3] for kind in ("regpath", "heuristic")
-    )
+    exact, heuristic = (walked(problem, rule=rule, lambda_min=LOWEST)[3] for rule in ("paper", "heuristic"))
     assert heuristic.oracle_calls < exact.oracle_calls
 
 
@@ -173,7 +172,7 @@ def test_heuristic_path__makes_fewer_oracle_calls_and_says_nothing_exact():
 def test_grid__every_warm_start_certifies_every_lambda(warm):
     problem = TINY["multiclass"]()
     lambdas = [1.0, 0.3, 0.1]
-    status, records, _, _ = walked(problem, kind="grid", lambdas=lambdas, warm_start=warm, tolerance=1e-4)
+    status, records, _, _ = walked(problem, rule="grid", lambdas=lambdas, warm_start=warm, tolerance=1e-4)
     assert status is Status.CONVERGED
     assert [b.point.lam for b in records] == lambdas
     for b in records:
@@ -183,7 +182,7 @@ def test_grid__every_warm_start_certifies_every_lambda(warm):
 
 def test_grid__relative_tolerance_is_on_gap_over_dual():
     problem = TINY["multiclass"]()
-    _, records, _, _ = walked(problem, kind="grid", lambdas=[1.0, 0.1], relative=True, tolerance=1e-3)
+    _, records, _, _ = walked(problem, rule="grid", lambdas=[1.0, 0.1], relative=True, tolerance=1e-3)
     for b in records:
         assert b.point.gap <= 1e-3 * b.point.dual
 
@@ -192,7 +191,7 @@ def test_grid__relative_tolerance_is_on_gap_over_dual():
 def test_relative_tolerance__needs_no_refresh(sampler):
     """The dual value that it is relative to is not known before an exact pass: one has to be made."""
     options = method_options(sampler=sampler, refresh_every=0)
-    path = PathOptions(kind="grid", lambdas=[0.1, 1.0], relative=True, tolerance=0.01)
+    path = PathOptions(rule="grid", lambdas=[0.1, 1.0], relative=True, tolerance=0.01)
     points = iter(range(2000))
     engine = Engine.begin(Task(TINY["multiclass"](), options, path))
     assert engine.run([Stop(lambda: next(points, None) is None)]) is Status.CONVERGED

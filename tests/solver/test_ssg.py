@@ -40,7 +40,7 @@ VARIANTS = pytest.mark.parametrize(
 def ssg_of(problem, lam=LAM, **choices):
     options = method_options("ssg", **{"max_passes": 300.0, **choices})
     options.check()
-    return begin(problem, options, PathOptions(kind="single", lam=lam), None, seed=0)
+    return begin(problem, options, PathOptions(rule="single", lam=lam), None, seed=0)
 
 
 def clipped(problem, w):
@@ -149,7 +149,7 @@ def test_solve__without_checks_in_between_measures_at_the_end():
 def test_resume__is_bit_equal(tmp_path: Path, name, averaging, project) -> None:
     problem = instance(name)
     options = options_of(method="ssg", averaging=averaging, project=project, refresh_every=2, max_passes=15.0)
-    path = path_of(kind="grid", lambdas=[0.01, 0.3])
+    path = path_of(rule="grid", lambdas=[0.01, 0.3])
     assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT
     stops = np.random.default_rng(4).integers(0, 9, size=6)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
@@ -163,7 +163,7 @@ class Stopped(Exception):
 
 def test_stop__between_two_commits_or_in_an_exact_pass_costs_no_bit(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(sink, "KEPT_SECONDS", 0.0)
-    problem, path = multiclass(n=9), path_of(kind="single", lam=0.05)
+    problem, path = multiclass(n=9), path_of(rule="single", lam=0.05)
     options = options_of(method="ssg", averaging="weighted", rebase_steps=40, refresh_every=3, max_passes=60.0)
     solved(problem, tmp_path / "whole", options, path)
     monkeypatch.setattr(parallel, "PIECE_SECONDS", 0.0)  # every step is a piece
@@ -204,7 +204,7 @@ def test_restored__refuses_arrays_that_do_not_fit(key, change, message) -> None:
 
 # -- what it claims -----------------------------------------------------------------------------------------------------
 def test_verify__certifies_nothing_and_recomputes_the_primal_objective(tmp_path: Path) -> None:
-    problem, path = instance("multiclass"), path_of(kind="grid", lambdas=[0.3, 0.1])
+    problem, path = instance("multiclass"), path_of(rule="grid", lambdas=[0.3, 0.1])
     solved(problem, tmp_path, options_of(method="ssg", max_passes=10.0), path)
     asked = asked_for(path, "ssg", seed=3, key="k")
     found = verify(problem, tmp_path, asked=asked)
@@ -223,7 +223,7 @@ def test_path__is_refused(tmp_path: Path) -> None:
     for averaging in ("none", "weighted"):
         options = options_of(method="ssg", averaging=averaging)
         with pytest.raises(
-            ValueError, match=r"solver\.method: expected one with a dual point, for path=regpath .*, got 'ssg'"
+            ValueError, match=r"solver\.method: expected one with a dual point, for path\.rule=two_sided .*, got 'ssg'"
         ):
             solved(instance("multiclass"), tmp_path / "run", options, path_of())
     assert not (tmp_path / "run").exists()

@@ -50,7 +50,7 @@ def true_gap(solver: Solver) -> float:
 def calls_needed(n: int, K: int, sampler: str, seed: int, refresh_every: int = 1) -> tuple[int, int]:
     """Oracle calls of steps until the point is optimal, and of refreshes up to there."""
     options = method_options(sampler=sampler, step="fw", refresh_every=refresh_every, rebase_steps=1)
-    solver = begin(toy(n, K), options, PathOptions(kind="single", lam=LAM), None, seed)
+    solver = begin(toy(n, K), options, PathOptions(rule="single", lam=LAM), None, seed)
     status, _ = solver.solve(0.0, lambda at: Status.INTERRUPTED if true_gap(at) < OPTIMAL else None)
     assert status is Status.INTERRUPTED
     return int(solver.iterate.state.counters[ORACLE_CALLS]), solver.at.gap_passes * n

@@ -25,7 +25,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "support" / "toy_method.py"
 LINES = 30
 """The most lines of code that a block method needs; docstrings and blank lines apart."""
 
-ONE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}
+ONE = {"rule": "single", "lam": 0.05, "tolerance": 2e-3}
 
 
 @pytest.fixture

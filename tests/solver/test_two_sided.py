@@ -255,8 +255,8 @@ def test_lowest__is_where_the_point_alone_just_meets_the_goal(relative):
 def test_relative_path__is_asked_for_with_its_rule_only():
     with pytest.raises(ValueError, match=r"path\.relative: expected path\.rule=two_sided"):
         PathOptions(rule="one_sided", relative=True).check()
-    with pytest.raises(ValueError, match=r"path\.rule: expected one_sided or paper for a heuristic path"):
-        PathOptions(rule="two_sided", kind="heuristic").check()
+    with pytest.raises(ValueError, match=r"path\.descend: expected one of one_sided, paper, got 'two_sided'"):
+        PathOptions(rule="heuristic", descend="two_sided").check()
 
 
 def test_path__kappa_is_the_rule_s_own_unless_given():

@@ -205,7 +205,10 @@ def test_eps__is_no_part_of_the_key_and_says_whether_there_is_more_to_do() -> No
 
 @pytest.mark.parametrize(
     ("choices", "message"),
-    [({"kind": "heuristic"}, "path.rule: expected"), ({"relative": True}, "path.relative: expected .*two_sided")],
+    [
+        ({"rule": "heuristic", "descend": "anytime"}, "path.descend: expected"),
+        ({"relative": True}, "path.relative: expected .*two_sided"),
+    ],
 )
 def test_choices__that_cannot_be_certified_are_refused(choices, message: str) -> None:
     with pytest.raises(ValueError, match=message):

@@ -40,7 +40,7 @@ KINDS = {
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "lambda_min": 0.05},
     "anytime": {"rule": "anytime", "lambda_min": 0.05},
     "paper": {"rule": "paper", "lambda_min": 0.5},
-    "single": {"kind": "single", "lam": 0.03, "tolerance": 0.1},
+    "single": {"rule": "single", "lam": 0.03, "tolerance": 0.1},
     "relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.2, "relative": True},
 }
 
@@ -150,7 +150,6 @@ def result_of(folder, problem):
     return {
         "status": attrs["status"],
         "rule": attrs["rule"],
-        "kind": attrs["kind"],
         "certainty": attrs["certainty"],
         "problem": {"name": "tiny", "n": problem.n, "d": problem.d},
         "path": records,

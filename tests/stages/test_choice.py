@@ -56,7 +56,7 @@ def run(tmp_path_factory) -> tuple[Path, Path, dict]:
             writer.put(split, "labels", labels)
         writer.meta = {"structure": "multiclass", "classes": 3}
     features, place = folder / "features", folder / "run"
-    path = PathOptions(kind="grid", lambdas=LAMS, tolerance=1e-3)
+    path = PathOptions(rule="grid", lambdas=LAMS, tolerance=1e-3)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
     solve(Task(open_problem(features, "train"), options, path), place, key="k")
     solved = tree_checksum(place / "path.zarr")

@@ -24,7 +24,7 @@ from gapwise.storage.paths import open_path
 
 FOLDS = 3
 PATH = PathOptions(eps=0.2, lambda_min=0.02)
-GRID = PathOptions(kind="grid", lambdas=[0.01, 1.0, 0.1], tolerance=0.05)
+GRID = PathOptions(rule="grid", lambdas=[0.01, 1.0, 0.1], tolerance=0.05)
 
 
 def finished(folder: Path, name: str, fold: int | None, path: PathOptions) -> FinishedRun:

@@ -23,7 +23,7 @@ from gapwise.storage.commits import CommitStore, StateError
 def packed(name: str):
     """Arrays and attributes of a method after some steps."""
     problem, options = instance("multiclass"), options_of(method=name)
-    solver = begin(problem, options, path_of(kind="single", lam=0.05), None, seed=0)
+    solver = begin(problem, options, path_of(rule="single", lam=0.05), None, seed=0)
     stop = StopAfter(12)
     assert solver.solve(1e-12, lambda _: Status.INTERRUPTED if stop() else None)[0] is Status.INTERRUPTED
     return solver.packed()

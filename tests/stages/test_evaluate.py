@@ -67,7 +67,7 @@ def store_of(folder: Path, name: str) -> Path:
 def run(request, tmp_path: Path) -> tuple[Path, Path]:
     """(features, run directory) of a solved grid."""
     features = store_of(tmp_path, request.param)
-    path = PathOptions(kind="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)
+    path = PathOptions(rule="grid", lambdas=[10.0, 0.3, 0.03, 0.003], tolerance=1e-3)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
     solve(Task(open_problem(features, "train"), options, path), tmp_path / "run", key="k")
     return features, tmp_path / "run"

@@ -45,9 +45,9 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
     group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, column in columns.items():
         group.create_array(name, data=column)
-    rule = "one_sided" if kind == "regpath" else "given"
+    rule = "one_sided" if kind == "regpath" else kind
     group.attrs.update({
-        **ZERO, "format_version": FORMAT_VERSION, "kind": kind, "rule": rule, "eps": 0.1, "certified": True,
+        **ZERO, "format_version": FORMAT_VERSION, "rule": rule, "eps": 0.1, "certified": True,
         "dual_point": True, "status_meanings": ["CONVERGED"],
     })  # fmt: skip
     steps = np.arange(1.0, 3.0 * count + 1.0)

@@ -22,6 +22,7 @@ from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
 from gapwise.stages.solver.path.descend import stepwise_model
 from gapwise.stages.verify import verify
+from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.results import without_weights
 
 pytestmark = pytest.mark.slow
@@ -96,9 +97,8 @@ def write_solve(place: Path, passes: float, tolerance: float, status: str = "CON
     for name, value in columns.items():
         group.create_array(name, data=np.array([value]))
     attrs = {
-        "format_version": 3,
-        "kind": "single",
-        "rule": "given",
+        "format_version": FORMAT_VERSION,
+        "rule": "single",
         "eps": tolerance,
         "relative": True,
         "status": status,

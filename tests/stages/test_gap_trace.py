@@ -28,7 +28,7 @@ SUPPORTS = (
     "support_offset", "support_alpha", "support_loss", "support_used", "support_label", "label_offset",
 )  # fmt: skip
 MEASURED = {"seconds"}
-GRID = PathOptions(kind="grid", lambdas=[0.3, 0.05], tolerance=1e-9)
+GRID = PathOptions(rule="grid", lambdas=[0.3, 0.05], tolerance=1e-9)
 
 
 def options(problem: Problem, **choices) -> MethodOptions:

@@ -37,7 +37,7 @@ def optima(name: str) -> tuple[np.ndarray, np.ndarray]:
     assert start is not None
     top = 4.0 * max(start.lam, start.lam_top)
     lams = np.sort(np.exp(np.random.default_rng(1).uniform(math.log(LOWEST), math.log(top), 200)))[::-1]
-    path = PathOptions(kind="grid", lambdas=lams.tolist(), tolerance=NEAR)
+    path = PathOptions(rule="grid", lambdas=lams.tolist(), tolerance=NEAR)
     engine = Engine.begin(Task(problem, OPTIONS, path, seed=5))
     found = np.array([b.point.dual for b in engine.walk()])
     assert engine.status is Status.CONVERGED

@@ -75,7 +75,7 @@ def test_path__of_noisy_data_ends_by_itself_and_is_certified(tmp_path: Path, nam
 def test_verify__has_no_false_alarm_at_a_very_small_lambda(tmp_path: Path, name: str) -> None:
     problem = PROBLEMS[name](N)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=2.0)
-    path = PathOptions(kind="single", lam=LAM, tolerance=0.1)
+    path = PathOptions(rule="single", lam=LAM, tolerance=0.1)
     assert solve(Task(problem, options, path), tmp_path, key="k") is Status.PASS_LIMIT
     found = verify(problem, tmp_path)
     assert found["broken"] == []

@@ -35,7 +35,7 @@ def runs(tmp_path: Path):
             run = tmp_path / f"{name}-{seed}"
             cache = CacheOptions(kind="gap", capacity=1000)
             options = method_options("mpbcfw", cache=cache, max_passes=8.0, rebase_steps=1, **choices)
-            path = path_of(kind="single", lam=0.05, tolerance=1e-12)
+            path = path_of(rule="single", lam=0.05, tolerance=1e-12)
             solved(problem, run, options, path, seed=seed, every_passes=1.0)
             gap_trace(problem, run)
             found.append((name, "0.05", seed, run))

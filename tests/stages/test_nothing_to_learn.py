@@ -55,8 +55,8 @@ KINDS = {
     "relative": {"rule": "two_sided", "kappa": 0.7, "relative": True},
     "paper": {"rule": "paper"},
     "anytime": {"rule": "anytime"},
-    "grid": {"kind": "grid", "lambdas": [1.0, 0.1], "tolerance": 1e-3},
-    "relative grid": {"kind": "grid", "lambdas": [1.0, 0.1], "tolerance": 1e-2, "relative": True},
+    "grid": {"rule": "grid", "lambdas": [1.0, 0.1], "tolerance": 1e-3},
+    "relative grid": {"rule": "grid", "lambdas": [1.0, 0.1], "tolerance": 1e-2, "relative": True},
 }
 
 

@@ -182,7 +182,7 @@ def test_resume__does_not_depend_on_the_workers(tmp_path: Path) -> None:
 def test_resume__is_bit_equal_with_averages_of_multiplane(tmp_path: Path, averaging, sampler, step) -> None:
     problem = TINY["chain"]()
     options = options_of(method="mpbcfw", averaging=averaging, sampler=sampler, step=step, max_passes=40.0)
-    path = path_of(kind="grid", lambdas=[0.3, 0.05], tolerance=1e-4)
+    path = path_of(rule="grid", lambdas=[0.3, 0.05], tolerance=1e-4)
     solved(problem, tmp_path / "whole", options, path)
     stops = np.random.default_rng(3).integers(1, 4, size=6)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3

@@ -27,8 +27,8 @@ KINDS = {
     "relative path": {"rule": "two_sided", "eps": 0.05, "relative": True, "lambda_min": 0.05},
     "paper": {"rule": "paper", "lambda_min": 0.5},
     "anytime": {"rule": "anytime", "eps": 0.02, "lambda_min": 0.3},
-    "grid": {"kind": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-3},
-    "relative": {"kind": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-2, "relative": True},
+    "grid": {"rule": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-3},
+    "relative": {"rule": "grid", "lambdas": [1.0, 0.2], "tolerance": 1e-2, "relative": True},
     "negligible": {"rule": "one_sided", "eps": 0.3},
     "negligible, two_sided": {"rule": "two_sided", "eps": 0.3},
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from gapwise.stages.reports.paint import SPARE
 from gapwise.stages.reports.styles import METHODS, STEPS, method_styles, step_styles
 from gapwise.stages.reports.sweep_figures import compare
+from gapwise.storage.format import FORMAT_VERSION
 
 PLAIN = {"method": "bcfw", "step": "fw", "sampling": "uniform", "cache": {"kind": "none"}, "averaging": "none"}
 
@@ -58,7 +59,7 @@ def test_work__is_drawn_and_counted_for_every_path(tmp_path: Path) -> None:
         columns = {"lambda": [0.5, 0.1][: len(passes)], "effective_passes": passes, "seconds": [0.1] * len(passes)}
         for column, values in columns.items():
             group.create_array(column, data=np.array(values))
-        group.attrs.update({"format_version": 3, "kind": "grid"})
+        group.attrs.update({"format_version": FORMAT_VERSION, "rule": "grid"})
         runs.append((name, "", 0, tmp_path / name))
     found = compare("work", runs, tmp_path, ("png", "svg"))
     assert found["figures"] == ["work.png"]

@@ -243,7 +243,7 @@ def test_verify__refuses_arrays_that_do_not_fit_the_problem(tmp_path: Path, kind
     assert_found(kind, *BASELESS[what], tmp_path)
 
 
-@pytest.mark.parametrize("kind", [{}, {"rule": "two_sided", "kappa": 0.7}, {"kind": "single", "lam": 0.1}])
+@pytest.mark.parametrize("kind", [{}, {"rule": "two_sided", "kappa": 0.7}, {"rule": "single", "lam": 0.1}])
 def test_verify__finds_a_max_oracle_that_always_returns_the_truth(tmp_path: Path, kind: dict) -> None:
     """Every hinge is 0 then, w = 0 is "optimal", and every other check of verify holds."""
     problem = lying("truth", n=6)

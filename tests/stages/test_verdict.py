@@ -36,9 +36,9 @@ SENSES = ("exact", "upper-bounded", "estimate")
 PATHS: dict[str, dict[str, Any]] = {
     "path": {},
     "grid": {**GIVEN},
-    "single": {**GIVEN, "kind": "single"},
-    "heuristic": {"kind": "heuristic", "rule": "paper"},
-    "no dual point": {**GIVEN, "kind": "single", "dual_point": False},
+    "single": {"rule": "single"},
+    "heuristic": {"rule": "heuristic", "descend": "paper"},
+    "no dual point": {"rule": "single", "dual_point": False},
 }
 ENDS: dict[str, dict[str, Any]] = {
     "converged": {},
@@ -58,7 +58,7 @@ def verdict_on(sense: str, path: str, end: str) -> Verdict:
         found |= {"lam_low": 0.2, "lam_high": 1.0}
     if not dual:
         found["largest_gap"] = math.nan
-    said = claims(heuristic=heuristic, dual_point=dual, sense=sense)
+    said = claims(exact=not heuristic, dual_point=dual, sense=sense)
     return judged(**{**attrs, "certainty": word, "certified": said, "found": found})
 
 

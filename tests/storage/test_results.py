@@ -10,6 +10,7 @@ import xarray
 from records import BLOCKS, breakpoint_record
 
 from gapwise.storage import layout
+from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.layout import PATH, write_group
 from gapwise.storage.results import add_losses, read_path, read_trace, stack, write_path, write_trace
 
@@ -29,7 +30,7 @@ def written(folder: Path, sizes: list[int], rest: int) -> dict[str, np.ndarray]:
     assert first + rest == len(RECORDS)
     write_path(folder / "path.zarr", segments, stack(RECORDS[first:]) if rest else None, {"eps": 0.1, "key": "k"})
     arrays, attrs = read_path(folder / "path.zarr")
-    assert attrs == {"format_version": 3, "eps": 0.1, "key": "k"}
+    assert attrs == {"format_version": FORMAT_VERSION, "eps": 0.1, "key": "k"}
     return arrays
 
 

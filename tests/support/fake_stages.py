@@ -147,7 +147,7 @@ def write_path(target: Path, count: int = 3, losses: bool = True) -> None:
             "eps": 0.1,
             "kappa": 0.9,
             "rule": "one_sided",
-            "kind": "regpath",
+            "certainty": "exact",
             "lambda_top": 4.0,
         }
     )

@@ -8,10 +8,10 @@ from typing import Any
 from gapwise.stages.verdict import Findings, Verdict, judge
 
 ATTRS = {
-    "kind": "regpath", "rule": "one_sided", "eps": 0.1, "relative": False, "certified": True, "certainty": "exact",
+    "rule": "one_sided", "eps": 0.1, "relative": False, "certified": True, "certainty": "exact",
     "dual_point": True, "status": "CONVERGED",
 }  # fmt: skip
-GIVEN = {"kind": "grid", "rule": "given"}
+GIVEN = {"rule": "grid"}
 FOUND: dict[str, Any] = {
     "sense": "exact", "met": 3, "solved": 3, "largest_gap": 0.09, "lam_low": 0.0, "lam_high": math.inf,
     "rebuild_error": 1e-15,

@@ -42,7 +42,7 @@ def compile_of(names: list[str]) -> None:
     from gapwise.stages.solve import Task, solve
     from gapwise.stages.verify import verify
 
-    single = path_of(kind="single", lam=0.3, tolerance=0.05)
+    single = path_of(rule="single", lam=0.3, tolerance=0.05)
     usual = tuple((options_of(), path_of(rule=rule, lambda_min=0.5)) for rule in ("one_sided", "paper"))
     batches = (options_of(batch_size=2), single)
     others = (

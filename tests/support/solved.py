@@ -7,23 +7,24 @@ import math
 from pathlib import Path
 
 from gapwise.stages.solve import Session, Spacing, Task, solve
-from gapwise.stages.solver.methods import method, method_options, methods, options_type
+from gapwise.stages.solver.combinations import check_path
+from gapwise.stages.solver.methods import method_options, methods, options_type
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, MultiplaneGroup, PathOptions, Status
 
 LOWEST = 0.1
-SINGLE = {"kind": "single", "lam": 0.05, "tolerance": 2e-3}
+SINGLE = {"rule": "single", "lam": 0.05, "tolerance": 2e-3}
 PATHS = {
     "one_sided": {"rule": "one_sided"},
     "two_sided": {"rule": "two_sided", "kappa": 0.7, "eps": 0.01},
     "two_sided_relative": {"rule": "two_sided", "kappa": 0.7, "eps": 0.03, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.5},
-    "heuristic": {"kind": "heuristic", "rule": "one_sided", "kappa": 0.7},
-    "heuristic_paper": {"kind": "heuristic", "rule": "paper", "kappa": 0.7, "lambda_min": 0.5},
+    "heuristic": {"rule": "heuristic", "descend": "one_sided", "kappa": 0.7},
+    "heuristic_paper": {"rule": "heuristic", "descend": "paper", "kappa": 0.7, "lambda_min": 0.5},
     **{
-        f"grid_{warm}": {"kind": "grid", "lambdas": [1.0, 0.3, 0.1], "warm_start": warm, "tolerance": 5e-3}
+        f"grid_{warm}": {"rule": "grid", "lambdas": [1.0, 0.3, 0.1], "warm_start": warm, "tolerance": 5e-3}
         for warm in ("none", "keep_primal", "keep_dual")
     },
-    "grid_relative": {"kind": "grid", "lambdas": [0.1, 1.0], "relative": True, "tolerance": 0.02},
+    "grid_relative": {"rule": "grid", "lambdas": [0.1, 1.0], "relative": True, "tolerance": 0.02},
     "single": SINGLE,
 }
 
@@ -48,10 +49,10 @@ def path_methods() -> list[str]:
     path, found = PathOptions(), []
     for name in methods():
         try:
-            method_options(method=name).check_path(path)
+            check_path(method_options(method=name), path)
         except ValueError:
             continue
-        found += [name] if method(name).capabilities.certifies else []
+        found += [name] if method_options(method=name).capabilities.certifies else []
     return found
 
 

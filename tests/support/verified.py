@@ -19,10 +19,10 @@ KINDS = {
     "two_sided_whole": {"rule": "two_sided", "kappa": 0.7, "eps": 0.05, "relative": True},
     "paper": {"rule": "paper", "lambda_min": 0.3},
     "whole": {"rule": "one_sided", "eps": 0.4},
-    "heuristic": {"kind": "heuristic", "rule": "one_sided", "kappa": 0.7, "lambda_min": 0.05},
-    "grid": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
-    "relative": {"kind": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
-    "single": {"kind": "single", "lam": 0.1, "tolerance": 1e-3},
+    "heuristic": {"rule": "heuristic", "descend": "one_sided", "kappa": 0.7, "lambda_min": 0.05},
+    "grid": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-3},
+    "relative": {"rule": "grid", "lambdas": [1.0, 0.2, 0.05], "tolerance": 1e-2, "relative": True},
+    "single": {"rule": "single", "lam": 0.1, "tolerance": 1e-3},
     "limited": {"rule": "one_sided", "lambda_min": 0.05, "eps": 0.001},
 }
 

@@ -37,7 +37,7 @@ def chart(run: StoredRun) -> Chart:
     what = quantity(run.trace)
     lams, rows = by_lambda(run)
     fresh = is_fresh(lams, rows)
-    name = "ε" if run.kind in ("regpath", "heuristic") else "tolerance"
+    name = "ε" if run.can.finds_lambdas else "tolerance"
     words = [f"λ = {lams[0]:.3g}"] if len(lams) == 1 else []
     words += [f"{name} {run.attrs['eps']:g}"] if what == "gap" else []
     panels = [_panel(run, what, rows, lams, over, fresh) for over in OVER]
@@ -95,7 +95,7 @@ def _panel(run: StoredRun, what: str, rows: list[Row], lams: list[float], over: 
         {"mark": {"type": "point", "filled": True, "size": 30}, "encoding": {**encoding, "tooltip": tooltip(shown)}},
     ]
     if what == "gap" and not run.attrs.get("relative"):
-        name = "ε" if run.kind == "regpath" else "tolerance"
+        name = "ε" if run.can.finds_lambdas else "tolerance"
         layers += level(float(run.attrs["eps"]), f"{name} = {run.attrs['eps']:g}", at_left=True)
     return Panel(
         f"convergence-{over}", f"{title[:1].upper()}{title[1:]} against {OVER[over]}.", layers,

@@ -26,7 +26,7 @@ MOST = 1800
 
 def applies(run: StoredRun) -> bool:
     """False for a single lambda, which `convergence` shows."""
-    return run.arrays["lambda"].size > 1 or run.kind == "regpath"
+    return run.arrays["lambda"].size > 1 or run.can.certifies_path
 
 
 def chart(run: StoredRun) -> Chart:
@@ -41,7 +41,7 @@ def is_whole(run: StoredRun) -> bool:
 def gaps(run: StoredRun) -> Panel:
     """The gap over lambda."""
     arrays, attrs, whole = run.arrays, run.attrs, is_whole(run)
-    relative = bool(attrs.get("relative")) and run.kind == "regpath"
+    relative = bool(attrs.get("relative")) and run.can.certifies_path
     lam, gap, eps = arrays["lambda"], np.array(arrays["gap"], float), float(attrs["eps"])
     if relative:
         gap = np.divide(gap, arrays["primal"], out=gap, where=arrays["primal"] > 0.0)
@@ -66,7 +66,7 @@ def gaps(run: StoredRun) -> Panel:
         },
     })  # fmt: skip
     if relative or not attrs.get("relative"):  # on a grid, a relative tolerance is another gap at each λ
-        layers += level(eps, f"{'ε' if run.kind in ('regpath', 'heuristic') else 'tolerance'} = {eps:g}")
+        layers += level(eps, f"{'ε' if run.can.finds_lambdas else 'tolerance'} = {eps:g}")
     if not known.size:
         layers.append({
             "data": {"values": [{"words": "the method certifies no gap"}]},

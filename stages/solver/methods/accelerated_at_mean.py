@@ -38,6 +38,7 @@ import numpy as np
 
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.block_method import block_method
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_pass, gaps_at, left_for_oracle
 from gapwise.stages.solver.gaps import ExactGaps, gaps_given
@@ -100,9 +101,9 @@ class Options(CachedPassOptions):
     at_mean: AtMeanGroup = field(default_factory=AtMeanGroup)
 
     @property
-    def two_points(self) -> bool:
-        """True: the mean is not w(alpha)."""
-        return True
+    def capabilities(self) -> MethodCapabilities:
+        """The mean, which is certified, is not w(alpha)."""
+        return MethodCapabilities(any_metric=True, two_points=True)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

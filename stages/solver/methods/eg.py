@@ -40,18 +40,19 @@ from numba import njit
 from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.marginals import Scores, check_scores, has_marginals, structures_with_marginals
+from gapwise.stages.problems.marginals import Scores, check_scores
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, dot, widest_block
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.box import clip, clip_into
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.ledger import Ledger, restored_trace
 from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
-from gapwise.stages.solver.options import MethodOptions, PathOptions, Status, check
+from gapwise.stages.solver.options import MethodOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Schedule
+from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.state import chunk_length, fold
 from gapwise.stages.solver.supports import Pool
@@ -89,27 +90,10 @@ class Options(MethodOptions):
         check("solver.truth", self.truth, 0 <= self.truth < math.inf, "a number >= 0")
         check("solver.refresh_every", self.refresh_every, self.refresh_every >= 1, "an integer >= 1")
 
-    def check_problem(self, problem: Problem) -> None:
-        """Raises ValueError for structures without marginals."""
-        if not has_marginals(problem):
-            raise ValueError(
-                f"solver.method: eg sums over all labellings of a block, which {type(problem).__name__} cannot; structures "
-                f"that can: {', '.join(structures_with_marginals())}"
-            )
-
-    def check_path(self, path: PathOptions) -> None:
-        """Raises ValueError for paths, and for warm starts that keep w."""
-        MethodOptions.check_path(self, path)
-        if path.is_path:
-            raise ValueError(
-                "solver.method: the dual point of eg has no list of labellings, from which paths derive certificates of "
-                "other lambdas; use path=grid or path=single"
-            )
-        if path.kind == "grid" and path.warm_start == "keep_primal":
-            raise ValueError(
-                "path.warm_start: keep_primal mixes the dual point with the true labellings, and the mixture is no longer "
-                "exponential in scores, as eg needs it; use keep_dual or none"
-            )
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """The dual point gives every labelling a weight, by sums over all of them."""
+        return MethodCapabilities(labellings=False, needs_marginals=True)
 
 
 @inner(**PLAIN)
@@ -413,4 +397,4 @@ def schedule_of(it: MarginalIterate, options: Options, own_primal: bool) -> Sche
     return Schedule(method.advance, method.start, warm_up=method.warm_up, counts=method.counts)
 
 
-METHOD = Recipe(schedule_of, begin, restored, SPECS, BlockCounts, Capabilities())
+METHOD = Recipe(schedule_of, begin, restored, SPECS, BlockCounts)

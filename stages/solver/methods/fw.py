@@ -21,6 +21,7 @@ import numpy as np
 
 from gapwise.stages.solver.batch_step import LINE_SEARCH, batch_driver, batch_step
 from gapwise.stages.solver.block_method import block_method
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, exact_pass, judged
@@ -39,6 +40,11 @@ class Options(MethodOptions):
 
     line_search: bool = True
     """Whether gamma maximises the dual objective; if not, it is 2 / (k + 2)."""
+
+    @property
+    def capabilities(self) -> MethodCapabilities:
+        """Norms and inner products of weights are those of `problems.metric`."""
+        return MethodCapabilities(any_metric=True)
 
 
 @dataclass

@@ -39,6 +39,7 @@ from gapwise.stages.problems.moves import pair_move, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, Problem, widest_block
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.box import clip_into
+from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import ORACLE_CALLS, STEPS
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
@@ -46,7 +47,7 @@ from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
 from gapwise.stages.solver.oracles import corners_at, load_exact
-from gapwise.stages.solver.schedule import Arrays, Attrs, Capabilities, Ended, Goal, Schedule
+from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.supports import Pool
 
@@ -74,9 +75,9 @@ class Options(MethodOptions):
     max_passes: float = 100.0
 
     @property
-    def certifies(self) -> bool:
-        """False: there is no dual point."""
-        return False
+    def capabilities(self) -> MethodCapabilities:
+        """There is no dual point."""
+        return MethodCapabilities(certifies=False, averaging=self.averaging)
 
     def check(self) -> None:
         """Raises ValueError naming the key."""
@@ -402,4 +403,4 @@ def schedule_of(it: PrimalIterate, options: Options, own_primal: bool) -> Schedu
     return Schedule(method.advance, rewrites_w=True, warm_up=method.warm_up, counts=method.counts)
 
 
-METHOD = Recipe(schedule_of, begin, restored, SPECS, Counts, Capabilities(certifies=False))
+METHOD = Recipe(schedule_of, begin, restored, SPECS, Counts)

@@ -6,25 +6,25 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, where_it_ends
+
+FLOOR = 1e-12
+"""No path goes below this share of its largest lambda, nor below `rounding_floor`."""
 
 
 @dataclass
 class Descending(ABC):
     """A rule without state: each certificate rests on its own breakpoint, and its lower end is the next lambda."""
 
-    kappa = 0.9
-    floor = 1e-12
-    starts_exactly = False
+    capabilities: ClassVar[Capabilities] = Capabilities(kappa=0.9, stale_steps=True)
     specs = ()
-    between = False
-    two_points = False
 
     path: PathOptions
     zero: PathStart
@@ -33,6 +33,11 @@ class Descending(ABC):
     def check(cls, path: PathOptions) -> None:
         """Refuse a relative eps, which needs the two-sided rule."""
         check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
+
+    @classmethod
+    def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
+        """None are given."""
+        return ()
 
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
@@ -53,7 +58,11 @@ class Descending(ABC):
 
     def tolerance(self) -> Tolerance:
         """The share kappa of eps."""
-        return Tolerance(self.path.kappa * self.path.eps, False, exact=self.path.kind == "regpath")
+        return Tolerance(self.path.kappa * self.path.eps, False)
+
+    def open_end(self) -> None:
+        """The path goes down to its end."""
+        return
 
     @staticmethod
     @abstractmethod
@@ -68,7 +77,7 @@ class Descending(ABC):
         if point.gap >= eps:
             return Following(math.nan, point.lam, solved.status)
         low = self.lower_end(point, eps)
-        ended = where_it_ends(path, self.zero, self.floor, point, low)
+        ended = where_it_ends(path, self.zero, FLOOR, point, low)
         if ended:
             return Following(math.nan, low, ended)
         if solved.index + 1 >= path.max_breakpoints:

@@ -1,20 +1,21 @@
 """What a path rule is: where a path starts, which lambda comes next, what is certified between breakpoints.
 
-The rules are in `rules/`; `given` is the rule of grids and single lambdas. Each rule has a twin of the same name in
-`stages/certify/`, which checks its certificates with separate code.
+The rules are in `rules/`. Each has a twin of the same name in `stages/certify/`, which checks its certificates with separate
+code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from gapwise.stages.problems.certainty import ESTIMATE, certainty_of
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.path.rules import GIVEN, path_rule
+from gapwise.stages.solver.path.capabilities import Capabilities
+from gapwise.stages.solver.path.rules import path_rule
 
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
@@ -115,38 +116,28 @@ class PathRule(Protocol):
 
     Attributes
     ----------
-    kappa : float
-        Share of eps that a breakpoint is solved to, unless `path.kappa` says otherwise.
-    kappa_apart : float
-        The same for methods whose w is not that of their dual point; without the attribute `kappa`.
-    floor : float
-        No path goes below this share of its largest lambda, nor below `rounding_floor`.
-    starts_exactly : bool
-        Whether the first lambda begins with an exact pass, because it may need no step.
+    capabilities : Capabilities
+        What the rule can do; the same for every path.
     specs : tuple of ArraySpec
         The arrays that `packed` returns.
-    between : bool
-        Whether the model changes between two breakpoints, so that losses are also measured there.
-    two_points : bool
-        Whether the primal and the dual point of a lambda need not be each other's. Rules without the attribute need
-        w = w(alpha).
     product : Product
-        <a, b> of two solved points, for rules that mix them; `walk.in_metric_of` sets that of the problem's own metric. A
-        rule without the attribute that mixes points is refused where numbers are not weights one by one.
-    open_ended : bool
-        Whether the path may be stopped anywhere, is then certified for the eps reached, and goes on to a smaller
-        `path.eps`, which is no part of a run's key. Such a rule has the attributes and methods of `OpenEnded`.
+        <a, b> of two solved points, of rules with `capabilities.takes_product` alone; `walk.in_metric_of` sets that of the
+        problem's own metric.
     """
 
-    kappa: ClassVar[float]
-    floor: ClassVar[float]
-    starts_exactly: ClassVar[bool]
-    specs: ClassVar[tuple[ArraySpec, ...]]
-    between: ClassVar[bool]
+    capabilities: ClassVar[Capabilities]
+
+    @property
+    def specs(self) -> tuple[ArraySpec, ...]:
+        """The arrays of `packed`."""
 
     @classmethod
     def check(cls, path: PathOptions) -> None:
         """Raise ValueError, naming the key, if the rule does not support an option."""
+
+    @classmethod
+    def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
+        """The lambdas that are given, in the order they are solved; () if the rule finds them."""
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart | None:
@@ -178,6 +169,9 @@ class PathRule(Protocol):
     def following(self, solved: Solved) -> Following:
         """The next lambda, or the end."""
 
+    def open_end(self) -> OpenEnded | None:
+        """What is certified so far, if the path may be stopped anywhere (`capabilities.open_ended`)."""
+
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The model of every lambda as cells, from the largest lambda down; {} if only solved lambdas have one.
 
@@ -196,8 +190,8 @@ class PathRule(Protocol):
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
 
 
-class OpenEnded(PathRule, Protocol):
-    """What a rule has as well if its path may be stopped anywhere."""
+class OpenEnded(Protocol):
+    """What is certified so far of a path that may be stopped anywhere."""
 
     @property
     def reached(self) -> float:
@@ -217,11 +211,6 @@ class OpenEnded(PathRule, Protocol):
 
     def attributes(self) -> dict[str, Any]:
         """Attributes of path.zarr that say what is certified, `eps` among them."""
-
-
-def as_open_ended(rule: PathRule) -> OpenEnded | None:
-    """The rule, if its path may be stopped anywhere."""
-    return cast("OpenEnded", rule) if getattr(rule, "open_ended", False) else None
 
 
 def negligible(path: PathOptions, point: Certificate, hinge_at_zero: float, psi_norm2: float) -> bool:
@@ -261,9 +250,9 @@ def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Cert
 def attributes_of(path: PathOptions) -> dict[str, Any]:
     """What path.zarr says of the options that its path was solved with."""
     return {
-        "kind": path.kind,
-        "rule": path.rule if path.is_path else GIVEN,
-        "eps": path.eps if path.is_path else path.tolerance,
+        "rule": path.rule,
+        **({"descend": path.descend} if path.can.descends else {}),
+        "eps": path.eps if path.can.finds_lambdas else path.tolerance,
         "relative": path.relative,
         "kappa": path.kappa,
         "lambda_min": path.lambda_min,
@@ -271,11 +260,11 @@ def attributes_of(path: PathOptions) -> dict[str, Any]:
 
 
 def certainty_of_path(problem: Problem, path: PathOptions) -> str:
-    """What the gaps of a path are: those of a heuristic path are estimates, for stale gaps decide."""
-    return ESTIMATE if path.kind == "heuristic" else certainty_of(problem)
+    """What the gaps of a path are: estimates where stale gaps decide."""
+    return certainty_of(problem) if path.can.exact else ESTIMATE
 
 
 def rule_of(path: PathOptions) -> type[PathRule]:
     """The class of the rule that `path` asks for."""
-    found: type[PathRule] = path_rule(path.rule if path.is_path else GIVEN)
+    found: type[PathRule] = path_rule(path.rule)
     return found

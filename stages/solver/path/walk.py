@@ -14,10 +14,9 @@ from gapwise.stages.problems.metric import own_metric, product_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.method import Boundary, Method
 from gapwise.stages.solver.methods import method
-from gapwise.stages.solver.objective import require_cone
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, as_open_ended, rule_of
+from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved
 from gapwise.stages.solver.state import corners_pool, pool_of, truth_pool
 from gapwise.stages.solver.supports import Supports
 
@@ -34,26 +33,26 @@ def begin(
     """The method at the first lambda, at the dual point `dual` if one is given."""
     if start is None:
         pool, initial = truth_pool(problem) if dual is None else pool_of(problem, dual), 0
-        lam = path.lambdas[0] if path.kind == "grid" else path.lam
+        lam = path.given[0]
     else:
         pool, lam, initial = corners_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls
     own = own_primal(options, path)
     solver = method(options.method).begin(problem, options, pool, seed, own_primal=own, spread=spread)
-    solver.start_lambda(lam, 0, exact_due=rule_of(path).starts_exactly)
+    solver.start_lambda(lam, 0, exact_due=path.can.starts_exactly)
     solver.at.initial_calls = initial
     return solver
 
 
 def in_metric_of(problem: Problem, rule: Any) -> Any:
     """The rule itself, whose inner products are from now on those of the problem's weights."""
-    if hasattr(rule, "product") and own_metric(problem):
+    if rule.capabilities.takes_product and own_metric(problem):
         rule.product = partial(product_of, problem)
     return rule
 
 
 def own_primal(options: MethodOptions, path: PathOptions) -> bool:
     """Whether the certified w may differ from w(alpha): on a path only where method and rule keep two points."""
-    return options.two_points if path.is_path else True
+    return options.capabilities.two_points if path.can.finds_lambdas else True
 
 
 def walk(solver: Method, rule: PathRule, path: PathOptions, boundary: Boundary) -> Generator[Breakpoint, None, Status]:
@@ -65,14 +64,15 @@ def walk(solver: Method, rule: PathRule, path: PathOptions, boundary: Boundary) 
         CONVERGED at the end of the path or grid; INTERRUPTED, TIME_LIMIT or whatever `boundary` stopped it with, the
         solver then at a point that can be committed; a limit's status if a breakpoint could not be certified within it.
     """
-    solver.revisits = as_open_ended(rule) is not None
+    solver.revisits = rule.capabilities.open_ended
+    on_path = rule.capabilities.finds_lambdas
     while True:
         asked = rule.tolerance()
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
-        if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and path.is_path):
+        if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and on_path):
             return status
         index = solver.at.breakpoint
-        dual = solver.dual_weights() if path.is_path and solver.rewrites_w else None
+        dual = solver.dual_weights() if on_path and solver.rewrites_w else None
         following = rule.following(Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), dual))
         if following.again:
             solver.move_to(following.lam, 0, rule.warm_start())
@@ -89,34 +89,3 @@ def worst_hinge(solver: Method) -> float:
     least = np.array([P.least_loss(i) for i in range(P.n)])
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.max(np.where(solver.hinges > 0.0, solver.hinges / least, 0.0)))
-
-
-def check_choices(problem: Problem, options: MethodOptions, path: PathOptions) -> None:
-    """Raise ValueError for combinations that cannot be solved or certified."""
-    options.check_path(path)
-    options.check_problem(problem)
-    if own_metric(problem):
-        _check_kernel_choices(options, path)
-    if not path.is_path:
-        return
-    if not method(options.method).capabilities.certifies:
-        raise ValueError(
-            f"solver.method: {options.method} has no dual point, which a path needs to certify its lambdas; use "
-            "path=grid or path=single"
-        )
-    require_cone(problem)
-
-
-def _check_kernel_choices(options: MethodOptions, path: PathOptions) -> None:
-    """Raise ValueError for what needs weights themselves, where a kernel has none."""
-    if not method(options.method).capabilities.any_metric:
-        raise ValueError(
-            f"solver.method: {options.method} computes with the weights themselves, which a kernel has none of; use bcfw, "
-            "accelerated or a multi-plane method"
-        )
-    if path.is_path and rule_of(path).between and not hasattr(rule_of(path), "product"):
-        raise ValueError(
-            f"path.rule: {path.rule} mixes solved points and has no `product` for the inner products of their weights, "
-            "which the numbers themselves do not give with a kernel; use path.rule=two_sided or one_sided, path=grid or "
-            "path=single"
-        )

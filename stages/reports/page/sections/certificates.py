@@ -23,7 +23,7 @@ def applies(run: ReportedRun) -> bool:
 
 
 def content(run: ReportedRun) -> Markup:
-    arrays, attrs = run.arrays, run.attrs
+    arrays = run.arrays
     losses = [name for name in ("train", "validation", "test") if f"{name}_loss" in arrays]
     heads: list[Any] = [
         "",
@@ -49,7 +49,7 @@ def content(run: ReportedRun) -> Markup:
         else " The marked row is the nearest to the best λ."
     )
     said = paragraph(verdict(run)) + paragraph(
-        "One row per ", term("breakpoint"), ", by falling λ." if attrs.get("kind") == "regpath" else ".", note, rest
+        "One row per ", term("breakpoint"), ", by falling λ." if run.can.certifies_path else ".", note, rest
     )  # fmt: skip
     return said + table(heads, rows, marked=marked, caption="Every λ that was solved")
 

@@ -31,6 +31,7 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.objective import Certificate, Product, plain_product
 from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cells import (
     Cell,
     Goal,
@@ -43,7 +44,7 @@ from gapwise.stages.solver.path.cells import (
     zero,
 )
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, negligible, rounding_floor
-from gapwise.stages.solver.path.rules.two_sided import LAST_HINGE, TwoSided, model_of
+from gapwise.stages.solver.path.rules.two_sided import FLOOR, LAST_HINGE, TwoSided, model_of
 
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
@@ -91,9 +92,7 @@ class Member:
 class Anytime:
     """The members by falling lambda, w = 0 first; the sweep; what was certified after each solved lambda."""
 
-    kappa = 0.85
-    floor = 1e-9
-    starts_exactly = False
+    capabilities = Capabilities(kappa=0.85, between=True, two_points=True, takes_product=True, open_ended=True)
     SPECS = (
         ("path_points", ("point", "point_column"), "f8", "solved lambdas in use: fields of `cells.Point`"),
         ("path_vectors", ("point", "point_feature"), "f8", "w of these points; psi~ for the point w = 0"),
@@ -101,9 +100,6 @@ class Anytime:
         ("path_certified", ("solved",), "f8", "eps certified at every lambda after each solved one"),
     )
     DUALS = ("path_duals", ("point", "point_feature"), "f8", "w(alpha) of these points; psi~ for the point w = 0")
-    between = True
-    two_points = True
-    open_ended = True
 
     path: PathOptions
     zero: PathStart
@@ -120,9 +116,13 @@ class Anytime:
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
     def check(cls, path: PathOptions) -> None:
-        """Refuse a heuristic path and a relative eps."""
-        check("path.rule", path.rule, path.kind == "regpath", "one_sided or paper for a heuristic path")
+        """Refuse a relative eps."""
         check("path.relative", path.relative, not path.relative, "path.rule=two_sided")
+
+    @classmethod
+    def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
+        """None are given."""
+        return ()
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
@@ -137,6 +137,10 @@ class Anytime:
         assert start is not None
         point = zero(start.hinge_at_zero, start.psi_norm2)
         return cls(path, start, [Member(point, start.psi, start.psi, -1)], done=max(start.hinge_at_zero, 0.0))
+
+    def open_end(self) -> Self:
+        """The path may end at any lambda."""
+        return self
 
     @property
     def reached(self) -> float:
@@ -257,7 +261,7 @@ class Anytime:
     def floor_at(self, eps: float) -> float:
         """Where the axis ends if the certificates do not reach lambda = 0."""
         start = dataclasses.replace(self.zero, lam_top=self.top(eps))
-        return max(self.path.lambda_min, rounding_floor(dataclasses.replace(self.path, eps=eps), start, self.floor))
+        return max(self.path.lambda_min, rounding_floor(dataclasses.replace(self.path, eps=eps), start, FLOOR))
 
     # -- members ------------------------------------------------------------------------------------------------------
     def add(self, solved: Solved, point: Certificate) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.descend import Descending, below_first, check_gap, just_above, stepwise_model, to_zero
 from gapwise.stages.solver.path.rule import PathStart
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class Paper(Descending):
     """Breakpoints where the rescaled dual point has a gap of eps."""
 
-    starts_exactly = True
+    capabilities = Capabilities(kappa=0.9, starts_exactly=True, stale_steps=True)
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:

@@ -16,7 +16,8 @@ import numpy as np
 
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.objective import Certificate, Product, plain_product
-from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cells import (
     Cell,
     Goal,
@@ -60,15 +61,16 @@ PAST_END = 0.25
 """Share of the lambda at which the path would end (`rule.negligible`) if w stayed, below which no step goes: w still grows,
 but lambdas far below the end of the path cost more than all others together."""
 
+FLOOR = 1e-9
+"""No path goes below this share of its largest lambda: there psi = lambda w is a small difference of large sums, and
+rounding shows."""
+
 
 @dataclass
 class TwoSided:
     """The stack of solved points and the cells certified so far; all of it is committed."""
 
-    kappa = 0.7
-    kappa_apart = 0.88
-    floor = 1e-9  # further down, psi = lambda w is a small difference of large sums, and rounding shows
-    starts_exactly = False
+    capabilities = Capabilities(kappa=0.7, kappa_apart=0.88, between=True, two_points=True, takes_product=True)
     SPECS = (
         (
             "path_points",
@@ -80,8 +82,6 @@ class TwoSided:
         ("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: columns of `flat_cells`"),
     )
     DUALS = ("path_duals", ("point", "point_feature"), "f8", "w(alpha) of these points; psi~ for the point w = 0")
-    between = True
-    two_points = True
 
     path: PathOptions
     hinge_at_zero: float
@@ -105,8 +105,12 @@ class TwoSided:
     # -- the rule -----------------------------------------------------------------------------------------------------
     @classmethod
     def check(cls, path: PathOptions) -> None:
-        """Refuse a heuristic path: stale gaps cannot certify from two sides."""
-        check("path.rule", path.rule, path.kind == "regpath", "one_sided or paper for a heuristic path")
+        """There is nothing more to check than for every path."""
+
+    @classmethod
+    def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
+        """None are given."""
+        return ()
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart:
@@ -121,7 +125,7 @@ class TwoSided:
         assert start is not None
         point = zero(start.hinge_at_zero, start.psi_norm2)
         everything_above = Cell(-1, start.lam_top, math.inf, (1.0, 0.0), (1.0, 0.0), 0.0, 0.0)
-        rounding = rounding_floor(path, start, cls.floor)
+        rounding = rounding_floor(path, start, FLOOR)
         return cls(path, start.hinge_at_zero, start.lam_top, rounding, [point], [start.psi], [everything_above])
 
     def tolerance(self) -> Tolerance:
@@ -131,6 +135,9 @@ class TwoSided:
     def warm_start(self) -> str:
         """alpha stays."""
         return "keep_dual"
+
+    def open_end(self) -> None:
+        """The path goes down to its end."""
 
     def following(self, solved: Solved) -> Following:
         """The next lambda: inside the first interval that is not certified, otherwise below the last lambda."""
@@ -279,7 +286,7 @@ class TwoSided:
             Cell(int(k), lo, hi, (a, b), (c, d), G, S) for k, lo, hi, a, b, c, d, G, S in arrays["path_cells"].tolist()
         ]
         vectors = list(arrays["path_vectors"])
-        rounding = rounding_floor(path, start, cls.floor)
+        rounding = rounding_floor(path, start, FLOOR)
         numbers = path, start.hinge_at_zero, start.lam_top, rounding
         return cls(*numbers, points, vectors, cells, duals=list(duals), **attrs)
 

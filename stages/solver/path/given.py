@@ -1,15 +1,17 @@
-"""`path=grid` and `path=single`: given lambdas, each certified on its own, with no claim about any other."""
+"""What `grid` and `single` share: given lambdas, each certified on its own, with no claim about any other."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
 if TYPE_CHECKING:
@@ -18,23 +20,28 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Given:
+class Given(ABC):
     """The lambdas of the configuration, in their order."""
 
-    floor = 0.0
-    starts_exactly = False
+    capabilities: ClassVar[Capabilities]
     specs = ()
-    between = False
 
     path: PathOptions
 
     @classmethod
+    @abstractmethod
+    def lambdas(cls, path: PathOptions) -> tuple[float, ...]:
+        """The lambdas, in the order they are solved."""
+
+    @classmethod
     def check(cls, path: PathOptions) -> None:
         """There is nothing more to check than for every path."""
+        return
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> None:
         """There is nothing to find."""
+        return
 
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
@@ -62,9 +69,12 @@ class Given:
 
     def following(self, solved: Solved) -> Following:
         """The next given lambda; reaching a limit at one of them does not prevent the others from being solved."""
-        lams = self.path.lambdas if self.path.kind == "grid" else [self.path.lam]
-        k = solved.index
+        lams, k = self.lambdas(self.path), solved.index
         return Following(lams[k + 1] if k + 1 < len(lams) else math.nan, lams[k])
+
+    def open_end(self) -> None:
+        """Given lambdas are all solved."""
+        return
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Only solved lambdas have a model."""
@@ -74,6 +84,3 @@ class Given:
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
         """Nothing is certified between the given lambdas."""
         return np.full(np.shape(lam), np.nan)
-
-
-RULE = Given

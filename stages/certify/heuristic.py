@@ -1,0 +1,36 @@
+"""The twin of `heuristic`: the numbers are checked as those of the rule whose steps it takes; it claims nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gapwise.stages.certify.audit import Audit, Twin, TwinCapabilities, twin
+from gapwise.stages.parallel import HERE, Spread
+
+
+class Heuristic:
+    """The twin of the rule in the attribute `descend`."""
+
+    capabilities = TwinCapabilities(of_path=True, last_may_be_unfinished=True)
+
+    def __init__(self, audit: Audit) -> None:
+        self.steps: Twin = twin(str(audit.attrs["descend"]))(audit)
+
+    def claims(self, b: int) -> bool:
+        """As for the rule of the steps; that gaps are estimates is said elsewhere."""
+        return self.steps.claims(b)
+
+    def intervals(self) -> list[float]:
+        """The worst gap of each breakpoint's interval, from the recomputed numbers."""
+        return self.steps.intervals()
+
+    def closed(self) -> np.ndarray:
+        """The lower ends of the intervals, in path order."""
+        return self.steps.closed()
+
+    def gap_at(self, lam: float, spread: Spread = HERE) -> float:
+        """The gap at lambda, by an exact pass."""
+        return self.steps.gap_at(lam, spread)
+
+
+TWIN = Heuristic
