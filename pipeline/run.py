@@ -18,7 +18,6 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from gapwise.pipeline import result
-from gapwise.pipeline.compile_ahead import CompileAhead
 from gapwise.pipeline.compiling import Compiling
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.compute.ready import check_packages, check_scheduler
@@ -26,7 +25,8 @@ from gapwise.pipeline.config.settings import Settings, read
 from gapwise.pipeline.errors import DONE, FAILED, INTERRUPTED, explains_itself, refuse, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.job import Job
-from gapwise.pipeline.load_ahead import LoadAhead
+from gapwise.pipeline.precompile import Precompile
+from gapwise.pipeline.preload import LoadAhead
 from gapwise.pipeline.progress import Progress
 from gapwise.pipeline.result import complete
 from gapwise.pipeline.rundir import LockedError, RunDir, locked, write_json
@@ -150,19 +150,19 @@ def _run_stages(job: Job) -> dict[str, object] | None:
         return not stage.in_flow or stage.has_more(directory.manifest["stages"], settings)
 
     with contextlib.ExitStack() as stack:
-        compiling = ahead = None
+        compiling = early = None
         if any(stage.in_flow and due(stage) for stage in wanted):
             compiling = stack.enter_context(Compiling(job.progress))
-            ahead = stack.enter_context(CompileAhead(settings, job.progress, job.stop))
+            early = stack.enter_context(Precompile(settings, job.progress, job.stop))
         imports = stack.enter_context(LoadAhead())
         for at, stage in enumerate(wanted):
             if stage.every_attempt or due(stage):  # asked anew, because a stage that runs again takes later ones along
                 if stage.spares_core:
                     later = [name for other in wanted[at + 1 :] for name in other.modules]
                     imports.begin(later, job.tracker.load if len(wanted) == len(flow()) else lambda: None)
-                _run_stage(stage, job, ahead)
-    if compiling is not None and ahead is not None:
-        job.seconds["compiling"] = compiling.seconds + ahead.seconds
+                _run_stage(stage, job, early)
+    if compiling is not None and early is not None:
+        job.seconds["compiling"] = compiling.seconds + early.seconds
     if not all(stage.in_flow for stage in wanted) or set(flow()) - set(directory.manifest["stages"]):
         return None
     if found := complete(directory, settings):
@@ -172,13 +172,13 @@ def _run_stages(job: Job) -> dict[str, object] | None:
     return found
 
 
-def _run_stage(stage: Stage, job: Job, ahead: CompileAhead | None = None) -> None:
+def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
     """Run one stage, once what it calls is compiled, and note in the manifest that it is done."""
     directory = job.dir
     start = time.monotonic()
     job.progress.stage(stage.name)
-    if ahead is not None:
-        ahead.wait_for(stage.name)
+    if early is not None:
+        early.wait_for(stage.name)
     if not stage.in_flow:
         stage.run(job)
     else:

@@ -203,11 +203,11 @@ def verified(
 def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, dict[str, Any]]:
     """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
-    intervals = audit.twin.intervals()
+    intervals = audit.verifier.intervals()
     sampled = audit.sampled(samples, seed) if intervals else []
-    closed, relative = audit.twin.closed(), bool(intervals and attrs["relative"])
+    closed, relative = audit.verifier.closed(), bool(intervals and attrs["relative"])
     gaps = [share(b.gap, b.primal) if relative else b.gap for b in rebuilt] + intervals + [s["gap"] for s in sampled]
-    met = np.array([audit.twin.claims(b) for b in range(len(rebuilt))], bool)
+    met = np.array([audit.verifier.claims(b) for b in range(len(rebuilt))], bool)
     low = float(closed[-1]) if closed.size else math.nan
     of_path = capabilities(str(attrs["rule"])).finds_lambdas
     low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])

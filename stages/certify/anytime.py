@@ -1,4 +1,4 @@
-"""The twin of `anytime`: recomputes the certificate of every cell, and that they cover the whole axis for the eps reached.
+"""The verifier of `anytime`: recomputes the certificate of every cell, and that they cover the axis for the eps reached.
 
 The cells are those of `two_sided`, whose lambdas are found in another way, so the checks are the same. A path that a limit
 has stopped claims the whole axis as well: its end has to be what `axis_end` says, whatever stopped it.
@@ -26,4 +26,4 @@ class Anytime(two_sided.TwoSided):
         self.audit.end(str(ended))
 
 
-TWIN = Anytime
+VERIFIER = Anytime

@@ -54,8 +54,8 @@ class BaselessError(CertificateError):
 
 
 @dataclass(frozen=True)
-class TwinCapabilities:
-    """What a twin takes into account."""
+class VerifierCapabilities:
+    """What a verifier takes into account."""
 
     of_path: bool = False
     """Whether lambdas between the solved ones are certified as well."""
@@ -65,13 +65,13 @@ class TwinCapabilities:
     """Whether its proof takes the stored w and the dual point apart; otherwise w has to follow from the supports."""
 
 
-class Twin(Protocol):
-    """Checks what a path rule certifies: the class `TWIN` of the module that has the rule's name.
+class Verifier(Protocol):
+    """Checks what a path rule certifies: the class `VERIFIER` of the module that has the rule's name.
 
     It gets the `Audit`, with all breakpoints rebuilt, and adds what does not hold to its `broken`.
     """
 
-    capabilities: ClassVar[TwinCapabilities]
+    capabilities: ClassVar[VerifierCapabilities]
 
     def __init__(self, audit: Audit) -> None: ...
 
@@ -88,13 +88,13 @@ class Twin(Protocol):
         """The gap (or gap / primal) at lambda by an exact pass at w(lambda), less the dual value that certifies it."""
 
 
-def twin(rule: str) -> type[Twin]:
-    """The twin of a path rule; ValueError names the file that is missing."""
+def verifier(rule: str) -> type[Verifier]:
+    """The verifier of a path rule; ValueError names the file that is missing."""
     try:
-        found: type[Twin] = import_module(f"gapwise.stages.certify.{rule}").TWIN
+        found: type[Verifier] = import_module(f"gapwise.stages.certify.{rule}").VERIFIER
     except (ModuleNotFoundError, AttributeError) as error:
         raise ValueError(
-            f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with the class TWIN ({error})"
+            f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with a class VERIFIER ({error})"
         ) from error
     return found
 
@@ -130,7 +130,7 @@ class Audit:
         self.rebuilt: list[Rebuilt] = []
         self.slacks: list[Slack] = []
         self.zero = Zero(0.0, 0.0, np.empty(0), 0.0)
-        kind = twin(str(attrs["rule"]))
+        kind = verifier(str(attrs["rule"]))
         # whether w is the stored one, which then need not follow from the supports
         self.apart = bool(attrs["own_primal"]) and kind.capabilities.two_points
         self.of_path = kind.capabilities.of_path
@@ -139,7 +139,7 @@ class Audit:
         limited = attrs["status"] in ("PASS_LIMIT", "ORACLE_LIMIT", "BOUND_LIMIT")
         if kind.capabilities.last_may_be_unfinished and limited and not float(arrays["gap"][-1]) <= self.allowed(-1):
             self.claimed -= 1  # the path does not claim the lambda that a limit left unfinished
-        self.twin = kind(self)
+        self.verifier = kind(self)
 
     def _check_stored(self) -> None:
         """BaselessError if an array has another size than the problem asks for, or refers to what is not there."""
@@ -287,7 +287,7 @@ class Audit:
         if not r.gap >= -slack.value:
             self.broken.append(f"{where}: the duality gap {r.gap:.9g} is negative")
         goal = self._goal(r)
-        if not stale and self.twin.claims(b) and not r.gap <= goal * (1.0 + slack.bound):
+        if not stale and self.verifier.claims(b) and not r.gap <= goal * (1.0 + slack.bound):
             self.broken.append(f"{where}: the duality gap {r.gap:.9g} is above {goal:.9g}{slack.note(r.gap - goal)}")
 
     def _goal(self, r: Rebuilt) -> float:
@@ -296,7 +296,7 @@ class Audit:
 
     def _slack(self, b: int, r: Rebuilt) -> Slack:
         """What may differ at breakpoint b; where nothing is claimed, no eps limits it."""
-        certified = bool(self.attrs["certified"] and self.attrs["dual_point"]) and self.twin.claims(b)
+        certified = bool(self.attrs["certified"] and self.attrs["dual_point"]) and self.verifier.claims(b)
         return slack_of(r, self.zero, float(self.arrays["lambda"][b]), self._goal(r) if certified else math.inf)
 
     def bound(self, *breakpoints: int) -> float:
@@ -308,7 +308,7 @@ class Audit:
 
         `ended` replaces the status, where a limit has stopped a path that ends like this all the same.
         """
-        closed, status = self.twin.closed(), ended or str(self.attrs["status"])
+        closed, status = self.verifier.closed(), ended or str(self.attrs["status"])
         low, least = (float(closed[-1]) if closed.size else math.inf), float(self.attrs["lambda_min"])
         if status == "CONVERGED" and not low <= least:
             self.broken.append(f"lambda {low:.9g}: the path ends above lambda_min without reaching its end")
@@ -346,14 +346,14 @@ class Audit:
     def sampled(self, samples: int, seed: int) -> list[dict[str, float]]:
         """Exact passes at random lambdas: from a tenth of the last breakpoint (or the path's end) to above its top."""
         lams, eps = self.arrays["lambda"][: self.claimed], float(self.attrs["eps"])
-        bottom = max(float(self.twin.closed()[-1]), 0.1 * float(lams[-1]))
+        bottom = max(float(self.verifier.closed()[-1]), 0.1 * float(lams[-1]))
         top = 1.1 * max(float(self.attrs["lam_top"]), float(lams[0]))
         draws = np.exp(np.random.default_rng(seed).uniform(np.log(bottom), np.log(top), samples))
         gaps, beaten, done = np.empty(samples), dict[int, OracleError](), count(1)
 
         def sample(k: int, inner: Spread) -> None:
             try:
-                gaps[k] = self.twin.gap_at(float(draws[k]), inner)
+                gaps[k] = self.verifier.gap_at(float(draws[k]), inner)
             except OracleError as error:
                 beaten[k] = error
             self.report(next(done), samples, SAMPLING)

@@ -1,4 +1,4 @@
-"""What the twins of `grid` and `single` share: given lambdas, each certified on its own."""
+"""What the verifiers of `grid` and `single` share: given lambdas, each certified on its own."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import math
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit, TwinCapabilities
+from gapwise.stages.certify.audit import Audit, VerifierCapabilities
 from gapwise.stages.parallel import HERE, Spread
 
 
 class Given:
     """Nothing is certified between breakpoints."""
 
-    capabilities = TwinCapabilities(two_points=True)
+    capabilities = VerifierCapabilities(two_points=True)
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit

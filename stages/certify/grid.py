@@ -1,5 +1,5 @@
-"""The twin of `grid`: each given lambda is certified on its own."""
+"""The verifier of `grid`: each given lambda is certified on its own."""
 
 from gapwise.stages.certify.given import Given
 
-TWIN = Given
+VERIFIER = Given

@@ -1,20 +1,20 @@
-"""The twin of `heuristic`: the numbers are checked as those of the rule whose steps it takes; it claims nothing."""
+"""The verifier of `heuristic`: the numbers are checked as those of the rule whose steps it takes; it claims nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit, Twin, TwinCapabilities, twin
+from gapwise.stages.certify.audit import Audit, Verifier, VerifierCapabilities, verifier
 from gapwise.stages.parallel import HERE, Spread
 
 
 class Heuristic:
-    """The twin of the rule in the attribute `descend`."""
+    """The verifier of the rule in the attribute `descend`."""
 
-    capabilities = TwinCapabilities(of_path=True, last_may_be_unfinished=True)
+    capabilities = VerifierCapabilities(of_path=True, last_may_be_unfinished=True)
 
     def __init__(self, audit: Audit) -> None:
-        self.steps: Twin = twin(str(audit.attrs["descend"]))(audit)
+        self.steps: Verifier = verifier(str(audit.attrs["descend"]))(audit)
 
     def claims(self, b: int) -> bool:
         """As for the rule of the steps; that gaps are estimates is said elsewhere."""
@@ -33,4 +33,4 @@ class Heuristic:
         return self.steps.gap_at(lam, spread)
 
 
-TWIN = Heuristic
+VERIFIER = Heuristic

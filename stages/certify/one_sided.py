@@ -1,4 +1,4 @@
-"""The twin of `one_sided`: w^j with the same dual point, to second order in the step of lambda."""
+"""The verifier of `one_sided`: w^j with the same dual point, to second order in the step of lambda."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ class OneSided(Stepwise):
         return 1.0
 
 
-TWIN = OneSided
+VERIFIER = OneSided

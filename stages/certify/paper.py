@@ -1,4 +1,4 @@
-"""The twin of `paper`: w^j with its dual point rescaled towards the truth (O16 section 4)."""
+"""The verifier of `paper`: w^j with its dual point rescaled towards the truth (O16 section 4)."""
 
 from __future__ import annotations
 
@@ -35,4 +35,4 @@ class Paper(Stepwise):
         return lam / float(self.audit.arrays["lambda"][b])
 
 
-TWIN = Paper
+VERIFIER = Paper

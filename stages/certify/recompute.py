@@ -267,8 +267,8 @@ def rebuild_zero(problem: Problem, spread: Spread = HERE) -> Zero:
         )
     hinge = math.fsum(found.hinges) / P.n
     labels = found.labels if hinge > 0.0 else P.truth  # if no labelling has a loss, the truth's is the largest
-    corners = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
-    _, scale = rebuild_driver(P)(P, *corners, mu, ell, psi, chunk_length(P.d))
+    vertices = frozen(np.arange(P.n + 1)), frozen(np.ones(P.n)), frozen(labels), P.label_ptr
+    _, scale = rebuild_driver(P)(P, *vertices, mu, ell, psi, chunk_length(P.d))
     psi = completed(P, psi)
     return Zero(hinge, norm2(P, clip(P, psi)), psi, float(scale))
 

@@ -1,5 +1,5 @@
-"""The twin of `single`: each given lambda is certified on its own."""
+"""The verifier of `single`: each given lambda is certified on its own."""
 
 from gapwise.stages.certify.given import Given
 
-TWIN = Given
+VERIFIER = Given

@@ -1,4 +1,4 @@
-"""What the twins of `one_sided` and `paper` share: each breakpoint certifies down to the next."""
+"""What the verifiers of `one_sided` and `paper` share: each breakpoint certifies down to the next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit, TwinCapabilities
+from gapwise.stages.certify.audit import Audit, VerifierCapabilities
 from gapwise.stages.certify.recompute import Rebuilt, clip, dual_at, dual_point, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.parallel import HERE, Spread
@@ -16,7 +16,7 @@ from gapwise.stages.parallel import HERE, Spread
 class Stepwise(ABC):
     """Intervals [lambda_low, lambda_j], each certified by the numbers of its own breakpoint."""
 
-    capabilities = TwinCapabilities(of_path=True, last_may_be_unfinished=True)
+    capabilities = VerifierCapabilities(of_path=True, last_may_be_unfinished=True)
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit

@@ -1,4 +1,4 @@
-"""The twin of `two_sided`: recomputes the certificate of every cell (guarantee and proof: `stages/solver/path/cells.py`).
+"""The verifier of `two_sided`: recomputes the certificate of every cell (guarantee and proof: `solver/path/cells.py`).
 
 Each cell's bound is computed again from the numbers that `recompute` derives from the supports. The shares t and tau are
 taken as stored, because any shares >= 0 with a sum <= 1 give a valid bound.
@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from gapwise.stages.certify.audit import Audit, BaselessError, TwinCapabilities
+from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
 from gapwise.stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
@@ -25,7 +25,7 @@ ROUNDING = 1e-12
 class TwoSided:
     """All cells of a path over the rebuilt breakpoints."""
 
-    capabilities = TwinCapabilities(of_path=True, two_points=True)
+    capabilities = VerifierCapabilities(of_path=True, two_points=True)
 
     def __init__(self, audit: Audit) -> None:
         self.audit = audit
@@ -240,4 +240,4 @@ class TwoSided:
         return self._miss(primal_at(P, w, lam, spread, least=True), dual_at(P, ell, psi / lam, lam))
 
 
-TWIN = TwoSided
+VERIFIER = TwoSided

@@ -16,7 +16,7 @@ from gapwise.stages.predict import predict
 from gapwise.stages.problems.certainty import certainty_of
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
 from gapwise.storage.layout import GAP_TRACE, SNAPSHOTS, TRACE_LOSSES, open_group, read_group, write_group
@@ -54,7 +54,7 @@ def gap_trace(
     for k in range(rows):
         report(k, rows, "exact gaps of snapshots")
         w = np.ascontiguousarray(weights[k], dtype=np.float64)  # type: ignore[index]
-        hinge = float(np.sum(corners_at(problem, w, range(problem.n), spread).upper_hinge)) / problem.n
+        hinge = float(np.sum(vertices_at(problem, w, range(problem.n), spread).upper_hinge)) / problem.n
         primal[k] = 0.5 * columns["lambda"][k] * norm2_of(problem, w) + hinge
         if test is not None:
             losses[k] = np.mean(predict(test, w, spread, "test")[1])

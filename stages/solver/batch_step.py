@@ -24,31 +24,31 @@ LINE_SEARCH = -1.0
 
 
 def batch_step(it: Iterate, found: ExactGaps, gamma: float = LINE_SEARCH) -> None:
-    """Move all blocks of an iterate by `gamma` towards the corners of an exact pass at its current w (LJ13 Alg. 2)."""
+    """Move all blocks of an iterate by `gamma` towards the vertices of an exact pass at its current w (LJ13 Alg. 2)."""
     P = it.problem
     it.make_room(P.n)
-    corners = found.corner, found.loss, found.gap
-    batch_driver(P)(P, it.state, it.scale, *corners, np.zeros(P.d), it.setup.capacity, gamma)
+    vertices = found.vertex, found.loss, found.gap
+    batch_driver(P)(P, it.state, it.scale, *vertices, np.zeros(P.d), it.setup.capacity, gamma)
 
 
 @driver
 def batch_driver(fingerprint: str) -> Any:
-    """`batch(P, S, scale, corner, loss, gap, direction, capacity, given)`: one Frank-Wolfe step of all blocks together.
+    """`batch(P, S, scale, vertex, loss, gap, direction, capacity, given)`: one Frank-Wolfe step of all blocks together.
 
-    All blocks move by the same gamma towards the corners of an exact pass at the current w (batch Frank-Wolfe, LJ13
+    All blocks move by the same gamma towards the vertices of an exact pass at the current w (batch Frank-Wolfe, LJ13
     Alg. 2): by `given`, or where that is `LINE_SEARCH` by the best gamma. `direction` (d,) is zeroed workspace; needs one
     free slot per block. Returns gamma.
     """
 
     @njit(cache=True, **JIT)
-    def batch(P, S, scale, corner, loss, gap, direction, capacity, given):
+    def batch(P, S, scale, vertex, loss, gap, direction, capacity, given):
         fingerprint  # noqa: B018
         n = S.ell.size
         delta_all = np.empty(widest_block(P.local_ptr))
         slope = 0.0
         for i in range(n):
             lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-            y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
+            y = vertex[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
             delta = delta_all[: hi - lo]
             write_direction(P, i, FW, S.mu[lo:hi], S.pool, True, y, y, delta)
             P.push(i, 1.0, delta, direction)
@@ -59,7 +59,7 @@ def batch_driver(fingerprint: str) -> Any:
         if gamma > 0.0:
             for i in range(n):
                 lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
-                y = corner[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
+                y = vertex[i, : P.label_ptr[i + 1] - P.label_ptr[i]]
                 target = find(S.pool, i, y, loss[i])
                 if target < 0:
                     target = insert(S.pool, i, y, loss[i], capacity)

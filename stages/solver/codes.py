@@ -10,7 +10,7 @@ DONE, POOL_FULL, SUM_REACHED, CALLS_REACHED, BATCH_FULL, MARGINS_FULL = range(6)
 mini-batch complete, too few free rows for margin vectors."""
 
 CACHE_FIRST, ORACLE_ALWAYS, CACHE_ONLY = range(3)
-"""Where a step takes its corner from: the cache if it promises enough, otherwise the max-oracle; always the max-oracle; or
+"""Where a step takes its vertex from: the cache if it promises enough, otherwise the max-oracle; always the max-oracle; or
 only the cache."""
 
 SKIPPED_VISITS = 3

@@ -28,7 +28,7 @@ class Counts:
     slack: float = 0.0
     """What the bounds of an approximate oracle added to the gap at the last exact pass; 0 if the oracle is exact."""
     proven: float = 1.0
-    """Share of the blocks whose corner was proven to be a maximiser in that pass; 0 without a bound."""
+    """Share of the blocks whose vertex was proven to be a maximiser in that pass; 0 without a bound."""
 
 
 @dataclass

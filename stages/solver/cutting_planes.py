@@ -46,7 +46,7 @@ from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.simplex_qp import maximise, restricted_gap
 from gapwise.stages.solver.state import chunk_length, derive_driver, truth_pool
 from gapwise.stages.solver.steps import PAIRWISE, StepRule
-from gapwise.stages.solver.supports import blocks_of, drop_unused, keep_corners, normalise, repack
+from gapwise.stages.solver.supports import blocks_of, drop_unused, keep_vertices, normalise, repack
 
 WITHIN = 0.1
 """With bounds on w, the restricted problem is solved until its gap is below this share of the last exact gap."""
@@ -158,7 +158,7 @@ class CuttingPlanes:
         if not self.truth.size:
             self.make_room(P.n)
             every, losses = np.arange(P.n), np.zeros(P.n)
-            keep_corners(P.label_ptr, it.state.pool, every, self.true_rows(), losses, it.ledger.steps, NEVER)
+            keep_vertices(P.label_ptr, it.state.pool, every, self.true_rows(), losses, it.ledger.steps, NEVER)
         self.renumber()
 
     def renumber(self) -> None:
@@ -227,7 +227,7 @@ class CuttingPlanes:
     def vertices(self, found: ExactGaps) -> np.ndarray:
         """The slots of the labellings that the oracle returned in the `wanted` blocks, without the truths."""
         P, slots = self.it.problem, np.empty(self.it.problem.n, np.int64)
-        find_atoms(P.label_ptr, self.it.state.pool, found.corner, found.loss, slots)
+        find_atoms(P.label_ptr, self.it.state.pool, found.vertex, found.loss, slots)
         return slots[(slots != self.truth) & self.slacks.wanted(found)]
 
     def begin_planes(self) -> None:
@@ -298,7 +298,7 @@ class CuttingPlanes:
         P, pool = self.it.problem, self.it.state.pool
         load_exact(P)
         rows, none = np.empty((0, pool.labels.shape[1]), P.truth.dtype), np.empty(0, np.int64)
-        keep_corners(P.label_ptr, pool, none, rows, np.empty(0), self.it.ledger.steps, NEVER)
+        keep_vertices(P.label_ptr, pool, none, rows, np.empty(0), self.it.ledger.steps, NEVER)
         find_atoms(P.label_ptr, pool, rows, np.empty(0), none)
         drop_unused(pool, 0)
         atom_scores_driver(P)(P, pool, self.truth, np.empty(0), 0, 0, np.empty(0))

@@ -11,7 +11,7 @@ from gapwise.stages.solver.gaps import ExactGaps, exact_gaps
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.schedule import Goal
 
 FAINT = 0.1
@@ -58,7 +58,7 @@ def exact_pass(
     if better is not None:
         point = better(point)
     if it.setup.caching:
-        it.keep(np.arange(P.n), found.corner, found.loss)
+        it.keep(np.arange(P.n), found.vertex, found.loss)
     it.rebuild_tree()
     at.last_refresh = it.ledger.steps
     return point, found
@@ -78,7 +78,7 @@ def due_pass(
 def pass_at(it: Iterate, w: np.ndarray, point: Certificate) -> Certificate:
     """`point`, or the certificate of w (d,) with the same dual point if that is better; takes an exact pass at w."""
     P, at = it.problem, it.at
-    found = corners_at(P, w, range(P.n), it.ledger.spread)
+    found = vertices_at(P, w, range(P.n), it.ledger.spread)
     hinge = float(np.sum(found.upper_hinge)) / P.n
     at.gap_passes += 1
     norm2 = norm2_of(P, w)

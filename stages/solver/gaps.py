@@ -12,7 +12,7 @@ from gapwise.stages.problems.certainty import ESTIMATE, EXACT, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.protocol import JIT, Problem, frozen, max_label_length, widest_block
 from gapwise.stages.solver.block.views.distances import atoms_of, score_slots
-from gapwise.stages.solver.oracles import BASES, ORACLES, Corners, bases, check_corners, corners_at, run_driver
+from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, bases, check_vertices, run_driver, vertices_at
 from gapwise.stages.solver.supports import Pool, empty_pool
 
 
@@ -24,13 +24,13 @@ class ExactGaps(NamedTuple):
     hinge: np.ndarray
     """float64, (n,): max_y L_i(y) - <theta_i, m_i(y_i) - m_i(y)> >= 0, or the bound on it that the structure offers"""
     loss: np.ndarray
-    """float64, (n,): L_i of the corners"""
-    corner: np.ndarray
-    """truth's dtype, (n, longest): the corners' labels"""
+    """float64, (n,): L_i of the vertices"""
+    vertex: np.ndarray
+    """truth's dtype, (n, longest): the vertices' labels"""
     certified: np.ndarray
     """float64, (n,): the block gaps that belong to `hinge`; `gap` itself if the oracle is exact"""
     proven: float
-    """Share of the blocks whose corner is proven to be a maximiser; 1 if the oracle is exact, 0 without a bound."""
+    """Share of the blocks whose vertex is proven to be a maximiser; 1 if the oracle is exact, 0 without a bound."""
 
     @property
     def slack(self) -> float:
@@ -59,18 +59,18 @@ def exact_gaps(
     longest = max_label_length(problem)
     atoms = empty_pool(n, 0, longest, problem.truth.dtype) if pool is None else pool
     if spread.elsewhere is not None:
-        found = corners_at(problem, w, range(n), spread)
+        found = vertices_at(problem, w, range(n), spread)
         return _gaps(found, bases(problem, w, mu, ell, atoms, spread), certainty_of(problem))
-    found, base, every = Corners.empty(problem, n), np.empty(n), np.arange(n)
+    found, base, every = Vertices.empty(problem, n), np.empty(n), np.arange(n)
     w = frozen(w)
 
     def part(start: int, stop: int) -> None:
         of = slice(start, stop)
-        piece = Corners(*(column[of] for column in found))
+        piece = Vertices(*(column[of] for column in found))
         run_driver(problem, w, mu, ell, atoms, ORACLES | BASES, every[of], base[of], piece)
 
     spread.over_threads(part, n)
-    check_corners(found, every, certainty_of(problem))
+    check_vertices(found, every, certainty_of(problem))
     return _gaps(found, base, certainty_of(problem))
 
 
@@ -80,19 +80,19 @@ def gaps_given(
     mu: np.ndarray,
     ell: np.ndarray,
     blocks: np.ndarray,
-    answers: Corners,
+    answers: Vertices,
     spread: Spread,
     pool: Pool,
 ) -> ExactGaps:
     """The same as `exact_gaps`, to the bit, where the oracles of `blocks` (int64, rising) have been asked at this w."""
     rest = np.setdiff1d(np.arange(problem.n), blocks, assume_unique=True)
-    others, found = corners_at(problem, w, rest, spread), Corners.empty(problem, problem.n)
+    others, found = vertices_at(problem, w, rest, spread), Vertices.empty(problem, problem.n)
     for column, first, second in zip(found, answers, others, strict=True):
         column[blocks], column[rest] = first, second
     return _gaps(found, bases(problem, w, mu, ell, pool, spread), certainty_of(problem))
 
 
-def _gaps(found: Corners, base: np.ndarray, certainty: str) -> ExactGaps:
+def _gaps(found: Vertices, base: np.ndarray, certainty: str) -> ExactGaps:
     """The gaps from the oracle's answers and base_i = ell_i + <theta_i, mu_i>.
 
     base_i is a mean of labellings' values, hence also a lower estimate of the maximum, below which an approximate oracle
@@ -101,13 +101,13 @@ def _gaps(found: Corners, base: np.ndarray, certainty: str) -> ExactGaps:
     n = base.size
     if certainty == EXACT:
         gap = (found.h - base) / n
-        return ExactGaps(gap, found.hinge, found.loss, found.corner, gap, 1.0)
+        return ExactGaps(gap, found.hinge, found.loss, found.vertex, gap, 1.0)
     gap = np.maximum(found.h - base, 0.0) / n
     if certainty == ESTIMATE:
         hinge = found.hinge + np.maximum(base - found.h, 0.0)
-        return ExactGaps(gap, hinge, found.loss, found.corner, gap, 0.0)
+        return ExactGaps(gap, hinge, found.loss, found.vertex, gap, 0.0)
     proven = float(np.mean(found.proven))
-    return ExactGaps(gap, found.upper_hinge, found.loss, found.corner, (found.bound - base) / n, proven)
+    return ExactGaps(gap, found.upper_hinge, found.loss, found.vertex, (found.bound - base) / n, proven)
 
 
 @driver

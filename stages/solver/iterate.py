@@ -33,7 +33,7 @@ from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays, Attrs
 from gapwise.stages.solver.setup import FEATURES, MARGINS, Setup
 from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
-from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_corners, normalise, pack, repack
+from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_vertices, normalise, pack, repack
 from gapwise.stages.solver.warm_start import truth_driver
 
 SPECS: tuple[ArraySpec, ...] = (
@@ -195,11 +195,11 @@ class Iterate:
         while self.state.pool.free[1] < slots:
             self.state = self.state._replace(pool=grown(self.state.pool))
 
-    def keep(self, blocks: np.ndarray, corner: np.ndarray, loss: np.ndarray) -> None:
+    def keep(self, blocks: np.ndarray, vertex: np.ndarray, loss: np.ndarray) -> None:
         """Put the oracle's answers for `blocks` (their labels, their losses) into the cache."""
         self.make_room(blocks.size)
         steps, capacity = self.ledger.steps, self.setup.capacity
-        keep_corners(self.problem.label_ptr, self.state.pool, blocks, corner, loss, steps, capacity)
+        keep_vertices(self.problem.label_ptr, self.state.pool, blocks, vertex, loss, steps, capacity)
 
     def mark(self, kept: int) -> None:
         """A pass is over: drop the labellings without weight that the last `kept` passes have not chosen."""

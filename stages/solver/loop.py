@@ -15,7 +15,6 @@ from numba import njit
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
-from gapwise.stages.solver.ahead import fetch_ahead
 from gapwise.stages.solver.block.cached_step import cached_step
 from gapwise.stages.solver.block.draws import draw
 from gapwise.stages.solver.block.step import step
@@ -31,6 +30,7 @@ from gapwise.stages.solver.codes import (
     SUM_REACHED,
 )
 from gapwise.stages.solver.distances import Distances
+from gapwise.stages.solver.prefetching import fetch_ahead
 from gapwise.stages.solver.sampling import MAX_GAP
 from gapwise.stages.solver.supports import Pool
 
@@ -76,10 +76,10 @@ class Flags(NamedTuple):
     by_slope: bool
     """try only one of FW and AWAY, the one with the larger slope"""
     cache: bool
-    corner: int
-    """CACHE_FIRST to CACHE_ONLY: where a step's corner comes from"""
+    vertex_from: int
+    """CACHE_FIRST to CACHE_ONLY: where a step's vertex comes from"""
     rounds: int
-    """moves of a block each time it is drawn: the first towards the corner, the others between the block's own atoms"""
+    """moves of a block each time it is drawn: the first towards the vertex, the others between the block's own atoms"""
     skip_below: float
     """cached passes: a block whose gap is below this sits out `SKIPPED_VISITS` visits"""
     F: float
@@ -123,7 +123,7 @@ def steps_by(P, S, V, flags, rng, order, steps):
         if i < 0:
             return k, SUM_REACHED
         V.fetch(P, S, flags, order, k, i)
-        if flags.corner == CACHE_ONLY and S.skip[i] > 0:
+        if flags.vertex_from == CACHE_ONLY and S.skip[i] > 0:
             S.skip[i] -= 1
         else:
             step(P, S, V, flags, i)

@@ -2,19 +2,19 @@
 
 For expensive oracles. A batch has four phases:
 
-1. *collect*: draw blocks as the sampler says. A block whose cached corner promises enough takes its step at once, as usual;
+1. *collect*: draw blocks as the sampler says. A block whose cached vertex promises enough takes its step at once, as usual;
    the others are set aside until there are tau of them;
 2. *ask* their oracles at the current w, side by side, wherever `parallel` calls them: only labels and losses come back, so
    no sum depends on where they ran;
-3. *rate* the answers: block gaps at this common w, which sampling and the cache rule use, and corners into the pool;
-4. *move* block after block in the order they were drawn. Each takes an ordinary step towards its corner, with exact line
+3. *rate* the answers: block gaps at this common w, which sampling and the cache rule use, and vertices into the pool;
+4. *move* block after block in the order they were drawn. Each takes an ordinary step towards its vertex, with exact line
    search at the w of that moment, and does not move if the direction no longer ascends. So the dual never falls,
    and alpha stays feasible, for any tau.
 
 With tau = 1 the result is that of the plain loop, bit by bit. Limits are exact: a batch is cut at the rebase point,
 at the next exact pass and at the last oracle call allowed.
 
-What tau changes: corners belong to a w up to tau - 1 moves old; and the blocks of a batch are distinct: one that is set
+What tau changes: vertices belong to a w up to tau - 1 moves old; and the blocks of a batch are distinct: one that is set
 aside is not drawn until its oracle has answered (uniform sampling draws again, gap sampling gives it weight zero). So each
 draw follows the sampler among the other blocks, and a block with much of the total gap is visited less often than its
 share, at most once per batch. Exact passes do not depend on tau.
@@ -62,7 +62,7 @@ def among(blocks, i):
 
 @inner(**PLAIN)
 def step_from_cache(P, S, V, flags, i):
-    """Take the step of block i if its cached corner promises enough; returns whether it did."""
+    """Take the step of block i if its cached vertex promises enough; returns whether it did."""
     seen = look(P, S, V, flags, i, 0)
     if not cache_promises_enough(S, flags, i, seen.best, seen.h_best - seen.base):
         return False

@@ -27,7 +27,7 @@ ROUNDING = 1e-9
 """Share of the terms of a value by which two ways to compute it may differ."""
 
 
-class Corners(NamedTuple):
+class Vertices(NamedTuple):
     """What the max-oracle found for some blocks at a fixed w; arrays over these blocks."""
 
     h: np.ndarray
@@ -35,19 +35,19 @@ class Corners(NamedTuple):
     hinge: np.ndarray
     """float64: h_i - <theta_i, m_i(y_i)> >= 0"""
     loss: np.ndarray
-    """float64: L_i of the corners"""
-    corner: np.ndarray
-    """truth's dtype, (blocks, longest): the corners' labels"""
+    """float64: L_i of the vertices"""
+    vertex: np.ndarray
+    """truth's dtype, (blocks, longest): the vertices' labels"""
     bound: np.ndarray
     """float64: >= the maximum; h_i itself where the oracle is exact, or where there is no bound"""
 
     @classmethod
-    def empty(cls, problem: Problem, size: int) -> Corners:
+    def empty(cls, problem: Problem, size: int) -> Vertices:
         """Room for `size` blocks."""
-        corner = np.zeros((size, max_label_length(problem)), problem.truth.dtype)
+        vertex = np.zeros((size, max_label_length(problem)), problem.truth.dtype)
         h = np.empty(size)
         bounded = certainty_of(problem) == UPPER_BOUNDED
-        return cls(h, np.empty(size), np.empty(size), corner, np.empty(size) if bounded else h)
+        return cls(h, np.empty(size), np.empty(size), vertex, np.empty(size) if bounded else h)
 
     @property
     def upper_hinge(self) -> np.ndarray:
@@ -56,19 +56,19 @@ class Corners(NamedTuple):
 
     @property
     def proven(self) -> np.ndarray:
-        """bool: whether the corner attains the bound, up to rounding, and so is a maximiser."""
+        """bool: whether the vertex attains the bound, up to rounding, and so is a maximiser."""
         return self.bound - self.h <= ROUNDING * (np.abs(self.loss) + np.abs(self.h) + np.abs(self.h - self.hinge))
 
 
 @inner(**PLAIN)
-def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, corner):
+def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, vertex):
     """Compute entry k of the driver's results, for block i."""
     lo, hi = P.local_ptr[i], P.local_ptr[i + 1]
     theta = theta_all[: hi - lo]
     P.scores(i, w, theta)
     first, last = P.label_ptr[i], P.label_ptr[i + 1]
     if what[0] & ORACLES:
-        y = corner[k, : last - first]
+        y = vertex[k, : last - first]
         loss[k] = P.max_oracle(i, theta, y, scratch)
         h[k] = loss[k] + P.value(i, theta, y)
         hinge[k] = h[k] - P.value(i, theta, P.truth[first:last])
@@ -88,16 +88,16 @@ def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hi
 
 @driver
 def exact_driver(fingerprint: str) -> Any:
-    """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner)`: entry k of the results is for blocks[k].
+    """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex)`: entry k of the results is for blocks[k].
 
-    what[0] has the bits ORACLES (h, hinge, loss, corner: one oracle call per block) and BASES (base = ell_i + <theta_i,
+    what[0] has the bits ORACLES (h, hinge, loss, vertex: one oracle call per block) and BASES (base = ell_i + <theta_i,
     mu_i>). It is an array, so that the compiler cannot specialise the loop for each value, which might round
     differently. Blocks with few atoms sum base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) over them, and so do all
     where mu is empty; the others read mu, which touches much more memory.
     """
 
     @njit(cache=True, **JIT)
-    def exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner):
+    def exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex):
         fingerprint  # noqa: B018
         scratch = P.scratch()
         widest = 0
@@ -105,20 +105,20 @@ def exact_driver(fingerprint: str) -> Any:
             widest = max(widest, P.local_ptr[blocks[k] + 1] - P.local_ptr[blocks[k]])
         theta_all = np.empty(widest)
         for k in range(blocks.size):
-            exact_block(P, w, mu, ell, pool, what, blocks[k], k, theta_all, scratch, h, base, hinge, loss, corner)
+            exact_block(P, w, mu, ell, pool, what, blocks[k], k, theta_all, scratch, h, base, hinge, loss, vertex)
 
     return exact
 
 
 @driver
 def bounded_driver(fingerprint: str) -> Any:
-    """`bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner, bound)`: also the bounds on the maxima.
+    """`bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex, bound)`: also the bounds on the maxima.
 
     The other arguments and results are those of `exact_driver`.
     """
 
     @njit(cache=True, **JIT)
-    def bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, corner, bound):
+    def bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex, bound):
         fingerprint  # noqa: B018
         scratch = P.scratch()
         widest = 0
@@ -127,10 +127,10 @@ def bounded_driver(fingerprint: str) -> Any:
         theta_all = np.empty(widest)
         for k in range(blocks.size):
             i = blocks[k]
-            exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, corner)
+            exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hinge, loss, vertex)
             if what[0] & ORACLES:
                 theta = theta_all[: P.local_ptr[i + 1] - P.local_ptr[i]]
-                y = corner[k, : P.label_ptr[i + 1] - P.label_ptr[i]]
+                y = vertex[k, : P.label_ptr[i + 1] - P.label_ptr[i]]
                 bound[k] = P.max_bound(i, theta, y, scratch)
 
     return bounded
@@ -145,32 +145,32 @@ def run_driver(
     what: int,
     blocks: np.ndarray,
     base: np.ndarray,
-    found: Corners,
+    found: Vertices,
 ) -> None:
     """Fill `found` and `base` for `blocks` with the compiled function of the structure."""
     arguments = problem, w, mu, ell, pool, np.array([what]), blocks
-    results = found.h, base, found.hinge, found.loss, found.corner
+    results = found.h, base, found.hinge, found.loss, found.vertex
     if certainty_of(problem) == UPPER_BOUNDED:
         bounded_driver(problem)(*arguments, *results, found.bound)
     else:
         exact_driver(problem)(*arguments, *results)
 
 
-def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Corners:
+def call_oracles(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> Vertices:
     """One oracle call for each of `blocks` at w (d,), one after another: a `BlockFunction`."""
-    found, nothing = Corners.empty(problem, blocks.size), np.empty(0)
-    pool = empty_pool(0, 0, found.corner.shape[1], found.corner.dtype)
+    found, nothing = Vertices.empty(problem, blocks.size), np.empty(0)
+    pool = empty_pool(0, 0, found.vertex.shape[1], found.vertex.dtype)
     run_driver(problem, frozen(w), nothing, nothing, pool, ORACLES, blocks, nothing, found)
-    check_corners(found, blocks, certainty_of(problem))
+    check_vertices(found, blocks, certainty_of(problem))
     return found
 
 
-def corners_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE) -> Corners:
+def vertices_at(problem: Problem, w: np.ndarray, blocks: range | np.ndarray, spread: Spread = HERE) -> Vertices:
     """One oracle call for each of `blocks` at the same w (d,), wherever `spread` says, in the order of `blocks`."""
     if len(blocks) == 0:
-        return Corners.empty(problem, 0)
+        return Vertices.empty(problem, 0)
     parts = spread.blocks(call_oracles, problem, w, blocks)
-    found = Corners(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    found = Vertices(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     return found if certainty_of(problem) == UPPER_BOUNDED else found._replace(bound=found.h)
 
 
@@ -186,8 +186,8 @@ def bases(
     """float64, as many as `blocks` (int64; None: all, in order): ell_i + <theta_i, mu_i>, on this process's threads."""
     every = np.arange(problem.n) if blocks is None else blocks
     base, nothing, w = np.empty(every.size), np.empty(0), frozen(w)
-    corner = np.empty((0, max_label_length(problem)), problem.truth.dtype)
-    found = Corners(nothing, nothing, nothing, corner, nothing)
+    vertex = np.empty((0, max_label_length(problem)), problem.truth.dtype)
+    found = Vertices(nothing, nothing, nothing, vertex, nothing)
 
     def part(start: int, stop: int) -> None:
         run_driver(problem, w, mu, ell, pool, BASES, every[start:stop], base[start:stop], found)
@@ -201,7 +201,7 @@ def load_exact(problem: Problem) -> None:
     call_oracles(problem, np.empty(0), np.empty(0, np.int64))
 
 
-def check_corners(found: Corners, blocks: np.ndarray, certainty: str = EXACT) -> None:
+def check_vertices(found: Vertices, blocks: np.ndarray, certainty: str = EXACT) -> None:
     """Raise ValueError, naming the block, if an answer contradicts what the structure says of its oracle.
 
     An exact oracle's value is never below the truth's. That of an approximate one may be; the truth's value then replaces

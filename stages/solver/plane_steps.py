@@ -30,12 +30,12 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import JIT, PLAIN, U, widest_block
 from gapwise.stages.problems.simd import WIDTH, add, broadcast, load, multiply, store
-from gapwise.stages.solver.ahead import fetch_ahead
 from gapwise.stages.solver.block.answers import note_answer
 from gapwise.stages.solver.block.views.distances import locate, score_slots
 from gapwise.stages.solver.box import clip_into
 from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_ALWAYS, STEPS
 from gapwise.stages.solver.directions import gain, largest_step, line_search
+from gapwise.stages.solver.prefetching import fetch_ahead
 from gapwise.stages.solver.steps import AWAY, FW, PAIRWISE
 from gapwise.stages.solver.working_sets import RETIRED
 
@@ -102,7 +102,7 @@ def steps_within(P, S, flags, i, theta, delta, slots, places, numbers, row):
     best, away, active, base, variance = survey(values, spreads, alpha, within)
     for turn in range(flags.rounds):
         scored += count
-        S.counters[CACHED_STEPS] += flags.corner != ORACLE_ALWAYS
+        S.counters[CACHED_STEPS] += flags.vertex_from != ORACLE_ALWAYS
         if best < 0:
             break
         pool.used[slots[best]] = S.counters[STEPS]
@@ -191,7 +191,7 @@ def choose(flags, h, base, h_away, active, to_corner, between, from_away, alpha_
 
 @inner(**PLAIN)
 def make_move(kind, gamma, top, scale, squared, to_best, to_away, places, best, away, values, spreads, alpha):
-    """The weights, scores and S of a block's labellings after a move; a full step away from a corner leaves exactly 0."""
+    """The weights, scores and S of a block's labellings after a move; a full step away from a vertex leaves exactly 0."""
     factor = 1.0 - gamma if kind == FW else 1.0 + gamma if kind == AWAY else 1.0
     half = 0.5 * gamma * scale
     for k in range(places.size):
@@ -257,8 +257,8 @@ def keep(S, flags, i, slots, alpha, ell):
 def planes_driver(fingerprint: str) -> Any:
     """`run_planes(P, S, flags, order) -> labellings scored`: a visit of every block of `order`, none of which occurs twice.
 
-    With `flags.corner` ORACLE_ALWAYS they are `oracle_steps`, for which pool and distances have room for an atom more per
-    block; otherwise `plane_steps`.
+    With `flags.vertex_from` ORACLE_ALWAYS they are `oracle_steps`, for which pool and distances have room for one more atom
+    per block; otherwise `plane_steps`.
     """
 
     @njit(cache=True, **JIT)
@@ -270,7 +270,7 @@ def planes_driver(fingerprint: str) -> Any:
         row, scratch, scored = np.empty(S.distances.width.max()), P.scratch(), 0
         for k in range(order.size):
             fetch_ahead(P, S, order, k, True)
-            if flags.corner == ORACLE_ALWAYS:
+            if flags.vertex_from == ORACLE_ALWAYS:
                 oracle_steps(P, S, flags, order[k], theta, delta, slots, places, numbers, row, y, scratch)
             else:
                 scored += plane_steps(P, S, flags, order[k], theta, delta, slots, places, numbers, row)

@@ -59,7 +59,7 @@ class Setup:
             kinds=self.rule.kinds,
             by_slope=self.rule.by_slope,
             cache=self.caching,
-            corner=CACHE_FIRST,
+            vertex_from=CACHE_FIRST,
             rounds=1,
             skip_below=0.0,
             F=float(self.cache.F),

@@ -105,8 +105,8 @@ def derive_driver(fingerprint: str) -> Any:
     return derive
 
 
-def corners_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> Pool:
-    """The pool of a dual point with one corner per block: `labels` flat like truth, `losses` (n,)."""
+def vertices_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> Pool:
+    """The pool of a dual point with one vertex per block: `labels` flat like truth, `losses` (n,)."""
     pool = empty_pool(problem.n, 4 * problem.n + 64, max_label_length(problem), problem.truth.dtype)
     insert_all(problem.label_ptr, pool, labels, losses)
     return pool
@@ -114,7 +114,7 @@ def corners_pool(problem: Problem, labels: np.ndarray, losses: np.ndarray) -> Po
 
 def truth_pool(problem: Problem) -> Pool:
     """The pool of the dual point w = 0: every block on its true labelling."""
-    return corners_pool(problem, problem.truth, np.zeros(problem.n))
+    return vertices_pool(problem, problem.truth, np.zeros(problem.n))
 
 
 def new_state(problem: Problem, pool: Pool, average: bool = False, stores_mu: bool = True) -> State:

@@ -1,4 +1,4 @@
-"""The pool of labellings: which corners each block holds, and with which weights.
+"""The pool of labellings: which vertices each block holds, and with which weights.
 
 All blocks share one pool. An atom is a labelling y of a block with its task loss, its weight alpha (zero: only cached) and
 when it was last used; the atoms of a block form a linked list from ``head[i]``, the free slots another. Only the order
@@ -233,11 +233,11 @@ def insert_all(label_ptr, pool, labels, losses):
 
 
 @njit(cache=True, **JIT)
-def keep_corners(label_ptr, pool, blocks, corner, loss, used, capacity):
+def keep_vertices(label_ptr, pool, blocks, vertex, loss, used, capacity):
     """Put the oracle's answers for `blocks` into the cache; a slot for each of them must be free."""
     for k in range(blocks.size):
         i = blocks[k]
-        y = corner[k, : label_ptr[i + 1] - label_ptr[i]]
+        y = vertex[k, : label_ptr[i + 1] - label_ptr[i]]
         s = find(pool, i, y, loss[k])
         if s < 0:
             s = insert(pool, i, y, loss[k], capacity)

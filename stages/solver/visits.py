@@ -70,7 +70,7 @@ class Visits:
         order = np.concatenate([rng.permutation(it.problem.n) for _ in range(times)])
         it.at.permutations += 1
         flags = self.flags(**choices)
-        if it.views.cached == DISTANCES and flags.corner == CACHE_ONLY:
+        if it.views.cached == DISTANCES and flags.vertex_from == CACHE_ONLY:
             self.cached_visits(flags, order)
         else:
             self.run(flags, order, order.size)
@@ -91,7 +91,7 @@ class Visits:
         it = self.it
         it.make_room(it.problem.n)
         it.state.curvature[:] = 0.0
-        self.visit(corner=ORACLE_ALWAYS, rounds=rounds)
+        self.visit(vertex_from=ORACLE_ALWAYS, rounds=rounds)
         it.mark(kept)
 
     # -- compiling ----------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from gapwise.pipeline.config.run_options import ComputeOptions
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.parallel import HERE
 from gapwise.stages.solver.gaps import exact_gaps
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 
 BRIDGE, NET = "gapwise0", "10.213.7"
 
@@ -68,7 +68,7 @@ def measure(there: Site, compute: Compute, features: Path, folder: Path, workers
         return time.perf_counter() - start, found
 
     for ways in (HERE, spread):  # compiled, here and there
-        corners_at(problem, w, range(2 * workers), ways)
+        vertices_at(problem, w, range(2 * workers), ways)
     print(f"n = {problem.n}, d = {problem.d}, {workers} workers; load {os.getloadavg()[0]:.1f}")
     alone, expected = timed(HERE)
     print(f"{'serial':28} {alone:7.2f} s")
@@ -81,7 +81,7 @@ def measure(there: Site, compute: Compute, features: Path, folder: Path, workers
     print(f"{'one killed in the middle':28} {died:7.2f} s   {left} left          {bits(found, expected)}")
     few = [problem.n // 16 * k for k in range(16)]
     start = time.perf_counter()
-    corners_at(problem, w, np.array(few), spread)
+    vertices_at(problem, w, np.array(few), spread)
     print(f"{f'16 oracle calls on {left}':28} {time.perf_counter() - start:7.3f} s")
 
 

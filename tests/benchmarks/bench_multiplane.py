@@ -37,7 +37,7 @@ from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, PathOptions, Status
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.path.walk import begin
 
 Row = tuple[float, float, float, np.ndarray, float]
@@ -146,7 +146,7 @@ def waiting(problem: Problem, arguments: argparse.Namespace, lam: float) -> None
 
     def gap(row: Row) -> float:
         _, _, dual, w, _ = row
-        hinge = float(np.mean(corners_at(problem, w, range(problem.n)).upper_hinge))
+        hinge = float(np.mean(vertices_at(problem, w, range(problem.n)).upper_hinge))
         return 0.5 * lam * squared_norm(w) + hinge - dual
 
     for name in arguments.solvers:

@@ -41,7 +41,7 @@ def microseconds(problem: Problem, options: MethodOptions, cached: bool, turns: 
     visits = visits_of(solver)
     for _ in range(2):
         visits.run(visits.flags(), rng.permutation(n), n)
-    flags = visits.flags(corner=CACHE_ONLY) if cached else visits.flags()
+    flags = visits.flags(vertex_from=CACHE_ONLY) if cached else visits.flags()
     visit = partial(visits.run, flags, steps=n)
     if options.method == "accelerated":  # as `Visits.cached_visits` makes them
         S = solver.iterate.state

@@ -16,7 +16,7 @@ import numpy as np
 
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.potts.potts import ORACLES
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.storage.backend import location
 from gapwise.storage.results import read_path, weights_of
 
@@ -41,7 +41,7 @@ def main() -> None:
     )
     variants = [(f"trws, {n} sweeps", problem._replace(sweeps=n, slack=0.0, oracle=0)) for n in asked.sweeps]
     variants += [(f"{name}, own options", problem._replace(oracle=k)) for k, name in enumerate(ORACLES)]
-    corners_at(problem, weights(0), range(1))
+    vertices_at(problem, weights(0), range(1))
     print("| λ | oracle | ms | mean slack | proven | mean answer |\n|---|---|---|---|---|---|")
     for b in range(0, lams.size, asked.every) if asked.every else sorted({0, lams.size // 2, lams.size - 1}):
         w = weights(b)
@@ -49,7 +49,7 @@ def main() -> None:
             spent = np.inf
             for _ in range(TURNS):
                 began = time.thread_time()
-                found = corners_at(variant, w, range(problem.n))
+                found = vertices_at(variant, w, range(problem.n))
                 spent = min(spent, 1e3 * (time.thread_time() - began) / problem.n)
             slack = "–" if found.bound is found.h else f"{np.mean(found.bound - found.h):.1e}"
             proven = "–" if found.bound is found.h else f"{np.mean(found.proven):.2f}"

@@ -162,7 +162,7 @@ def solver_step(problem: Segmentation, preset: str, lam: float, orders: list[np.
     for k, order in enumerate([rng.permutation(n) for _ in range(PASSES)] + orders):
         solver.iterate.make_room(n)
         solver.rebase()
-        flags = visits_of(solver).flags(corner=ORACLE_ALWAYS, sampler=PERMUTATION)
+        flags = visits_of(solver).flags(vertex_from=ORACLE_ALWAYS, sampler=PERMUTATION)
         start = time.process_time()
         visits_of(solver).run(flags, order, n)
         if k >= PASSES:

@@ -26,7 +26,7 @@ from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.stages.solver.oracles import BASES, ORACLES, Corners, run_driver
+from gapwise.stages.solver.oracles import BASES, ORACLES, Vertices, run_driver
 from gapwise.stages.solver.path.walk import begin
 
 PRESETS = {
@@ -99,11 +99,11 @@ def main() -> None:
 
     def part(first, last):
         of = slice(first, last)
-        piece = Corners(*(column[of] for column in found))
+        piece = Vertices(*(column[of] for column in found))
         for _ in range(REPEATS):
             run_driver(problem, w, S.mu, S.ell, solver.iterate.state.pool, ORACLES | BASES, every[of], base[of], piece)
 
-    found, base, every, w = Corners.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
+    found, base, every, w = Vertices.empty(problem, n), np.empty(n), np.arange(n), frozen(S.w)
     half = int(np.searchsorted(problem.local_ptr, problem.local_ptr[-1] / 2))
     halves = (0, half), (half, n)
     with ThreadPoolExecutor(2) as threads:

@@ -58,7 +58,7 @@ def seconds_by_pass(features: Path) -> dict[str, list[float]]:
     visits = visits_of(solver)
     visits.visit(rounds=2)
     solver.iterate.make_room(n)
-    found["cached"] = timed(lambda: visits.visit(corner=CACHE_ONLY, rounds=2))[3:]
+    found["cached"] = timed(lambda: visits.visit(vertex_from=CACHE_ONLY, rounds=2))[3:]
     return found
 
 

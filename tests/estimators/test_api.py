@@ -48,9 +48,9 @@ def test_facade__is_harmless_under_a_second_name() -> None:
     spec = importlib.util.spec_from_file_location("gapwise", gapwise.__file__)
     assert spec is not None
     assert spec.loader is not None
-    twin = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(twin)
-    assert twin.MulticlassSVM is gapwise.MulticlassSVM
+    verifier = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(verifier)
+    assert verifier.MulticlassSVM is gapwise.MulticlassSVM
 
 
 def test_import__loads_nothing_heavy() -> None:

@@ -1,6 +1,6 @@
 """Parts of one's own: each kind is one new file in one folder, and no file of Gapwise changes.
 
-A method, path rule with its twin, and step rule work in the whole pipeline; of every kind a toy is found. (In runs also: a
+A method, path rule with its verifier, and step rule work in the whole pipeline; a toy of every kind is found. (In runs too: a
 structure and a data set: tests/problems/test_own_parts.py; figures: test_sweep.py; a stage: test_stage_graph.py; a
 command: test_cli.py.) Runs without the JIT, to take seconds.
 """
@@ -149,12 +149,12 @@ class Halves(OneSided):
 RULE = Halves
 '''
 
-TWIN = '''
-"""The twin of `halves`: it certifies as `one_sided` does."""
+VERIFIER = '''
+"""The verifier of `halves`: it certifies as `one_sided` does."""
 
 from gapwise.stages.certify.one_sided import OneSided
 
-TWIN = OneSided
+VERIFIER = OneSided
 '''
 
 STEP = '''
@@ -171,7 +171,7 @@ def folder(tmp_path: Path) -> Path:
     files = {
         "methods/subgradient.py": SUBGRADIENT,
         "rules/halves.py": HALVES,
-        "certify/halves.py": TWIN,
+        "certify/halves.py": VERIFIER,
         "steps/forwards.py": STEP,
         "conf/solver/subgradient.yaml": "name: subgradient\nmethod: subgradient\noffset: 2.0\nmax_passes: 60\n"
         "max_seconds: .inf\n",
@@ -287,7 +287,7 @@ applies = content = None
 """
 TOYS = {
     "backends": (BACKEND, "from gapwise.storage.backend import location; assert str(location('toy://a')) == 'memory://toy/a'"),
-    "certify": ("TWIN = 'twin'", "from gapwise.stages.certify.audit import twin; assert twin('toy') == 'twin'"),
+    "certify": ("VERIFIER = 'own'", "from gapwise.stages.certify.audit import verifier; assert verifier('toy') == 'own'"),
     "commands": (COMMAND, "from gapwise.pipeline.cli import command, known; assert 'toy' in known(); command('toy')"),
     "datasets": ("def open(options): return 'reader'", "from gapwise.stages.datasets import open_dataset; "
                  "assert open_dataset('toy', {}) == 'reader'"),

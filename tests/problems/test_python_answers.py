@@ -7,7 +7,7 @@ import pytest
 from lying import lying
 
 from gapwise.stages.evaluate import predict
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 
 DURING_A_RUN = {
     "float": r"Lying\.max_oracle: block 2: .*must be integers 0, ..., 2, got float64",
@@ -24,7 +24,7 @@ DURING_A_RUN = {
 def test_call__refuses_what_cannot_be_used(how: str) -> None:
     problem = lying(how, block=2)
     with pytest.raises(ValueError, match=DURING_A_RUN[how]):
-        corners_at(problem, np.ones(problem.d), range(problem.n))
+        vertices_at(problem, np.ones(problem.d), range(problem.n))
 
 
 def test_weights__of_another_size_do_not_reach_compiled_code() -> None:

@@ -93,7 +93,7 @@ def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
     np.testing.assert_array_equal(sides.vectors[0], last.weights)
 
 
-def test_twin__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_supports():
+def test_verifier__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_supports():
     problem, run = TINY["multiclass"](), run_of("multiclass", "two_sided", method=METHOD)
     arrays, attrs = without_weights(run / "path.zarr")
     weights_at = weights_of(run / "path.zarr")
@@ -101,8 +101,8 @@ def test_twin__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_supp
     apart = 0
     for b, rebuilt in enumerate(audit.breakpoints()):
         lam, v = arrays["lambda"][b], dual_point(problem, arrays, b).v
-        _, ell, norm2, dual_norm2 = audit.twin._numbers(b)
-        w, q = audit.twin._vectors(b)
+        _, ell, norm2, dual_norm2 = audit.verifier._numbers(b)
+        w, q = audit.verifier._vectors(b)
         np.testing.assert_array_equal(w, weights_at(b))
         np.testing.assert_array_equal(q, lam * v)
         assert norm2 == pytest.approx(float(w @ w), rel=1e-12)

@@ -48,7 +48,7 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
             with mean.tracks.during(solver.iterate.state, kind) as solver.iterate.state:
                 for i in order:
                     if kind == EXACT:
-                        method.visit(method.visits.call_pace, flags(corner=ORACLE_ALWAYS), order[i : i + 1])
+                        method.visit(method.visits.call_pace, flags(vertex_from=ORACLE_ALWAYS), order[i : i + 1])
                     else:
                         planes_driver(problem)(problem, solver.iterate.state, flags(rounds=4), order[i : i + 1])
                     S = solver.iterate.state

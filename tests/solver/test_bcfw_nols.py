@@ -12,7 +12,7 @@ from tiny import feature_matrix, instance, local
 
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 
 NAMES = ["multiclass", "multiclass_cone", *(["chain", "segmentation"] if numba.config.DISABLE_JIT else [])]
 """Its steps are compiled for half a minute for each structure: here for one."""
@@ -36,8 +36,8 @@ def test_steps__are_those_of_the_formula(name):
     for k in range(30):
         i = int(rng.random() * n)
         w = np.clip(v, problem.lower, problem.upper) if problem.lower.size else v
-        found = corners_at(problem, w, range(n))
-        y, gamma = found.corner[i, : truths[i].size], 2.0 * n / (k + 2.0 * n)
+        found = vertices_at(problem, w, range(n))
+        y, gamma = found.vertex[i, : truths[i].size], 2.0 * n / (k + 2.0 * n)
         delta = local(problem, i, y) - mu[i]
         mu[i] += gamma * delta
         ell[i] += gamma * (found.loss[i] - ell[i])

@@ -17,7 +17,7 @@ from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
-from gapwise.stages.solver.oracles import Corners, check_corners, corners_at
+from gapwise.stages.solver.oracles import Vertices, check_vertices, vertices_at
 from gapwise.stages.solver.path import start as path_start
 from gapwise.storage.paths import open_path
 from gapwise.storage.results import read_path
@@ -77,7 +77,7 @@ def test_exact_pass__certifies_with_the_bounds_and_samples_with_the_answers():
 
 def test_exact_structures__have_no_slack_and_their_bounds_are_the_maxima():
     problem = TINY["multiclass"]()
-    found = corners_at(problem, np.zeros(problem.d), range(problem.n))
+    found = vertices_at(problem, np.zeros(problem.d), range(problem.n))
     assert found.bound is found.h
     assert found.upper_hinge is found.hinge
     gaps = exact_gaps(problem, np.zeros(problem.d), np.zeros(int(problem.local_ptr[-1])), np.zeros(problem.n))
@@ -157,10 +157,10 @@ def test_path__needs_the_largest_losses_themselves_at_zero(monkeypatch):
     problem = loose()
 
     def above(*arguments):
-        found = corners_at(*arguments)
+        found = vertices_at(*arguments)
         return found._replace(bound=found.h + np.eye(problem.n)[2])
 
-    monkeypatch.setattr(path_start, "corners_at", above)
+    monkeypatch.setattr(path_start, "vertices_at", above)
     with pytest.raises(ValueError, match=r"at w = 0 the bound on block 2 exceeds the oracle's answer by 1"):
         init_path(problem, path_of())
 
@@ -169,18 +169,18 @@ def test_answers__below_the_truth_are_replaced_and_bounds_below_an_answer_refuse
     made = [np.array([1.0, 0.2]), np.array([0.5, -0.3]), np.array([0.1, 0.1]), np.zeros((2, 3), np.uint8)]
     blocks = np.array([4, 9])
     with pytest.raises(ValueError, match=r"block 9: its labelling scores 0\.3 below the truth"):
-        check_corners(Corners(*made, made[0]), blocks)
-    found = Corners(*map(np.copy, made), np.array([1.5, 0.8]))
-    check_corners(found, blocks, "upper-bounded")
+        check_vertices(Vertices(*made, made[0]), blocks)
+    found = Vertices(*map(np.copy, made), np.array([1.5, 0.8]))
+    check_vertices(found, blocks, "upper-bounded")
     assert found.h.tolist() == [1.0, 0.5]
     assert found.hinge.tolist() == [0.5, 0.0]
     np.testing.assert_allclose(found.upper_hinge, [1.0, 0.3])
     for wrong in (0.4, math.nan):
-        found = Corners(*map(np.copy, made), np.array([1.5, wrong]))
+        found = Vertices(*map(np.copy, made), np.array([1.5, wrong]))
         with pytest.raises(
             ValueError, match=rf"max_bound: block 9: the bound is {wrong:.9g}, but a labelling is worth"
         ):
-            check_corners(found, blocks, "upper-bounded")
+            check_vertices(found, blocks, "upper-bounded")
 
 
 def test_estimates__use_the_largest_value_at_hand():

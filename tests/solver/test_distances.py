@@ -78,14 +78,14 @@ def test_rounds__of_one_visit_solve_the_block(name):
     solver.rebase()
     for _ in range(4):
         solver.iterate.make_room(problem.n)
-        visits_of(solver).visit(corner=ORACLE_ALWAYS)
+        visits_of(solver).visit(vertex_from=ORACLE_ALWAYS)
     solver.rebase()
     S = solver.iterate.state._replace(
         distances=with_room(solver.iterate.state.distances, solver.iterate.state.pool.counts)
     )
     for i in range(problem.n):
         for rounds in (1, 400):
-            flags = visits_of(solver).flags(sampler=PERMUTATION, corner=CACHE_ONLY, rounds=rounds)
+            flags = visits_of(solver).flags(sampler=PERMUTATION, vertex_from=CACHE_ONLY, rounds=rounds)
             cached_steps_driver(problem)(problem, S, flags, np.array([i]))
             theta, length = np.empty(problem.local_ptr[i + 1] - problem.local_ptr[i]), np.diff(problem.label_ptr)[i]
             problem.scores(i, S.w, theta)
@@ -104,9 +104,9 @@ def test_cached_passes__keep_w_that_of_alpha_and_never_lose_dual_value(name):
     values = []
     for _ in range(5):
         solver.iterate.make_room(problem.n)
-        visits_of(solver).visit(corner=ORACLE_ALWAYS)
+        visits_of(solver).visit(vertex_from=ORACLE_ALWAYS)
         for _ in range(3):
-            visits_of(solver).visit(corner=CACHE_ONLY, rounds=2)
+            visits_of(solver).visit(vertex_from=CACHE_ONLY, rounds=2)
             S = solver.iterate.state
             w, ell = S.w.copy(), float(S.z_ell[1])
             values.append(dual_value(ell, S.u, w, LAM, problem.lower, problem.upper))

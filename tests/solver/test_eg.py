@@ -23,7 +23,7 @@ from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.solver import Solver
-from gapwise.stages.solver.state import corners_pool
+from gapwise.stages.solver.state import vertices_pool
 from gapwise.stages.verify import CertificateError, verify
 
 pytestmark = pytest.mark.slow
@@ -188,7 +188,7 @@ def test_eg__says_what_it_cannot_solve(tmp_path: Path) -> None:
         solved(instance("chain"), tmp_path, options, path_of(**GRID, warm_start="keep_primal"))
     assert not list(tmp_path.iterdir()), "bad input leaves nothing behind"
     problem = instance("chain")
-    pool = corners_pool(problem, (problem.truth + 1) % 3, np.ones(problem.n))
+    pool = vertices_pool(problem, (problem.truth + 1) % 3, np.ones(problem.n))
     with pytest.raises(ValueError, match="eg cannot begin at the dual point of another solve"):
         method("eg").begin(problem, options, pool, 0)
     for key, value in (("eta", 0.0), ("growth", 0.9), ("truth", -1.0), ("refresh_every", 0)):

@@ -10,7 +10,7 @@ from tiny import TINY, all_labels, feature_matrix, instance, local, multiclass
 
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import PathOptions, Status
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.path.walk import begin
 
 STEPS = pytest.mark.parametrize("line_search", [True, False], ids=["line_search", "fixed"])
@@ -31,7 +31,7 @@ def psi_of(problem, i, y):
 @STEPS
 @pytest.mark.parametrize("name", ["chain", "multiclass_cone"])
 def test_fw__steps_are_those_of_the_formula(name, line_search):
-    """LJ13 Alg. 2 with w and w_s as vectors, from the corners that the structure's oracle returns."""
+    """LJ13 Alg. 2 with w and w_s as vectors, from the vertices that the structure's oracle returns."""
     problem, points = instance(name), []
     v, ell = np.zeros(problem.d), 0.0
 
@@ -46,10 +46,10 @@ def test_fw__steps_are_those_of_the_formula(name, line_search):
         np.testing.assert_allclose(u, v, atol=1e-11)
         assert loss == pytest.approx(ell, abs=1e-12)
         w = clipped(v)
-        found = corners_at(problem, w, range(problem.n))
+        found = vertices_at(problem, w, range(problem.n))
         lengths = np.diff(problem.label_ptr)
-        corners = [y[:length] for y, length in zip(found.corner, lengths, strict=True)]
-        w_s = sum(psi_of(problem, i, y) for i, y in enumerate(corners)) / (LAM * problem.n)
+        vertices = [y[:length] for y, length in zip(found.vertex, lengths, strict=True)]
+        w_s = sum(psi_of(problem, i, y) for i, y in enumerate(vertices)) / (LAM * problem.n)
         ell_s = float(np.mean(found.loss))
         gap = LAM * (v - w_s) @ w - ell + ell_s
         gamma = min(max(gap / (LAM * np.sum((v - w_s) ** 2)), 0.0), 1.0) if line_search else 2.0 / (k + 2.0)
@@ -97,7 +97,7 @@ def test_fw__reaches_an_optimum_that_is_a_corner_to_the_last_digit(line_search):
 
 
 def test_fw__with_the_fixed_step_begins_anew_at_every_lambda():
-    """gamma = 1 at first: nothing is left of the dual point but the corners that it led to."""
+    """gamma = 1 at first: nothing is left of the dual point but the vertices that it led to."""
     solver = fw_of(instance("multiclass"), 1.0, line_search=False, max_passes=20.0)
     solver.solve(1e-9, never)
     assert solver.supports().alpha.min() < 1.0

@@ -123,7 +123,7 @@ def test_batches__dual_never_falls_and_running_state_is_the_derived_one(name, st
     assert last > 0.0
 
 
-def twins(size: float):
+def verifiers(size: float):
     """Two examples of one class; the second's features are the first's times `size`."""
     return build("multiclass", {"x": np.array([[1.0], [size]]), "labels": np.zeros(2, int)}, {"classes": 2})
 
@@ -135,13 +135,13 @@ def test_batches__move_in_the_order_drawn_and_skip_what_no_longer_ascends(step) 
     for seed in range(6):
         first = int(np.random.default_rng([seed, 0]).permutation(2)[0])
         choices = {"sampler": "permutation", "step": step, "cache": "gap", "rebase_steps": 2}
-        solver = solver_of(twins(1.5), lam=0.1, seed=seed, batch_size=2, **choices)
+        solver = solver_of(verifiers(1.5), lam=0.1, seed=seed, batch_size=2, **choices)
         solver.rebase()
         method_of(solver).take_steps(-1.0)
         S = solver.iterate.state
         np.testing.assert_array_equal(S.gap, [0.5, 0.5], "n g_i is the loss at w = 0, for both")
         assert S.counters[STEP_COUNT] == S.counters[ORACLE_CALLS] == 2
-        np.testing.assert_array_equal(S.pool.counts, 2, "corners are paid for: the cache keeps them")
+        np.testing.assert_array_equal(S.pool.counts, 2, "vertices are paid for: the cache keeps them")
         assert S.ell[first] > 0.0
         assert (S.ell[1 - first] > 0.0) == (first == 1)
         seen.add(first)

@@ -194,7 +194,9 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
         solver = after_exact_passes(instance(name), step=step)
         order = np.arange(solver.problem.n)
         if kernel == "step":
-            visits_of(solver).run(visits_of(solver).flags(sampler=PERMUTATION, corner=CACHE_ONLY), order, order.size)
+            visits_of(solver).run(
+                visits_of(solver).flags(sampler=PERMUTATION, vertex_from=CACHE_ONLY), order, order.size
+            )
         else:
             planes_driver(solver.problem)(solver.problem, solver.iterate.state, visits_of(solver).flags(), order)
         ends.append((solver.iterate.state.u.copy(), solver.iterate.state.ell.copy(), solver.dual_value()))
@@ -319,7 +321,7 @@ def test_exact_pass__calls_the_oracle_for_every_block_in_a_new_order():
     visit = method.visit
 
     def noted(pace, flags, order):
-        assert flags.corner == ORACLE_ALWAYS
+        assert flags.vertex_from == ORACLE_ALWAYS
         orders.append(order.tolist())
         return visit(pace, flags, order)
 

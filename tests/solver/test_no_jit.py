@@ -50,7 +50,7 @@ def one_pass(name: str) -> list[float]:
     for _ in range(3):
         w = np.clip(rng.normal(size=problem.d), *((problem.lower, problem.upper) if problem.lower.size else (-9, 9)))
         exact = exact_gaps(problem, w, rng.normal(size=int(problem.local_ptr[-1])), rng.normal(size=problem.n))
-        found += [*exact.gap, *exact.hinge, *exact.loss, *exact.corner.ravel().astype(float)]
+        found += [*exact.gap, *exact.hinge, *exact.loss, *exact.vertex.ravel().astype(float)]
     start = init_path(problem, PathOptions(rule="paper"))
     return [*found, start.lam, start.hinge_at_zero, start.psi_norm2]
 

@@ -12,7 +12,7 @@ from gapwise.stages.parallel import FEW, MANY, Spread, block_ranges, task_ranges
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.path.walk import begin
 from gapwise.stages.solver.state import derive, new_state
 
@@ -43,18 +43,18 @@ def test_corners_at__answers_for_any_list_of_blocks(name):
     problem = TINY[name]()
     w = np.random.default_rng(1).normal(size=problem.d)
     w = np.clip(w, problem.lower, problem.upper) if problem.lower.size else w
-    every = corners_at(problem, w, range(problem.n))
+    every = vertices_at(problem, w, range(problem.n))
     blocks = np.array([problem.n - 1, 0, 2, 2])
     for spread in (Spread(), elsewhere(problem, threads=1)):
-        for some, all_ in zip(corners_at(problem, w, blocks, spread), every, strict=True):
+        for some, all_ in zip(vertices_at(problem, w, blocks, spread), every, strict=True):
             np.testing.assert_array_equal(some, all_[blocks])
 
 
 @pytest.mark.parametrize("name", ["multiclass", "chain"])
 def test_corners_at__no_blocks_are_none(name):
     problem = TINY[name]()
-    found = corners_at(problem, np.zeros(problem.d), np.empty(0, np.int64))
-    every = corners_at(problem, np.zeros(problem.d), range(problem.n))
+    found = vertices_at(problem, np.zeros(problem.d), np.empty(0, np.int64))
+    every = vertices_at(problem, np.zeros(problem.d), range(problem.n))
     for nothing, column in zip(found, every, strict=True):
         assert nothing.shape == (0, *column.shape[1:])
         assert nothing.dtype == column.dtype

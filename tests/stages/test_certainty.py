@@ -24,7 +24,7 @@ from gapwise.stages.reports.charts import path as path_chart
 from gapwise.stages.reports.page.verdict import in_words
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.stages.solver.options import Status
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.verdict import verdict_of
 from gapwise.stages.verify import CertificateError, asked_for, verify
 from gapwise.storage.results import read_path
@@ -184,7 +184,7 @@ def test_python_oracle__is_bounded_if_it_says_how():
     ]  # fmt: skip
     problem, exact = python_oracle("GreedyBounded"), python_oracle("Pairs")
     w = np.append(0.3 * np.random.default_rng(0).normal(size=problem.d - 1), -1.0)
-    found, most = corners_at(problem, w, range(problem.n)), corners_at(exact, w, range(exact.n))
+    found, most = vertices_at(problem, w, range(problem.n)), vertices_at(exact, w, range(exact.n))
     assert (found.h < most.h).any()
     np.testing.assert_allclose(found.bound, most.h + np.where(found.h < most.h, 0.125, 0.0), atol=1e-12)
     np.testing.assert_array_equal(found.proven, found.h == most.h)

@@ -14,7 +14,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, PathOptions, Status
-from gapwise.stages.solver.state import corners_pool, derive, new_state
+from gapwise.stages.solver.state import derive, new_state, vertices_pool
 from gapwise.stages.verify import verify
 
 N = 100_000
@@ -23,7 +23,7 @@ UNIT = 0.5 * float(np.finfo(float).eps)
 
 
 def psi_by_fsum(problem: Problem, labels: np.ndarray) -> np.ndarray:
-    """(1/n) sum_i psi_i of multiclass corners, rounded once."""
+    """(1/n) sum_i psi_i of multiclass vertices, rounded once."""
     x, truth = problem.x, problem.truth
     parts = [x * ((truth == k).astype(float) - (labels == k))[:, None] for k in range(problem.cost.shape[0])]
     return np.array([math.fsum(part[:, j]) for part in parts for j in range(x.shape[1])]) / problem.n
@@ -33,7 +33,7 @@ def test_derive__rounds_as_little_at_many_blocks_as_at_few() -> None:
     """A plain sum is off by more than a hundred units of psi's last place here."""
     problem = large_multiclass(N)
     labels = np.random.default_rng(1).integers(3, size=N).astype(problem.truth.dtype)
-    state = new_state(problem, corners_pool(problem, labels, (labels != problem.truth).astype(float)))
+    state = new_state(problem, vertices_pool(problem, labels, (labels != problem.truth).astype(float)))
     derive(problem, state, 1.0 / (LAM * N))
     exact = psi_by_fsum(problem, labels)
     assert np.max(np.abs(LAM * state.u - exact)) <= 8 * UNIT * np.max(np.abs(exact))

@@ -68,8 +68,8 @@ def dual_point(p: Random, rng: np.random.Generator, lam: float, steps: int = 300
     alpha = rng.dirichlet(np.ones(5), size=len(p.loss))
     for k in range(steps):
         w = p.clip(p.of(alpha)[1] / lam)
-        corner = np.eye(5)[np.argmax(p.loss - p.psi @ w, axis=1)]
-        alpha += 2.0 / (k + 3.0) * (corner - alpha)
+        vertex = np.eye(5)[np.argmax(p.loss - p.psi @ w, axis=1)]
+        alpha += 2.0 / (k + 3.0) * (vertex - alpha)
     return alpha
 
 

@@ -194,7 +194,9 @@ class Proximal:
         skip_below = options.skip_share * estimate / P.n
         it.state.skip[:] = 0
         for _ in range(MOST_CACHED_PASSES):
-            self.visits.visit(options.cached_passes, corner=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below)
+            self.visits.visit(
+                options.cached_passes, vertex_from=CACHE_ONLY, rounds=options.rounds, skip_below=skip_below
+            )
             S = it.state
             dual, excess = it.dual_and_excess()
             remaining = it.known_gap + excess
@@ -286,7 +288,7 @@ class Accelerated:
         options, it = self.options.acceleration, self.it
         it.state.skip[:] = 0
         for _ in range(FINISH_PASSES):
-            self.proximal.visits.visit(corner=CACHE_ONLY, rounds=options.rounds)
+            self.proximal.visits.visit(vertex_from=CACHE_ONLY, rounds=options.rounds)
             if it.known_gap < 0.5 * options.inner_target * gap:
                 break
         it.at.exact_due = True

@@ -48,7 +48,7 @@ from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.methods.accelerated import Proximal, ProximalCounts, ended_with, proximal_of, setup_of
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, check
-from gapwise.stages.solver.oracles import Corners, bases, corners_at
+from gapwise.stages.solver.oracles import Vertices, bases, vertices_at
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 
 MOST_PARTIAL = 20
@@ -60,7 +60,7 @@ class Answered(NamedTuple):
 
     blocks: np.ndarray
     """int64, rising: the blocks that have been asked"""
-    corners: Corners
+    vertices: Vertices
     """their answers"""
     known: np.ndarray
     """float64, (n,): gaps of all blocks at the mean over the labellings cached before"""
@@ -221,7 +221,7 @@ class AcceleratedAtMean:
         P, S, had = it.problem, it.state, self.answered
         if had is None:
             return gaps_at(it, w)
-        return gaps_given(P, w, S.mu, S.ell, had.blocks, had.corners, it.ledger.spread, S.pool)
+        return gaps_given(P, w, S.mu, S.ell, had.blocks, had.vertices, it.ledger.spread, S.pool)
 
     @property
     def may_be_partial(self) -> bool:
@@ -241,7 +241,7 @@ class AcceleratedAtMean:
         it, P, S = self.it, self.it.problem, self.it.state
         blocks, known, w = self.worst_blocks(), self.gaps_at_mean(), self.proximal.point
         with it.ledger.asking():
-            found = corners_at(P, w, blocks, it.ledger.spread)
+            found = vertices_at(P, w, blocks, it.ledger.spread)
             base = bases(P, w, S.mu, S.ell, S.pool, it.ledger.spread, blocks)
         self.cache_error[blocks] = np.maximum((found.h - base) / P.n - known[blocks], 0.0)
         predicted = float(np.sum(known) + np.sum(self.cache_error))
@@ -249,7 +249,7 @@ class AcceleratedAtMean:
             self.answered = Answered(blocks, found, known)
             return False
         S.counters[ORACLE_CALLS] += blocks.size
-        it.keep(blocks, found.corner, found.loss)
+        it.keep(blocks, found.vertex, found.loss)
         self.counts.last_exact, self.counts.partial, it.at.exact_due = predicted, self.counts.partial + 1, False
         it.mark(self.options.acceleration.unused_passes)
         return True

@@ -25,7 +25,7 @@ from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import BcfwOptions
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup, sampling_of
@@ -143,8 +143,8 @@ class Bcfw:
             made, why = collect_driver(P)(P, it.state, flags, it.rng, order, steps, block)
             steps, order, block = steps - made, order[made:], block[block >= 0]
             if block.size:
-                found = corners_at(P, it.state.w, block, it.ledger.spread)
-                answers_driver(P)(P, it.state, flags, Answers(block, found.loss, found.corner))
+                found = vertices_at(P, it.state.w, block, it.ledger.spread)
+                answers_driver(P)(P, it.state, flags, Answers(block, found.loss, found.vertex))
             elif why != DONE:
                 return int(why)
         return DONE

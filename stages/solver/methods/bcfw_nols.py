@@ -36,7 +36,7 @@ from gapwise.stages.solver.supports import insert
 
 @dataclass
 class Options(BcfwOptions):
-    """Those of `bcfw` that go with a fixed step towards the oracle's corner."""
+    """Those of `bcfw` that go with a fixed step towards the oracle's vertex."""
 
     step: str = "fw"
     sampler: str = "uniform"

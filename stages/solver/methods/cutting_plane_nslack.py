@@ -151,7 +151,7 @@ class NSlack:
 
     def pairwise_flags(self) -> Flags:
         """What the compiled passes read."""
-        return self.visits.flags(corner=CACHE_ONLY, rounds=ROUNDS)
+        return self.visits.flags(vertex_from=CACHE_ONLY, rounds=ROUNDS)
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""

@@ -1,6 +1,6 @@
-"""Batch Frank-Wolfe: all blocks move together towards the corners of one exact pass (LJ13 Alg. 2; S15 Alg. 1).
+"""Batch Frank-Wolfe: all blocks move together towards the vertices of one exact pass (LJ13 Alg. 2; S15 Alg. 1).
 
-Iteration k = 0, 1, ... at one lambda calls the max-oracle of every block at w, which gives the corners y_i* and the duality
+Iteration k = 0, 1, ... at one lambda calls the max-oracle of every block at w, which gives the vertices y_i* and the duality
 gap sum_i g_i, and then moves all blocks by the same gamma:
 
     alpha_i <- (1 - gamma) alpha_i + gamma e(y_i*),    delta_i = m(y_i*) - mu_i,
@@ -69,7 +69,7 @@ class FrankWolfe:
     counts: IterationCounts = field(default_factory=IterationCounts)
 
     def advance(self, goal: Goal) -> Ended | None:
-        """One iteration: the exact pass, which may end the solve, and the step towards its corners."""
+        """One iteration: the exact pass, which may end the solve, and the step towards its vertices."""
         it = self.it
         point, found = due_pass(it, goal)
         if found is None and point.gap > goal.bound(point.dual):
@@ -92,9 +92,9 @@ class FrankWolfe:
         """Compile or load every function that a solve calls; changes no result."""
         P, S = self.it.problem, self.it.state
         load_exact(P)
-        corner, zeros = np.zeros((P.n, S.pool.labels.shape[1]), P.truth.dtype), np.zeros(P.n)
+        vertex, zeros = np.zeros((P.n, S.pool.labels.shape[1]), P.truth.dtype), np.zeros(P.n)
         scale, workspace = self.it.scale, np.zeros(P.d)
-        batch_driver(P)(P, S, scale, corner, zeros, zeros, workspace, NEVER, LINE_SEARCH)  # slope 0: no step
+        batch_driver(P)(P, S, scale, vertex, zeros, zeros, workspace, NEVER, LINE_SEARCH)  # slope 0: no step
         drop_unused(S.pool, 0)
 
 

@@ -301,7 +301,7 @@ class Multiplane:
         at.marks = [*at.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
         it.make_room(n)
         it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, SPARE))
-        flags = self.visits.flags(corner=ORACLE_ALWAYS)
+        flags = self.visits.flags(vertex_from=ORACLE_ALWAYS)
         called, began = int(it.state.counters[ORACLE_CALLS]), time.perf_counter()
         with self.mean.tracks.during(it.state, EXACT) as it.state:
             order = self.permutation() if it.setup.sampler == PERMUTATION else np.empty(0, np.int64)

@@ -46,7 +46,7 @@ from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, resto
 from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
-from gapwise.stages.solver.oracles import corners_at, load_exact
+from gapwise.stages.solver.oracles import load_exact, vertices_at
 from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.supports import Pool
@@ -380,7 +380,7 @@ class Subgradient:
         """Mean hinge at w (d,), or the bound on it that the structure offers, by an exact pass."""
         P, ledger = self.it.problem, self.it.ledger
         with ledger.asking():
-            hinges = corners_at(P, w, range(P.n), ledger.spread).upper_hinge
+            hinges = vertices_at(P, w, range(P.n), ledger.spread).upper_hinge
         ledger.at.gap_passes += 1
         return float(np.sum(hinges)) / P.n
 

@@ -1,7 +1,7 @@
 """What a path rule is: where a path starts, which lambda comes next, what is certified between breakpoints.
 
-The rules are in `rules/`. Each has a twin of the same name in `stages/certify/`, which checks its certificates with separate
-code.
+The rules are in `rules/`. Each has a verifier of the same name in `stages/certify/`, separate code that checks its
+certificates.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from gapwise.stages.problems.protocol import JIT, Problem, frozen, widest_block
 from gapwise.stages.problems.weightless import is_weightless
 from gapwise.stages.solver.objective import require_cone
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.path.rule import PathStart, closing
 
 log = logging.getLogger("gapwise.init_path")
@@ -118,7 +118,7 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
     w = 0 is optimal for every lambda.
     """
     require_cone(problem)
-    found = corners_at(problem, np.zeros(problem.d), range(problem.n), spread)
+    found = vertices_at(problem, np.zeros(problem.d), range(problem.n), spread)
     if found.bound is not found.h and not found.proven.all():
         i = int(np.argmin(found.proven))
         raise ValueError(
@@ -133,11 +133,11 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
         )
         return problem.truth, found.loss, np.zeros(problem.d), 0.0
     psi = np.zeros(problem.d)
-    scale = float(start_driver(problem)(problem, found.corner, psi))
+    scale = float(start_driver(problem)(problem, found.vertex, psi))
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
-    mask = np.arange(found.corner.shape[1]) < np.diff(problem.label_ptr)[:, None]
-    return found.corner[mask], found.loss, psi, scale
+    mask = np.arange(found.vertex.shape[1]) < np.diff(problem.label_ptr)[:, None]
+    return found.vertex[mask], found.loss, psi, scale
 
 
 def path_start(lam: float, top: float, *rest: Any) -> PathStart:

@@ -17,7 +17,7 @@ from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
 from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved
-from gapwise.stages.solver.state import corners_pool, pool_of, truth_pool
+from gapwise.stages.solver.state import pool_of, truth_pool, vertices_pool
 from gapwise.stages.solver.supports import Supports
 
 
@@ -35,7 +35,7 @@ def begin(
         pool, initial = truth_pool(problem) if dual is None else pool_of(problem, dual), 0
         lam = path.given[0]
     else:
-        pool, lam, initial = corners_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls
+        pool, lam, initial = vertices_pool(problem, start.labels, start.losses), start.lam, start.oracle_calls
     own = own_primal(options, path)
     solver = method(options.method).begin(problem, options, pool, seed, own_primal=own, spread=spread)
     solver.start_lambda(lam, 0, exact_due=path.can.starts_exactly)

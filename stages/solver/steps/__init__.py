@@ -16,7 +16,7 @@ from gapwise.stages.solver.block.moves import bit, moves
 __path__ = with_parts(__path__, "steps")
 
 FW, PAIRWISE, AWAY = 1, 2, 4
-"""Directions, and bits of the supplied moves: towards a corner, from the worst active atom to it, away from that atom."""
+"""Directions, and bits of the supplied moves: towards a vertex, from the worst active atom to it, away from that atom."""
 
 
 class StepRule(NamedTuple):

@@ -1,4 +1,4 @@
-"""Away: towards the corner or away from the worst active atom, whichever has the larger slope (O16 Alg. 4)."""
+"""Away: towards the vertex or away from the worst active atom, whichever has the larger slope (O16 Alg. 4)."""
 
 from gapwise.stages.solver.steps import AWAY, FW, StepRule
 

@@ -1,4 +1,4 @@
-"""Pairwise: moves weight from the worst active atom to the corner, at most all of that atom's weight (O16 Alg. 3)."""
+"""Pairwise: moves weight from the worst active atom to the vertex, at most all of that atom's weight (O16 Alg. 3)."""
 
 from gapwise.stages.solver.steps import PAIRWISE, StepRule
 

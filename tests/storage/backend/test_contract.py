@@ -76,8 +76,8 @@ class TestNames:
         assert location(root) == root
 
     def test_location__names_as_pathlib_does(self, root: Location) -> None:
-        at, twin = root / "run.x" / "g000001.zarr", Path("/run.x/g000001.zarr")
-        assert (at.name, at.stem, at.parent.name) == (twin.name, twin.stem, twin.parent.name)
+        at, verifier = root / "run.x" / "g000001.zarr", Path("/run.x/g000001.zarr")
+        assert (at.name, at.stem, at.parent.name) == (verifier.name, verifier.stem, verifier.parent.name)
         assert at.with_suffix(".json") == root / "run.x" / "g000001.json"
         assert at.with_name("x") == root / "run.x" / "x"
         assert at.parent.parent == root
@@ -142,7 +142,7 @@ class TestWriting:
                 read_json(root / "x.json")
 
     def test_tree__is_the_same_everywhere(self, root: Location, tmp_path: Path) -> None:
-        for path in (root / "a.zarr", tmp_path / "twin.zarr"):
+        for path in (root / "a.zarr", tmp_path / "verifier.zarr"):
             write_group(path, "x", "longer", "x2")
             with pytest.raises(KeyError):
                 open_group(path)["y"]
@@ -150,7 +150,7 @@ class TestWriting:
             assert sorted(open_group(path).array_keys()) == ["longer", "x", "x2", "y"]
             np.testing.assert_array_equal(open_group(path)["x"][...], np.arange(1, 7))
             make_durable(path)
-        assert tree_checksum(root / "a.zarr") == tree_checksum(tmp_path / "twin.zarr")
+        assert tree_checksum(root / "a.zarr") == tree_checksum(tmp_path / "verifier.zarr")
 
     def test_tree__that_replaces_another_leaves_nothing_of_it(self, root: Location) -> None:
         write_group(root / "a.zarr", "old", "both")

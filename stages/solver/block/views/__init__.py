@@ -68,7 +68,7 @@ class View(Protocol):
         """Clean up after the steps of a block."""
 
     def fetch(self, P: Any, S: Any, flags: Any, order: np.ndarray, k: int, i: int) -> None:
-        """Fetch what this visit and the next ones will read (`ahead`); changes nothing."""
+        """Fetch what this visit and the next ones will read (`prefetching`); changes nothing."""
 
     def exhausted(self, S: Any) -> bool:
         """Whether the view lacks room for another step."""

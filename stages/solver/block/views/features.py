@@ -9,10 +9,10 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.moves import by_sum, pair_follow, pair_norm2, pair_push
 from gapwise.stages.problems.protocol import JIT, PLAIN, dot, widest_block
-from gapwise.stages.solver.ahead import fetch_ahead, fetch_now
 from gapwise.stages.solver.block.answers import note_answer
 from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.directions import write_direction
+from gapwise.stages.solver.prefetching import fetch_ahead, fetch_now
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.steps import FW, PAIRWISE
 from gapwise.stages.solver.supports import drop_inactive
@@ -59,7 +59,7 @@ class ByFeatures(NamedTuple):
         return flags.kinds
 
     def vertex_source(self, flags):
-        return flags.corner
+        return flags.vertex_from
 
     def ask_oracle(self, P, S, flags, i, base):
         theta, y = self.theta[: P.local_ptr[i + 1] - P.local_ptr[i]], self.y[: P.label_ptr[i + 1] - P.label_ptr[i]]

@@ -40,7 +40,7 @@ class ByMargins(NamedTuple):
         return PAIRWISE
 
     def vertex_source(self, flags):
-        return flags.corner
+        return flags.vertex_from
 
     def ask_oracle(self, P, S, flags, i, base):
         size, first, last = P.local_ptr[i + 1] - P.local_ptr[i], P.label_ptr[i], P.label_ptr[i + 1]

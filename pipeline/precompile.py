@@ -46,7 +46,7 @@ ROOMS = ("problems", "solver", "certify")
 """Packages of `stages` with compiled code, besides evaluate.py."""
 
 
-class CompileAhead:
+class Precompile:
     """Context manager: processes run `target` to compile for `settings`, unless that was done before.
 
     Attributes
@@ -85,7 +85,7 @@ class CompileAhead:
         self._running[ours] = process
         self._left.update(dict.fromkeys(part, ours))
 
-    def __enter__(self) -> CompileAhead:
+    def __enter__(self) -> Precompile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -125,7 +125,7 @@ def worthwhile(settings: Settings) -> bool:
     """
     from gapwise.stages.datasets import has_specimen
 
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or os.environ.get("GAPWISE_AHEAD") == "0":
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0" or os.environ.get("GAPWISE_PRECOMPILE") == "0":
         return False
     if multiprocessing.current_process().daemon:  # a sweep's worker may start no processes
         return False

@@ -9,17 +9,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import ahead_parts
 import numba
+import preload_parts
 import psutil
 import pytest
 from configs import composed
 from tiny import chain, segmentation
 
-from gapwise.pipeline.compile_ahead import CompileAhead, choices, mark_of, worthwhile
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.config.settings import CONF, read
 from gapwise.pipeline.interrupt import Interrupted, Stop
+from gapwise.pipeline.precompile import Precompile, choices, mark_of, worthwhile
 from gapwise.stages.datasets import specimen
 from gapwise.stages.featurize import featurize, open_problem
 from gapwise.stages.problems import build
@@ -48,15 +48,15 @@ class Said:
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The main job's, on a machine with two cores, with a cache of its own."""
     monkeypatch.setenv("GAPWISE_KERNELS", str(tmp_path / "kernels"))
-    for name in ("NUMBA_DISABLE_JIT", "GAPWISE_AHEAD"):
+    for name in ("NUMBA_DISABLE_JIT", "GAPWISE_PRECOMPILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     return read(composed(*SAMPLE))
 
 
-def ahead(settings, part: Callable[..., None], stop: Stop | None = None) -> tuple[CompileAhead, Said]:
+def ahead(settings, part: Callable[..., None], stop: Stop | None = None) -> tuple[Precompile, Said]:
     said = Said()
-    return CompileAhead(settings, said, stop or Stop(), part), said  # type: ignore[arg-type]
+    return Precompile(settings, said, stop or Stop(), part), said  # type: ignore[arg-type]
 
 
 def types_of(options: dict) -> numba.types.Type:
@@ -91,7 +91,7 @@ from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from solved import options_of, path_of
 from tiny import TINY
-from gapwise.pipeline.compile_ahead import PARTS, warm_up
+from gapwise.pipeline.precompile import PARTS, warm_up
 from gapwise.stages.evaluate import _constant_loss, predict
 from gapwise.stages.solve import Task, solve
 from gapwise.stages.verify import verify
@@ -130,7 +130,7 @@ def test_warm_up__leaves_nothing_to_compile(method: str, rule: str) -> None:
 
 
 def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(settings) -> None:
-    first, said = ahead(settings, ahead_parts.at_once)
+    first, said = ahead(settings, preload_parts.at_once)
     with first:
         for stage in ("featurize", "init_path", "solve", "verify", "evaluate"):
             first.wait_for(stage)
@@ -139,14 +139,14 @@ def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(setting
     mark = mark_of(settings)
     assert mark is not None
     assert mark.exists()
-    again, said = ahead(settings, ahead_parts.never)
+    again, said = ahead(settings, preload_parts.never)
     with again:
         again.wait_for("solve")
     assert not said.what
 
 
 def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
-    found, _ = ahead(settings, ahead_parts.dies)
+    found, _ = ahead(settings, preload_parts.dies)
     with found:
         found.wait_for("evaluate")
         found.wait_for("solve")
@@ -157,7 +157,7 @@ def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
 
 def test_wait_for__ends_when_a_stop_is_requested_and_leaves_no_process(settings) -> None:
     stop = Stop()
-    found, _ = ahead(settings, ahead_parts.never, stop)
+    found, _ = ahead(settings, preload_parts.never, stop)
     assert psutil.Process().children(recursive=True)
     with found:
         found.wait_for("featurize")  # nobody compiles for it
@@ -172,7 +172,7 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
         raise OSError("no more processes")
 
     monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
-    found, said = ahead(settings, ahead_parts.never)
+    found, said = ahead(settings, preload_parts.never)
     with found:
         found.wait_for("solve")
     assert not said.what
@@ -184,18 +184,18 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
 def test_processes__are_one_on_two_cores_and_two_on_more(settings, monkeypatch) -> None:
     """On two cores features need one, and what the parts share is compiled once."""
     started: list[tuple[str, ...]] = []
-    monkeypatch.setattr(CompileAhead, "_start", lambda self, part, *_: started.append(part))
-    ahead(settings, ahead_parts.never)
+    monkeypatch.setattr(Precompile, "_start", lambda self, part, *_: started.append(part))
+    ahead(settings, preload_parts.never)
     assert started == [("init_path", "solve", "verify", "evaluate")]
     started.clear()
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    ahead(settings, ahead_parts.never)
+    ahead(settings, preload_parts.never)
     assert started == [("init_path", "solve"), ("verify", "evaluate")]
 
 
 def test_wait_for__does_not_wait_for_the_other_process(settings, monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    found, _ = ahead(settings, ahead_parts.one_dies)
+    found, _ = ahead(settings, preload_parts.one_dies)
     with found:
         found.wait_for("solve")  # its process dies, the one of verify goes on
     assert found.seconds < 300.0
@@ -208,9 +208,9 @@ def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:
     with monkeypatch.context() as patch:  # a sweep's worker, which may start no processes
         patch.setitem(multiprocessing.current_process()._config, "daemon", True)
         assert not worthwhile(settings)
-    monkeypatch.setenv("GAPWISE_AHEAD", "0")
+    monkeypatch.setenv("GAPWISE_PRECOMPILE", "0")
     assert not worthwhile(settings)
-    monkeypatch.delenv("GAPWISE_AHEAD")
+    monkeypatch.delenv("GAPWISE_PRECOMPILE")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
     assert not worthwhile(settings)
 

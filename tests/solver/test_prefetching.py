@@ -34,7 +34,7 @@ def after_visits(name, kind, together):
         if kind == "steps":
             for start in range(0, n, together):
                 visits_of(solver).run(
-                    visits_of(solver).flags(corner=ORACLE_ALWAYS),
+                    visits_of(solver).flags(vertex_from=ORACLE_ALWAYS),
                     order[start : start + together],
                     min(together, n - start),
                 )
@@ -54,7 +54,7 @@ def visit(solver, kind, order):
     if kind == "planes":
         planes_driver(solver.problem)(solver.problem, solver.iterate.state, visits_of(solver).flags(rounds=4), order)
     else:
-        flags = visits_of(solver).flags(corner=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
+        flags = visits_of(solver).flags(vertex_from=CACHE_ONLY, rounds=2, kinds=PAIRWISE)
         cached_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, order)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gapwise.pipeline.interrupt import Interrupted
-from gapwise.pipeline.load_ahead import LoadAhead
+from gapwise.pipeline.preload import LoadAhead
 
 
 def test_load_ahead__imports_then_calls_and_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Stand-ins for `pipeline.compile_ahead.compile_part`, found by name in the processes that run them."""
+"""Stand-ins for `pipeline.precompile.compile_part`, found by name in the processes that run them."""
 
 from __future__ import annotations
 
