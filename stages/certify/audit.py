@@ -94,7 +94,7 @@ def verifier(rule: str) -> type[Verifier]:
         found: type[Verifier] = import_module(f"gapwise.stages.certify.{rule}").VERIFIER
     except (ModuleNotFoundError, AttributeError) as error:
         raise ValueError(
-            f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with a class VERIFIER ({error})"
+            f"path.rule={rule}: nothing checks its certificates; add stages/certify/{rule}.py with its VERIFIER ({error})"
         ) from error
     return found
 

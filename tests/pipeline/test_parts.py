@@ -1,6 +1,6 @@
 """Parts of one's own: each kind is one new file in one folder, and no file of Gapwise changes.
 
-A method, path rule with its verifier, and step rule work in the whole pipeline; a toy of every kind is found. (In runs too: a
+A method, path rule with its verifier, and step rule work in the whole pipeline; a toy of each kind is found. (In runs too: a
 structure and a data set: tests/problems/test_own_parts.py; figures: test_sweep.py; a stage: test_stage_graph.py; a
 command: test_cli.py.) Runs without the JIT, to take seconds.
 """
