@@ -20,7 +20,7 @@ from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import CacheOptions, MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
-from gapwise.stages.solver.path.rule import as_open_ended, rule_of
+from gapwise.stages.solver.path.rule import rule_of
 from gapwise.stages.solver.path.walk import begin, walk
 
 Cost = tuple[float, float, float]
@@ -31,7 +31,7 @@ def costs(problem: Problem, options: MethodOptions, path: PathOptions, seed: int
     """What it took until each eps of `wanted` was certified at every lambda; of a path that knows its eps, to the end."""
     start = init_path(problem, path)
     rule = rule_of(path).begin(path, start)
-    falling = as_open_ended(rule)
+    falling = rule.open_end()
     solver = begin(problem, options, path, start, seed)
     solver.warm_up()
     begun, found, solved = time.process_time(), dict[float, Cost](), list[Breakpoint]()

@@ -42,7 +42,7 @@ Row = tuple[float, float, int, float, float]
 
 def measured(problem: Problem, options: MethodOptions, path: PathOptions, seed: int) -> Row:
     """(effective passes, cached block steps / n, breakpoints, CPU seconds, last lambda) of one solve."""
-    start = init_path(problem, path) if path.is_path else None
+    start = init_path(problem, path) if path.can.finds_lambdas else None
     rule, solved = rule_of(path).begin(path, start), []
     solver = begin(problem, options, path, start, seed)
     solver.warm_up()

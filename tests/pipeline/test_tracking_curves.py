@@ -107,14 +107,14 @@ def test_parameters__are_those_that_the_run_depends_on(tmp_path: Path) -> None:
     shown = parameters("bcfw", manifest["science"])
     assert shown == {
         "dataset": "horses_sample", "solver": "bcfw", "solver.step": "fw",
-        "solver.cache.kind": "none", "solver.sampling": "gap", "solver.degree": "1.0", "path.kind": "regpath",
+        "solver.cache.kind": "none", "solver.sampling": "gap", "solver.degree": "1.0",
         "path.rule": "one_sided", "path.eps": "0.1", "path.kappa": "0.9", "seed": "0",
     }  # fmt: skip
     science = {**manifest["science"], "dataset": {"name": "horses_sample", "n_train": 20}}
     science["path"] = {**science["path"], "rule": "single"}
     other = parameters("bcfw", science)
     assert other["dataset.n_train"] == "20"
-    assert {name for name in other if name.startswith("path.")} == {"path.kind", "path.lambda", "path.tolerance"}
+    assert {name for name in other if name.startswith("path.")} == {"path.rule", "path.lambda", "path.tolerance"}
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def walked(problem, cache="gap", **choices):
     path = PathOptions(**{"eps": EPS, "kappa": 0.9, "rule": "one_sided", **choices})
     path.check()
     options = method_options(cache=CacheOptions(kind=cache))
-    start = init_path(problem, path) if path.is_path else None
+    start = init_path(problem, path) if path.can.finds_lambdas else None
     solver = begin(problem, options, path, start, seed=0)
     records = []
     status = walk(solver, path, start, never, records.append)
