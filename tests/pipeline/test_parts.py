@@ -239,6 +239,7 @@ def test_names__of_parts_that_are_not_there_are_refused_with_those_there_are(fol
     known = ", ".join(sorted([*methods(), "subgradient"]))
     assert f"solver.method: expected one of {known}, got 'nothing'" in said
     _, said = run(folder, "path.rule=nothing", code=2)
-    assert "path.rule: expected one of anytime, halves, one_sided, paper, two_sided, got 'nothing'" in said
+    known = "anytime, grid, halves, heuristic, one_sided, paper, single, two_sided"
+    assert f"path.rule: expected one of {known}, got 'nothing'" in said
     _, said = run(folder, "solver.step=nothing", code=2)
     assert "solver.step: expected one of away, best, forwards, fw, pairwise, got 'nothing'" in said
