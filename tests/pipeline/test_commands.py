@@ -250,7 +250,7 @@ def test_show__repeats_the_summary_and_says_what_was_asked(said: Said, real: Pat
     for words in (
         "problem  sequences_csv: 4 blocks, ", "verify  every certificate holds, for every λ > 0",
         "next  path.eps=0.1 certifies half the gap (another run, which shares these features)",
-        "path  kind regpath · rule two_sided · eps 0.2", "time  ",
+        "path  rule two_sided · descend paper · eps 0.2", "time  ",
     ):  # fmt: skip
         assert words in text, words
     assert text.splitlines()[-1] == f"run: {real}"

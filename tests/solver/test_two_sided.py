@@ -239,7 +239,7 @@ def test_path__ends_at_a_floor_on_data_that_are_not_separable(relative):
     assert 0.0 < sides.cells[-1].low < point.lam
     status, _, start, sides = walked(problem, relative=relative, lambda_min=1e-100)
     assert status is Status.ROUNDING_LIMIT
-    assert 0.0 < sides.cells[-1].low <= TwoSided.floor * start.lam_top * (1 + 1e-12)
+    assert 0.0 < sides.cells[-1].low <= two_sided.FLOOR * start.lam_top * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("relative", [False, True])

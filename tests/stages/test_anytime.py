@@ -49,7 +49,7 @@ def optimal(name: str, lam: float) -> float:
 
 
 def path_of(eps: float, name: str = "multiclass", **choices) -> PathOptions:
-    path = PathOptions(rule="anytime", eps=eps, lambda_min=LOWEST[name], **choices)
+    path = PathOptions(**{"rule": "anytime", "eps": eps, "lambda_min": LOWEST[name], **choices})
     path.check()
     return path
 

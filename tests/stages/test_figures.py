@@ -47,7 +47,7 @@ def write_run(run_dir: Path, count: int, kind: str = "regpath") -> None:
         group.create_array(name, data=column)
     rule = "one_sided" if kind == "regpath" else kind
     group.attrs.update({
-        **ZERO, "format_version": FORMAT_VERSION, "rule": rule, "eps": 0.1, "certified": True,
+        **ZERO, "format_version": FORMAT_VERSION, "rule": rule, "eps": 0.1, "certified": True, "certainty": "exact",
         "dual_point": True, "status_meanings": ["CONVERGED"],
     })  # fmt: skip
     steps = np.arange(1.0, 3.0 * count + 1.0)
