@@ -34,10 +34,11 @@ TINY = ("n_train=4", "n_test=2", "n_validation=2", "colour_words=8", "sift_words
 
 
 def named() -> list[str]:
-    """`file: function` of every row of the walk, in order."""
+    """`file: function` of every row of the walk, in order; files from the root."""
     text = (ROOT / "stages" / "README.md").read_text(encoding="utf-8")
     rows = text.partition("## From the command to the step")[2].partition("\n## ")[0]
-    return re.findall(r"`(\S+\.py: \w+)`", rows)
+    cited = re.findall(r"`(\S+\.py): (\w+)`", rows)
+    return [f"{os.path.normpath(f'stages/{file}')}: {function}" for file, function in cited]
 
 
 @pytest.mark.slow

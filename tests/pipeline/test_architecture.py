@@ -16,6 +16,7 @@ EVERYWHERE = ("gapwise.parts",)
 """What every room may import, and what imports nothing of the project."""
 KERNELS = (
     "gapwise.stages.problems.protocol",
+    "gapwise.stages.problems.capabilities",
     "gapwise.stages.problems.certainty",
     "gapwise.stages.problems.marginals",
     "gapwise.stages.problems.moves",

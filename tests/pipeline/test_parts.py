@@ -285,9 +285,20 @@ SECTION = """
 ORDER, TITLE = 1, "A toy"
 applies = content = None
 """
+MOVE = """
+from gapwise.stages.solver.block.moves import Move
+from gapwise.stages.solver.steps import FW
+MOVE = Move(FW)
+"""
+SAMPLER = """
+from gapwise.stages.solver.block.samplers import Sampler
+SAMPLER = Sampler(lambda S, flags, rng, order, k: 0)
+"""
 TOYS = {
     "backends": (BACKEND, "from gapwise.storage.backend import location; assert str(location('toy://a')) == 'memory://toy/a'"),
     "certify": ("VERIFIER = 'own'", "from gapwise.stages.certify.audit import verifier; assert verifier('toy') == 'own'"),
+    "charts": ("applies = chart = None", "from gapwise.stages.reports import charts; "
+               "import pkgutil; assert 'toy' in [m.name for m in pkgutil.iter_modules(charts.__path__)]"),
     "commands": (COMMAND, "from gapwise.pipeline.cli import command, known; assert 'toy' in known(); command('toy')"),
     "datasets": ("def open(options): return 'reader'", "from gapwise.stages.datasets import open_dataset; "
                  "assert open_dataset('toy', {}) == 'reader'"),
@@ -295,6 +306,7 @@ TOYS = {
     "methods": ("METHOD = 'method'", "from gapwise.stages.solver.methods import method; assert method('toy') == 'method'"),
     "model_formats": ("ENDING = 'toy'", "from gapwise.pipeline.model_formats import form, known; "
                       "assert 'toy' in known() and form('toy').ENDING == 'toy'"),
+    "moves": (MOVE, "from gapwise.stages.solver.block.moves import move, moves; assert 'toy' in moves(); move('toy')"),
     "papers": (CLAIM, "from gapwise.stages.reports.papers import claims; assert 'toy' in [c.name for c in claims()]"),
     "problems": ("def build(arrays, meta): ...", "from gapwise.stages.problems import structure, structures; "
                  "structure('toy'); assert 'toy' in structures()"),
@@ -302,6 +314,8 @@ TOYS = {
               "assert 'toy' in rules() and path_rule('toy') == 'rule'"),
     "run_figures": ("applies = lambda run: True", "from gapwise.stages.reports import run_figures; "
                     "import pkgutil; assert 'toy' in [m.name for m in pkgutil.iter_modules(run_figures.__path__)]"),
+    "samplers": (SAMPLER, "from gapwise.stages.solver.block.samplers import sampler, samplers; "
+                 "assert 'toy' in samplers(); sampler('toy')"),
     "sections": (SECTION, "from gapwise.stages.reports.page import _known; assert 'A toy' in [s.TITLE for s in _known()]"),
     "stages": (STAGE, "from gapwise.pipeline.stage_graph import flow; assert 'toy' in flow()"),
     "steps": (STEP, "from gapwise.stages.solver.steps import step_rule, steps; assert 'toy' in steps(); step_rule('toy')"),

@@ -140,7 +140,7 @@ def test_features__of_another_format_version_are_refused(tmp_path: Path) -> None
     write(tmp_path / "f")
     meta = tmp_path / "f" / "meta.json"
     write_json(meta, sealed({**read_json(meta), "format_version": 99}))
-    with pytest.raises(ValueError, match="format version 99, expected 3"):
+    with pytest.raises(ValueError, match="format version 99, expected 4"):
         Features(tmp_path / "f")
 
 

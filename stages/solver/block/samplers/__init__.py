@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from gapwise.parts import with_parts
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __path__ = with_parts(__path__, "samplers")
 
