@@ -62,7 +62,7 @@ def bits_of_solve(name: str) -> str:
     path = PathOptions(rule="single", lam=0.3, tolerance=1e-6)
     solver = begin(METHODS[name](), method_options(cache=CacheOptions(kind="gap"), max_passes=60.0), path, None, seed=0)
     _, point = solver.solve(path.tolerance, lambda *_: False)
-    S = solver.state
+    S = solver.iterate.state
     return np.concatenate([S.u, S.ell, S.gap, [point.dual, point.primal]]).tobytes().hex()
 
 
