@@ -30,7 +30,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gapwise.stages.parallel import Spread, nothing
-from gapwise.stages.solver.block.views.chosen import views_of
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import STEPS
 from gapwise.stages.solver.counts import NEVER
@@ -136,7 +135,7 @@ class CuttingPlanes:
     def rebase(self) -> None:
         """Put atoms into list order, recompute the block states and w from the pool."""
         it = self.it
-        it.views = views_of(it.problem, it.setup, int(it.state.pool.counts.sum()))
+        it.choose_views()
         if it.fresh:
             it.fresh = False
             self.find_truth()

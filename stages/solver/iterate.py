@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 
@@ -76,17 +77,22 @@ class Iterate:
     hinges: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (n,): hinges of the blocks at the last exact pass, or the bounds on them that the structure offers."""
 
+    def __post_init__(self) -> None:
+        self.choose_views()
+
+    def choose_views(self) -> None:
+        """By what is committed only."""
+        self.views = views_of(self.problem, self.setup, int(self.state.pool.counts.sum()))
+
     @property
     def at(self) -> BlockCounts:
         """The scalars."""
-        found = self.ledger.at
-        assert isinstance(found, BlockCounts)
-        return found
+        return cast(BlockCounts, self.ledger.at)
 
     # -- the point ----------------------------------------------------------------------------------------------------
     @property
     def w(self) -> np.ndarray:
-        """(d,): clip(u), the point at which steps are made."""
+        """(d,): clip(u)."""
         return self.state.w
 
     @property
@@ -156,9 +162,8 @@ class Iterate:
         else:
             repack(self.state.pool)
             normalise(self.state.pool)
-        pool = self.state.pool
-        self.views = views_of(self.problem, self.setup, int(pool.counts.sum()))
-        self.margins = Margins.at_rebase(self.margins, self.problem, pool, self.views.steps == MARGINS)
+        self.choose_views()
+        self.margins = Margins.at_rebase(self.margins, self.problem, self.state.pool, self.views.steps == MARGINS)
         self.derive()
         self.rebuild_tree()
 
@@ -200,12 +205,6 @@ class Iterate:
         self.make_room(blocks.size)
         steps, capacity = self.ledger.steps, self.setup.capacity
         keep_vertices(self.problem.label_ptr, self.state.pool, blocks, vertex, loss, steps, capacity)
-
-    def mark(self, kept: int) -> None:
-        """A pass is over: drop the labellings without weight that the last `kept` passes have not chosen."""
-        self.at.marks = [*self.at.marks, self.ledger.steps][-kept:]
-        if len(self.at.marks) == kept:
-            drop_unused(self.state.pool, self.at.marks[0])
 
     # -- another lambda -----------------------------------------------------------------------------------------------
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
@@ -251,6 +250,13 @@ class Iterate:
             "trace": self.ledger.packed_trace(),
         }
         return arrays, {"counts": dataclasses.asdict(self.at), "rng": packed_rng(self.rng)}
+
+
+def mark_pass(it: Iterate, kept: int) -> None:
+    """A pass is over: drop the labellings without weight that the last `kept` passes have not chosen."""
+    it.at.marks = [*it.at.marks, it.ledger.steps][-kept:]
+    if len(it.at.marks) == kept:
+        drop_unused(it.state.pool, it.at.marks[0])
 
 
 def check_falling(lam: float, before: float) -> None:

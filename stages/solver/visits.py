@@ -12,7 +12,7 @@ from gapwise.stages.parallel import Pace
 from gapwise.stages.solver.block.draws import drawn_ahead
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.distances import no_distances, with_room
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import Flags, cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.setup import DISTANCES
@@ -92,7 +92,7 @@ class Visits:
         it.make_room(it.problem.n)
         it.state.curvature[:] = 0.0
         self.visit(vertex_from=ORACLE_ALWAYS, rounds=rounds)
-        it.mark(kept)
+        mark_pass(it, kept)
 
     # -- compiling ----------------------------------------------------------------------------------------------------
     def warm_up(self) -> None:

@@ -105,7 +105,7 @@ TEXT = "dataset=sequences_csv dataset.file=text/train dataset.test_file=text/tes
         ("dataset=ocr dataset.root=ocr", "ocr/letter.data: line 1 has not 134 tab-separated columns"),
         ("dataset=ocr dataset.root=ocr_gz", "ocr_gz/letter.data.gz: cannot be read: Not a gzipped file"),
         ("dataset=ocr dataset.root=ocr_cut", "ocr_cut/letter.data.gz: cannot be read: "),
-        ("dataset=ocr dataset.root=ocr_npz", "ocr_npz/ocr_letters.npz: expected arrays pixels, letter, word_start, w"),
+        ("dataset=ocr dataset.root=ocr_npz", "ocr_npz/ocr_letters.npz: cannot be read as an .npz file"),
         ("dataset=usps dataset.root=usps", "usps/zip.train.gz: expected a digit and 256 numbers a line: Not a gzippe"),
         ("dataset=conll dataset.root=conll", "conll/train.txt.gz: cannot be read: Not a gzipped file"),
         ("dataset=conll dataset.root=commas", "1 columns, expected 3 (word, part of speech, chunk label) separated by"),

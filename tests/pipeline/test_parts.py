@@ -42,7 +42,7 @@ from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import restored_trace
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import MethodOptions, check
-from gapwise.stages.solver.oracles import corners_at
+from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.schedule import Schedule
 from gapwise.stages.solver.solver import Recipe
 
@@ -85,7 +85,7 @@ class Point:
 
     def mean_hinge(self):
         P = self.problem
-        return float(np.sum(corners_at(P, self.w, range(P.n), self.ledger.spread).hinge)) / P.n
+        return float(np.sum(vertices_at(P, self.w, range(P.n), self.ledger.spread).hinge)) / P.n
 
     def packed(self):
         arrays = {"w": self.w.copy(), "steps": self.ledger.counters.copy(), "trace": self.ledger.packed_trace()}

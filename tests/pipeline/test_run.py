@@ -154,7 +154,7 @@ def test_manifest__of_another_run_is_refused_with_what_differs(tmp_path: Path) -
     write_json(manifest, content, seal=True)
     done = command(tmp_path)
     assert done.returncode == 1
-    assert "format_version (99 there, 3 here), path.eps (0.5 there, 0.1 here)" in done.stderr
+    assert "format_version (99 there, 4 here), path.eps (0.5 there, 0.1 here)" in done.stderr
 
 
 def test_multirun__goes_on_after_a_failed_job_and_skips_what_is_complete(tmp_path: Path) -> None:

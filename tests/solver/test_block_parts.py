@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tiny import TINY
 
+from gapwise.stages.solver import margins
 from gapwise.stages.solver.block.choice import DIRECTIONS, N_MOVES, TO_VERTEX
 from gapwise.stages.solver.block.moves import bit, moves
 from gapwise.stages.solver.block.samplers import samplers
-from gapwise.stages.solver.block.views import chosen
 from gapwise.stages.solver.block.views.chosen import views_of
 from gapwise.stages.solver.methods import method as recipe
 from gapwise.stages.solver.methods import method_options
@@ -151,6 +151,6 @@ def test_views__are_margins_where_they_may_serve_and_save_time(monkeypatch: pyte
     problem = TINY["multiclass"]()
     may = Setup.of(method_options(cache=CacheOptions(kind="gap")), margins=True)
     for worth in (False, True):
-        monkeypatch.setattr(chosen, "worth_keeping", lambda problem, atoms, worth=worth: worth)
+        monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms, worth=worth: worth)
         assert views_of(problem, may, problem.n) == (("margins",) * 2 if worth else ("features",) * 2)
         assert views_of(problem, replace(may, margins=False), problem.n) == ("features", "features")

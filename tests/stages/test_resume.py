@@ -115,7 +115,8 @@ def test_resume__is_bit_equal_for_every_method(tmp_path: Path, method: str, kind
         more = {"lambda_min": 1.0}
     path = path_of(**{**PATHS[kind], **more})
     assert solved(problem, tmp_path / "whole", options, path) is Status.CONVERGED
-    stops = np.random.default_rng(1).integers(1, 4, size=6)
+    few = method == "cutting_plane_nslack" and kind == "single"  # it ends after a handful of iterations
+    stops = np.random.default_rng(1).integers(1, 2 if few else 4, size=6)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 2
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
 
@@ -196,7 +197,7 @@ def test_resume__goes_on_with_the_unit_costs_that_were_measured(tmp_path: Path) 
     options = options_of(method="mpbcfw", multiplane=MultiplaneGroup(), max_passes=40.0)
     assert solved(problem, tmp_path / "one", options, path, stop=StopAfter(6)) is Status.INTERRUPTED
     shutil.copytree(tmp_path / "one", tmp_path / "other")
-    at = CommitStore(tmp_path / "one" / "state", {"key": "k"}).load().attrs["method"]["counts"]
+    at = CommitStore(tmp_path / "one" / "state", {"key": "k"}).load().attrs["method"]["own"]
     assert at["measured"] == MEASURED
     assert at["oracle_seconds"] > 0.0 < at["plane_seconds"]
     for run in ("one", "other"):

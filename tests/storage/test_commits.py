@@ -169,7 +169,7 @@ def test_commit__failing_in_an_array_file_keeps_the_committed_state(folder: Path
 def test_load__other_format_version_is_an_error(folder: Path) -> None:
     for file in folder.glob("*.json"):
         write_json(file, sealed({**read_json(file), "format_version": 99}))
-    with pytest.raises(StateError, match=r"format version 99, this program writes 3"):
+    with pytest.raises(StateError, match=r"format version 99, this program writes 4"):
         opened(folder).load()
 
 

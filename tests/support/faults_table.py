@@ -66,7 +66,7 @@ RESEALED: dict[str, tuple[str, str]] = {
     ),
     "cells": ("path.zarr: `cell_*`, the model between breakpoints", f"{BY_VERIFY}: it is not the rule's"),
     "attributes": (
-        "attributes of path.zarr: `kind`, `rule`, `eps`, `n`, `d`, `key`, `seed`, `relative`, `kappa`, `lambda_min`, "
+        "attributes of path.zarr: `rule`, `eps`, `n`, `d`, `key`, `seed`, `relative`, `kappa`, `lambda_min`, "
         "`method`, `status`, `certified`, `dual_point`, `between`, `own_primal`",
         f"{BY_VERIFY}: compared with the configuration and the problem",
     ),

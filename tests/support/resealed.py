@@ -21,7 +21,7 @@ NUMBERS = ("lambda", "lambda_low", "gap", "primal", "dual", "hinge", "loss_dual"
 SUPPORTS = ("support_alpha", "support_label", "support_offset", "label_offset")
 CELLS = ("cell_interval", "cell_low", "cell_high", "cell_primal", "cell_scale")
 ASKED = (
-    *("kind", "rule", "eps", "n", "d", "key", "seed", "relative", "kappa", "lambda_min", "method", "status"),
+    *("rule", "eps", "n", "d", "key", "seed", "relative", "kappa", "lambda_min", "method", "status"),
     *("certified", "dual_point", "between", "own_primal"),
 )
 TOP = ("hinge_at_zero", "psi_norm2", "lam_top")

@@ -42,7 +42,7 @@ from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_pass, gaps_at, left_for_oracle
 from gapwise.stages.solver.gaps import ExactGaps, gaps_given
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.methods.accelerated import Proximal, ProximalCounts, ended_with, proximal_of, setup_of
@@ -213,7 +213,7 @@ class AcceleratedAtMean:
         it.weights = np.array(it.weights)  # they stay when the mean moves on
         self.cache_error = np.maximum(found.gap - known, 0.0)
         self.counts.last_exact, self.counts.last_whole, self.counts.partial = point.gap, point.gap, 0
-        it.mark(self.options.acceleration.unused_passes)
+        mark_pass(it, self.options.acceleration.unused_passes)
         return point
 
     def gaps(self, it: Iterate, w: np.ndarray) -> ExactGaps:
@@ -251,7 +251,7 @@ class AcceleratedAtMean:
         S.counters[ORACLE_CALLS] += blocks.size
         it.keep(blocks, found.vertex, found.loss)
         self.counts.last_exact, self.counts.partial, it.at.exact_due = predicted, self.counts.partial + 1, False
-        it.mark(self.options.acceleration.unused_passes)
+        mark_pass(it, self.options.acceleration.unused_passes)
         return True
 
     def worst_blocks(self) -> np.ndarray:

@@ -36,7 +36,7 @@ from gapwise.stages.solver.cutting_planes import (
 )
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.gaps import ExactGaps
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.loop import Flags, cached_steps_driver
 from gapwise.stages.solver.options import check
 from gapwise.stages.solver.planes import SPECS, Planes
@@ -136,7 +136,7 @@ class NSlack:
         it = self.it
         it.state.pool.used[it.state.pool.alpha > 0.0] = it.ledger.steps
         it.state.pool.used[self.planes.truth] = it.ledger.steps
-        it.mark(self.options.cutting_plane.unused_iterations)
+        mark_pass(it, self.options.cutting_plane.unused_iterations)
 
     def pass_over_blocks(self) -> None:
         """Pairwise moves inside the working sets until their gap is below `accuracy` of the last exact gap."""

@@ -44,7 +44,7 @@ from gapwise.stages.solver.codes import AVERAGED, CACHED_STEPS, ORACLE_CALLS, ST
 from gapwise.stages.solver.directions import gain, line_search
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle
-from gapwise.stages.solver.iterate import Iterate
+from gapwise.stages.solver.iterate import Iterate, mark_pass
 from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
 from gapwise.stages.solver.plane_steps import keep, push_moves
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
@@ -212,7 +212,7 @@ class Fasole:
     def outer(self, goal: Goal) -> None:
         """A pass over all blocks, then passes over the active ones; sets `exact_due` when the gap is small enough."""
         it, at, options, n = self.it, self.it.at, self.options, self.it.problem.n
-        it.mark(options.unused_iterations)
+        mark_pass(it, options.unused_iterations)
         self.visit(np.arange(n))
         total = it.known_gap
         bound = left_for_oracle(it, goal.bound(it.dual_value()))

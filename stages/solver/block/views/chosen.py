@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.margins import worth_keeping
+from gapwise.stages.solver import margins
 from gapwise.stages.solver.setup import MARGINS, Setup
 
 
@@ -20,6 +20,6 @@ class Views(NamedTuple):
 
 def views_of(problem: Problem, setup: Setup, atoms: int) -> Views:
     """The views at a rebase point with so many labellings in all blocks: margin vectors if they may serve and save time."""
-    if setup.margins and worth_keeping(problem, atoms):
+    if setup.margins and margins.worth_keeping(problem, atoms):
         return Views(MARGINS, MARGINS)
     return Views(setup.steps_view, setup.cached_view)
