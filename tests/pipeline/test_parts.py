@@ -75,6 +75,8 @@ class Point:
     known_gap: float = math.nan
     hinges: np.ndarray = field(default_factory=lambda: np.empty(0))
 
+    views = ("", "")
+
     def rebase(self): ...
     def primal(self): return self.w
     def supports(self): return None
