@@ -20,12 +20,12 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.combinations import check_choices
 from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
-from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
+from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 from gapwise.stages.solver.trace import trace_of
 
@@ -70,7 +70,7 @@ class Engine:
     """A walk over the lambdas of a task, at its start, at a boundary, or at its end."""
 
     task: Task
-    solver: Method
+    solver: Solver
     rule: PathRule
     start: PathStart | None
     spread: Spread = HERE
@@ -136,7 +136,7 @@ class Engine:
             waiting.clear()
             return taken
 
-        def boundary(solver: Method) -> Status | None:
+        def boundary(solver: Solver) -> Status | None:
             answers = [observer(Event(Kind.BOUNDARY, self)) for observer in observers]
             status = next((answer for answer in answers if answer), None) or limit_of(self)
             self.stopped = status is not None

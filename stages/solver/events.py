@@ -10,10 +10,11 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from gapwise.stages.problems.certainty import UPPER_BOUNDED
-from gapwise.stages.solver.method import ArraySpec, Method
 from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule
+from gapwise.stages.solver.solver import Solver
 
 
 class Kind(Enum):
@@ -44,7 +45,7 @@ class Packed(NamedTuple):
 class Walking(Protocol):
     """What an observer sees of an engine."""
 
-    solver: Method
+    solver: Solver
     rule: PathRule
 
     @property

@@ -27,12 +27,12 @@ from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
 from gapwise.stages.solver.loop import State
 from gapwise.stages.solver.margins import Margins
-from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import dual_value
+from gapwise.stages.solver.packed import ArraySpec, Json
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays, Attrs
-from gapwise.stages.solver.setup import FEATURES, MARGINS, Setup
+from gapwise.stages.solver.setup import MARGINS, Setup
 from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_vertices, normalise, pack, repack
 from gapwise.stages.solver.warm_start import truth_driver
@@ -51,7 +51,6 @@ SPECS: tuple[ArraySpec, ...] = (
 )
 
 NOWHERE = np.empty(0)
-BY_FEATURES = Views(FEATURES, FEATURES)
 
 
 @dataclass
@@ -68,7 +67,7 @@ class Iterate:
     """True right after a restore: the state is already at a rebase point."""
     centre: np.ndarray = field(default_factory=lambda: NOWHERE)
     """float64, (d,): the proximal centre while kappa > 0."""
-    views: Views = BY_FEATURES
+    views: Views = field(init=False)
     """Which views serve the steps from the last rebase point on."""
     margins: Margins | None = None
     """Margin vectors of the atoms, where steps take them (`Setup.margins`)."""
@@ -81,7 +80,7 @@ class Iterate:
         self.choose_views()
 
     def choose_views(self) -> None:
-        """By what is committed only."""
+        """Choose the views; depends only on what is committed."""
         self.views = views_of(self.problem, self.setup, int(self.state.pool.counts.sum()))
 
     @property

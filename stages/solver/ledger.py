@@ -18,7 +18,7 @@ from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import MethodOptions, Status
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.method import Json
+    from gapwise.stages.solver.packed import Json
 
 Row = tuple[float, ...]
 """A row of the trace, columns as `counts.TRACE`."""

@@ -26,7 +26,7 @@ from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.moves import score_labels
 from gapwise.stages.problems.protocol import JIT, widest_block
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.method import ArraySpec
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.supports import find
 
 SPECS: tuple[ArraySpec, ...] = (

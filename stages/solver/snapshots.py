@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from gapwise.stages.solver.events import Event, Kind
-from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.solver import Solver
 
 
 class Parts(Protocol):
@@ -69,7 +69,7 @@ class Snapshots:
         last = self.store.resume(parts)
         self._last = (int(last["breakpoint"][-1]), int(last["oracle_calls"][-1])) if last else None
 
-    def offer(self, solver: Method) -> None:
+    def offer(self, solver: Solver) -> None:
         """Take a snapshot if one is due; call only where the state can be committed."""
         calls, at = solver.oracle_calls, solver.at
         if not self.spacing.every_passes:

@@ -14,10 +14,13 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import Counts
 from gapwise.stages.solver.ledger import Ledger, Row
-from gapwise.stages.solver.method import ArraySpec, Boundary, Json
-from gapwise.stages.solver.options import MethodOptions
+from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.packed import ArraySpec, Json
 from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Iterate, Schedule
 from gapwise.stages.solver.supports import Pool, Supports
+
+Boundary = Callable[["Solver"], Status | None]
+"""boundary(solver): called wherever the state can be committed. Returns INTERRUPTED or TIME_LIMIT to stop there."""
 
 
 @dataclass
@@ -33,7 +36,22 @@ class Solver:
 
     # -- the loop -----------------------------------------------------------------------------------------------------
     def solve(self, tolerance: float, boundary: Boundary, *, relative: bool = False, exact: bool = True) -> Ended:
-        """Go from rebase point to rebase point until the tolerance is certified or a limit reached; see `method.Method`."""
+        """Go from rebase point to rebase point until the tolerance is certified or a limit is reached.
+
+        Parameters
+        ----------
+        tolerance : float
+            On the duality gap, or on gap / dual if `relative`.
+        boundary : callable
+            Called at every rebase point; if it returns a status, the call ends there and can be continued.
+        exact : bool
+            False (heuristic paths): the stale gap sum decides, and no exact pass is made.
+
+        Returns
+        -------
+        Status, Certificate
+            The certificate is that of `primal()`; None if `boundary` stopped the solve or the method does not certify.
+        """
         goal = Goal(tolerance, relative, exact)
         while True:
             with self.ledger.timed():

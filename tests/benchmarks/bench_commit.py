@@ -202,7 +202,7 @@ def changes(problem: Problem) -> None:
     def watch(event: Event) -> None:
         if event.kind is not Kind.BOUNDARY:
             return
-        solver: Any = event.engine.solver
+        solver = event.engine.solver
         marks = marks_of(pack(solver.iterate.state.pool, problem.label_ptr))
         kinds[0].note(solver.oracle_calls / problem.n, marks)
         kinds[1].note(solver.at.seconds, marks)

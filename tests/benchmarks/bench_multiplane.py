@@ -33,12 +33,12 @@ from slow_oracle import slowed
 
 from gapwise.stages.featurize import open_problem
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, PathOptions, Status
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.path.walk import begin
+from gapwise.stages.solver.solver import Solver
 
 Row = tuple[float, float, float, np.ndarray, float]
 """Exact passes, seconds, dual value, w, CPU seconds."""
@@ -70,12 +70,12 @@ class Recorder:
         self.rows: list[Row] = []
         self.passes, self.seconds, self.begun = passes, seconds, time.process_time()
 
-    def __call__(self, solver: Method) -> Status | None:
+    def __call__(self, solver: Solver) -> Status | None:
         row = self.row(solver, solver.point)
         self.rows.append(row)
         return Status.TIME_LIMIT if row[0] >= self.passes or row[1] >= self.seconds else None
 
-    def row(self, solver: Method, w: np.ndarray) -> Row:
+    def row(self, solver: Solver, w: np.ndarray) -> Row:
         """What is known of a solver now."""
         spent = time.process_time() - self.begun
         return solver.passes_here, solver.at.seconds, solver.dual_value(), w.copy(), spent

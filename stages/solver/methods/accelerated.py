@@ -36,9 +36,9 @@ from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import CACHE_ONLY
 from gapwise.stages.solver.exact import exact_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.proximal import dual_norms, move_towards, recentre
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup

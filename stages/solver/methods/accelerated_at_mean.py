@@ -43,12 +43,12 @@ from gapwise.stages.solver.codes import ORACLE_CALLS
 from gapwise.stages.solver.exact import exact_pass, gaps_at, left_for_oracle
 from gapwise.stages.solver.gaps import ExactGaps, gaps_given
 from gapwise.stages.solver.iterate import Iterate, mark_pass
-from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.methods import accelerated
 from gapwise.stages.solver.methods.accelerated import Proximal, ProximalCounts, ended_with, proximal_of, setup_of
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import AccelerationOptions, CachedPassOptions, check
 from gapwise.stages.solver.oracles import Vertices, bases, vertices_at
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 
 MOST_PARTIAL = 20

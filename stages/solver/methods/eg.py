@@ -48,10 +48,10 @@ from gapwise.stages.solver.capabilities import MethodCapabilities
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import exact_gaps
 from gapwise.stages.solver.ledger import Ledger, restored_trace
-from gapwise.stages.solver.method import ArraySpec, Json
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
 from gapwise.stages.solver.options import MethodOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.packed import ArraySpec, Json
 from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.state import chunk_length, fold

@@ -36,9 +36,9 @@ from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_
 from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import Flags, steps_driver
-from gapwise.stages.solver.method import ArraySpec
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, MultiplaneOptions
+from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.plane_steps import planes_driver
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule

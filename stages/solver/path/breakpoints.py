@@ -12,9 +12,9 @@ from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.marginals import Scores
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.method import Method
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import Status
+from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.supports import Supports
 
 
@@ -88,7 +88,7 @@ class Breakpoint:
 
 
 def breakpoint_of(
-    solver: Method, status: Status, point: Certificate | None, low: float, dual_weights: np.ndarray | None = None
+    solver: Solver, status: Status, point: Certificate | None, low: float, dual_weights: np.ndarray | None = None
 ) -> Breakpoint:
     """The current lambda of `solver` as a breakpoint; `dual_weights`: w(alpha), if the path's certificates need it."""
     at, weights, dual = solver.at, np.array(solver.primal()), solver.supports()

@@ -70,19 +70,24 @@ class Descending(ABC):
         """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
 
     def following(self, solved: Solved) -> Following:
-        """The lower end of the interval that the last lambda certifies, unless the path's end has been reached."""
-        path, point = self.path, solved.point
-        assert point is not None
-        eps = closing(path.eps)
-        if point.gap >= eps:
-            return Following(math.nan, point.lam, solved.status)
-        low = self.lower_end(point, eps)
-        ended = where_it_ends(path, self.zero, FLOOR, point, low)
-        if ended:
-            return Following(math.nan, low, ended)
-        if solved.index + 1 >= path.max_breakpoints:
-            return Following(math.nan, low, Status.PASS_LIMIT)
-        return Following(low, low)
+        """The next lambda down."""
+        return next_down(self, solved)
+
+
+def next_down(rule: Descending, solved: Solved) -> Following:
+    """The lower end of the interval that the last lambda certifies, unless the path's end has been reached."""
+    path, point = rule.path, solved.point
+    assert point is not None
+    eps = closing(path.eps)
+    if point.gap >= eps:
+        return Following(math.nan, point.lam, solved.status)
+    low = rule.lower_end(point, eps)
+    ended = where_it_ends(path, rule.zero, FLOOR, point, low)
+    if ended:
+        return Following(math.nan, low, ended)
+    if solved.index + 1 >= path.max_breakpoints:
+        return Following(math.nan, low, Status.PASS_LIMIT)
+    return Following(low, low)
 
 
 def check_gap(point: Certificate, eps: float) -> None:

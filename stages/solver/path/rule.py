@@ -20,8 +20,8 @@ from gapwise.stages.solver.path.rules import path_rule
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.method import ArraySpec
     from gapwise.stages.solver.objective import Certificate
+    from gapwise.stages.solver.packed import ArraySpec
 
 
 MARGIN = 1e-6

@@ -12,11 +12,11 @@ import numpy as np
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.metric import own_metric, product_of
 from gapwise.stages.problems.protocol import Problem
-from gapwise.stages.solver.method import Boundary, Method
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
 from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved
+from gapwise.stages.solver.solver import Boundary, Solver
 from gapwise.stages.solver.state import pool_of, truth_pool, vertices_pool
 from gapwise.stages.solver.supports import Supports
 
@@ -29,7 +29,7 @@ def begin(
     seed: int,
     spread: Spread = HERE,
     dual: Supports | None = None,
-) -> Method:
+) -> Solver:
     """The method at the first lambda, at the dual point `dual` if one is given."""
     if start is None:
         pool, initial = truth_pool(problem) if dual is None else pool_of(problem, dual), 0
@@ -55,7 +55,7 @@ def own_primal(options: MethodOptions, path: PathOptions) -> bool:
     return options.capabilities.two_points if path.can.finds_lambdas else True
 
 
-def walk(solver: Method, rule: PathRule, path: PathOptions, boundary: Boundary) -> Generator[Breakpoint, None, Status]:
+def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) -> Generator[Breakpoint, None, Status]:
     """Solve one lambda after another from the state of `solver` and `rule`, yielding each when it is solved.
 
     Returns
@@ -83,7 +83,7 @@ def walk(solver: Method, rule: PathRule, path: PathOptions, boundary: Boundary) 
         solver.move_to(following.lam, index + 1, rule.warm_start())
 
 
-def worst_hinge(solver: Method) -> float:
+def worst_hinge(solver: Solver) -> float:
     """The largest hinge of a block at the last exact pass, in units of the least loss of its wrong labellings."""
     P = solver.problem
     least = np.array([P.least_loss(i) for i in range(P.n)])

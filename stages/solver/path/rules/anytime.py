@@ -49,7 +49,7 @@ from gapwise.stages.solver.path.rules.two_sided import FLOOR, LAST_HINGE, TwoSid
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.method import ArraySpec
+    from gapwise.stages.solver.packed import ArraySpec
 
 RUNG = 10.0
 """Ratio of two levels. With sqrt(10), OCR-small to 0.01 took 1.4 times the passes with the default method, and the eps in

@@ -20,7 +20,7 @@ from gapwise.stages.solver.path.rules import path_rule, steppers
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.method import ArraySpec
+    from gapwise.stages.solver.packed import ArraySpec
 
 
 @dataclass

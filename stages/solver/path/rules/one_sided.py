@@ -27,6 +27,7 @@ from gapwise.stages.solver.path.descend import (
     below_first,
     check_gap,
     just_above,
+    next_down,
     second_order,
     stepwise_model,
     to_zero,
@@ -70,7 +71,7 @@ class OneSided(Descending):
             worst = worst_gap_above(point, zero.hinge_at_zero, zero.lam_top)
             if worst > closing(path.eps) * (1.0 + 1e-12):
                 return Following(min(2.0 * point.lam, zero.lam_top), point.lam, again=True)
-        return super().following(solved)
+        return next_down(self, solved)
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each breakpoint's w down to the next one; above the first t w^1, and w = 0 from the top up."""

@@ -44,7 +44,7 @@ from gapwise.stages.solver.path.rule import (
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.method import ArraySpec
+    from gapwise.stages.solver.packed import ArraySpec
 
 THETA = (0.5, 1.5)
 """Range of the step's factor theta."""
