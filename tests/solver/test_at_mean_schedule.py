@@ -19,6 +19,7 @@ from gapwise.stages.parallel import Spread
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Stop
 from gapwise.stages.solver.gaps import exact_gaps
+from gapwise.stages.solver.iterate import mark_pass
 from gapwise.stages.solver.methods import accelerated_at_mean
 from gapwise.stages.solver.methods.accelerated_at_mean import AtMeanGroup
 from gapwise.stages.solver.options import AccelerationOptions, Status
@@ -221,13 +222,19 @@ def test_partial_pass__asks_the_blocks_of_large_cache_errors_and_caches_their_an
     assert method.counts.last_exact == pytest.approx(predicted, rel=1e-9)
 
 
-def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too():
+def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too(monkeypatch):
     """Those without weight that were last chosen before the last 6 passes, though no lambda takes as many."""
     problem = multiclass(n=60, width=12, classes=6)
     acceleration = AccelerationOptions(unused_passes=6)
     solver = solver_of(problem, 0.3, method=METHOD, cache="gap", max_passes=3000.0, acceleration=acceleration)
-    made, full, method, mark = [], 0, method_of(solver), solver.iterate.mark
-    solver.iterate.mark = lambda kept: (mark(kept), method.counts.begun and made.append(solver.at.breakpoint))
+    made, full, method = [], 0, method_of(solver)
+
+    def noted(it, kept):
+        mark_pass(it, kept)
+        if method.counts.begun:
+            made.append(solver.at.breakpoint)
+
+    monkeypatch.setattr(accelerated_at_mean, "mark_pass", noted)
     for k, lam in enumerate((0.3, 0.1, 0.05, 0.03, 0.02)):
         if k > 0:
             solver.move_to(lam, k, "keep_dual")
