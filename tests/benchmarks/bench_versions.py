@@ -1,7 +1,7 @@
 """Two versions of the solver, pass by pass: `python tests/benchmarks/bench_versions.py FEATURES OTHER_CLONE [--turns 6]`.
 
-FEATURES is a feature store that both versions can read, OTHER_CLONE a checkout of the version to compare with. Each runs
-its own copy of this file and its own packages, whatever is installed. Both make the same passes from the same seed, in
+FEATURES is a feature store, OTHER_CLONE a checkout of the version to compare with, which reads the same store or, where
+its format differs, its own of the same data (`--other-features`). Each runs its own copy of this file and its own packages, whatever is installed. Both make the same passes from the same seed, in
 processes that take turns on one core. Printed is, for each kind of pass, the ratio of the sums over passes of the least
 time that any process took for it: this version's over the other's. Least times shut out what else the machine does;
 single processes may differ by 30 %.
@@ -71,16 +71,16 @@ def timed(work) -> list[float]:
     return seconds
 
 
-def in_turn(features: Path, clones: list[Path], turns: int) -> list[dict[str, float]]:
-    """For each clone the sum over passes of the least seconds, by kind of pass."""
+def in_turn(clones: list[tuple[Path, Path]], turns: int) -> list[dict[str, float]]:
+    """For each clone, given with its features, the sum over passes of the least seconds, by kind of pass."""
     sys.path.insert(0, str(HERE / "tests" / "support"))
     from layout import linked
 
     least: list[dict[str, np.ndarray]] = [{} for _ in clones]
     with tempfile.TemporaryDirectory() as scratch:
         # the clone itself, too: before there was a package `gapwise`, its modules imported each other without it
-        paths = [f"{linked(Path(scratch) / str(k), clone)}{os.pathsep}{clone}" for k, clone in enumerate(clones)]
-        for k, clone in list(enumerate(clones)) * turns:
+        paths = [f"{linked(Path(scratch) / str(k), clone)}{os.pathsep}{clone}" for k, (clone, _) in enumerate(clones)]
+        for k, (clone, features) in list(enumerate(clones)) * turns:
             env = {**os.environ, "PYTHONPATH": paths[k]}
             command = [sys.executable, str(clone / Path(__file__).relative_to(HERE)), str(features)]
             printed = subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=True).stdout
@@ -93,12 +93,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("features", type=Path)
     parser.add_argument("other", type=Path, nargs="?")
+    parser.add_argument("--other-features", type=Path)
     parser.add_argument("--turns", type=int, default=6)
     arguments = parser.parse_args()
     if arguments.other is None:
         print(json.dumps(seconds_by_pass(arguments.features)))
         return
-    other, this = in_turn(arguments.features.resolve(), [arguments.other.resolve(), HERE], arguments.turns)
+    features = arguments.features.resolve()
+    others = (arguments.other_features or features).resolve()
+    other, this = in_turn([(arguments.other.resolve(), others), (HERE, features)], arguments.turns)
     for name, seconds in this.items():
         print(f"{name:24} {1e3 * seconds / PASSES:8.2f} ms   this / other {seconds / other[name]:.3f}")
 
