@@ -224,7 +224,8 @@ def featurize_pictures(
     if not train or not test:
         raise DataError(f"dataset: {len(train)} training and {len(test)} test images; at least one of each is needed")
     draws = []
-    threading.Thread(target=import_module, args=("sklearn.cluster",), daemon=True).start()  # a second, not waited for
+    imports = threading.Thread(target=import_module, args=("sklearn.cluster",), daemon=True)  # takes a second
+    imports.start()
     gather = partial(_sample, load=load, options=options, seed=seed)
     for done, drawn in enumerate(map_blocks(gather, list(enumerate(train))), 1):
         draws.append(drawn)
@@ -232,6 +233,7 @@ def featurize_pictures(
     report(0, 2, "learning vocabularies")
     colours, sifts = (np.concatenate(rows) for rows in zip(*draws, strict=True))
     every = [item for images in items.values() for item in images]
+    imports.join()  # two threads that import parts of scipy side by side may see a module half imported
     with ThreadPoolExecutor(1) as learner:
         counts = options.colour_words, options.sift_words
         learning = learner.submit(learn_vocabularies, colours, sifts, counts, seed=seed)
