@@ -32,7 +32,7 @@ class Job:
     stop: Stop
     tracker: Tracker
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of each stage that ran in this attempt, and `compiling` in all of them."""
+    """Of each stage that ran in this invocation, and `compiling` in all of them."""
     start: PathStart | None = None
     """The result of init_path if it ran in this process, so that solve need not compute it again."""
 

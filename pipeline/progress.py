@@ -33,12 +33,12 @@ KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
 
 
 class Progress:
-    """Context manager around the stages of one attempt.
+    """Context manager around the stages of one invocation.
 
     Parameters
     ----------
     path : Path or None
-        The attempt's log file: everything shown on the screen, with times, and tracebacks. None: no file.
+        The invocation's log file: everything shown on the screen, with times, and tracebacks. None: no file.
     every : float
         Seconds between two lines.
     stream : TextIO, optional

@@ -83,8 +83,8 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             if asked is not None:
                 _check_done(directory, asked.name)
             with (
-                directory.attempt(_hydra_files(cfg, overrides)) as attempt,
-                Progress(attempt / "pipeline.log") as progress,
+                directory.invocation(_hydra_files(cfg, overrides)) as invocation,
+                Progress(invocation / "pipeline.log") as progress,
             ):
                 code = _guarded(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
             if code == REFUSED:
@@ -156,7 +156,7 @@ def _run_stages(job: Job) -> dict[str, object] | None:
             early = stack.enter_context(Precompile(settings, job.progress, job.stop))
         imports = stack.enter_context(LoadAhead())
         for at, stage in enumerate(wanted):
-            if stage.every_attempt or due(stage):  # asked anew, because a stage that runs again takes later ones along
+            if stage.every_invocation or due(stage):  # asked anew, because a stage that runs again takes later ones along
                 if stage.spares_core:
                     later = [name for other in wanted[at + 1 :] for name in other.modules]
                     imports.begin(later, job.tracker.load if len(wanted) == len(flow()) else lambda: None)
@@ -184,11 +184,11 @@ def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
     else:
         known = stage.name in directory.manifest["stages"]
         (directory.path / "result.json").unlink(missing_ok=True)
-        if known and not stage.every_attempt:
+        if known and not stage.every_invocation:
             directory.forget(stage.name)
         facts = stage.run(job)
         job.seconds[stage.name] = time.monotonic() - start
-        if not (known and stage.every_attempt):
+        if not (known and stage.every_invocation):
             directory.record(stage.name, **{"seconds": round(job.seconds[stage.name], 3), **facts})
     job.stop.check()
 

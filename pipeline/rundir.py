@@ -1,4 +1,4 @@
-"""The run directory: its lock, its manifest, its attempts.
+"""The run directory: its lock, its manifest, its invocations.
 
 All files written here are small JSON files, replaced atomically, so that a reader never sees half a file.
 """
@@ -29,7 +29,7 @@ from gapwise.storage.files import locked as locked
 from gapwise.storage.format import FORMAT_VERSION, MEASURES
 from gapwise.storage.integrity import sealed, unsealed
 
-BLANK = {"lock", "manifest.json", "attempts"}
+BLANK = {"lock", "manifest.json", "invocations"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 log = logging.getLogger("gapwise")
 
@@ -148,7 +148,7 @@ class RunDir:
 
     @property
     def is_blank(self) -> bool:
-        """Whether no stage has left anything: the directory has no more than a manifest, attempts and the lock."""
+        """Whether no stage has left anything: the directory has no more than a manifest, invocations and the lock."""
         return not self.manifest["stages"] and {path.name for path in self.path.iterdir()} <= BLANK
 
     def discard(self) -> None:
@@ -166,14 +166,14 @@ class RunDir:
         self.save()
 
     @contextlib.contextmanager
-    def attempt(self, hydra: Mapping[str, str]) -> Iterator[Path]:
-        """A new directory attempts/<time>/ with the files `hydra` (name to text) in its .hydra/.
+    def invocation(self, hydra: Mapping[str, str]) -> Iterator[Path]:
+        """A new directory invocations/<time>/ with the files `hydra` (name to text) in its .hydra/.
 
-        For a run on an object store it is on this machine, and its log is uploaded when the attempt ends.
+        For a run on an object store it is on this machine, and its log is uploaded when the invocation ends.
         """
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
         for number in range(1000):
-            path = self.path / "attempts" / (f"{stamp}-{number}" if number else stamp)
+            path = self.path / "invocations" / (f"{stamp}-{number}" if number else stamp)
             with contextlib.suppress(FileExistsError):
                 path.mkdir(parents=True)
                 break

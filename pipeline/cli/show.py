@@ -95,7 +95,7 @@ def lines(at: Standing, now: float | None = None) -> list[str]:
 
 
 def seconds_of(at: Standing) -> dict[str, float]:
-    """Seconds of every stage, as the attempt took that did it."""
+    """Seconds of every stage, as the invocation took that did it."""
     return {name: float(facts["seconds"]) for name, facts in at.stages.items() if "seconds" in facts}
 
 

@@ -10,7 +10,7 @@ from gapwise.storage.backend import Location, location
 
 SHARED = ("features", "sweeps")
 """Folders beside the run directories that are no runs."""
-OF_A_RUN = ("manifest.json", "lock", "state", "attempts")
+OF_A_RUN = ("manifest.json", "lock", "state", "invocations")
 """What a run directory has from its beginning, some of it even where it is damaged."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gapwise.pipeline.overview.attempt_log import Said, last_words
+from gapwise.pipeline.overview.invocation_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow
 from gapwise.stages.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
@@ -127,7 +127,7 @@ def _has_manifest(run: Location) -> bool:
 
 
 def _is_begun(run: Location) -> bool:
-    return any((run / name).exists() for name in ("lock", "state", "attempts"))
+    return any((run / name).exists() for name in ("lock", "state", "invocations"))
 
 
 def _standing(found: Standing) -> Standing:

@@ -43,9 +43,9 @@ class Stage:
     in_flow : bool
         Whether it is part of a plain run; otherwise it runs only as `run.stage=<name>`, and every time.
     computes : bool
-        False for a stage that only displays an existing run: no attempt is begun.
-    every_attempt : bool
-        Whether it runs in every attempt and finds out itself what is left to do, because runs share its output.
+        False for a stage that only displays an existing run: no invocation is begun.
+    every_invocation : bool
+        Whether it runs in every invocation and finds out itself what is left to do, because runs share its output.
     modules : tuple of str
         Modules that `run` imports and that take long; they are imported earlier, while another stage has a core to spare.
     spares_core : bool
@@ -72,7 +72,7 @@ class Stage:
     needs: tuple[str, ...] = ()
     in_flow: bool = True
     computes: bool = True
-    every_attempt: bool = False
+    every_invocation: bool = False
     modules: tuple[str, ...] = ()
     spares_core: bool = False
     outputs: tuple[str, ...] = ()

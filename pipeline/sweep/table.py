@@ -85,7 +85,7 @@ def unsolved_facts(directory: Location) -> Row:
 
 def last_line(directory: Location) -> str:
     """The last line a run in progress has logged, without date and level."""
-    logs = listed(directory, "attempts/*/pipeline.log")
+    logs = listed(directory, "invocations/*/pipeline.log")
     said = logs[-1].read_text(encoding="utf-8", errors="replace").splitlines() if logs else []
     told = [line.split(" INFO ", 1)[1] for line in said if " INFO " in line]
     return told[-1] if told else "has begun"

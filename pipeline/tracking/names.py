@@ -129,13 +129,13 @@ def source_tags(manifest: Mapping[str, object], run_dir: Location) -> dict[str, 
 
 
 def command_of(manifest: Mapping[str, Any], run_dir: Location) -> str:
-    """The command of the run's first attempt, without what changes no number; a sweep's run has one of its own too."""
+    """The command of the run's first invocation, without what changes no number; a sweep's run has one of its own too."""
     from omegaconf import OmegaConf
 
-    attempts = listed(run_dir / "attempts", "*/.hydra/overrides.yaml")
-    if not attempts:
+    invocations = listed(run_dir / "invocations", "*/.hydra/overrides.yaml")
+    if not invocations:
         return plain(manifest.get("command", ""))
-    overrides = OmegaConf.create(attempts[0].read_text(encoding="utf-8"))
+    overrides = OmegaConf.create(invocations[0].read_text(encoding="utf-8"))
     said = [word for word in map(str, overrides) if not word.lstrip("+~").startswith(ELSEWHERE)]
     return " ".join([COMMAND, *said])
 

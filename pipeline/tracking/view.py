@@ -200,7 +200,7 @@ def _children(
 def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
     for figure in listed(run_dir / "figures", "*.png"):
         client.log_artifact(run_id, str(fetched(figure)), "figures")
-    configs = listed(run_dir / "attempts", "*/.hydra/config.yaml")
+    configs = listed(run_dir / "invocations", "*/.hydra/config.yaml")
     for file in (*configs[-1:], run_dir / "manifest.json", run_dir / "result.json"):
         if file.is_file():  # a run that stops at an earlier stage has no result
             client.log_artifact(run_id, str(fetched(file)), "run")

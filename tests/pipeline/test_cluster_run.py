@@ -80,7 +80,7 @@ def test_sweep__does_its_runs_on_the_workers_of_a_cluster(there: Site, tmp_path:
     assert far.returncode == 0, errors
     assert "2 runs, 0 complete; 2 workers" in errors
     assert said.count("done") >= 2
-    (log, _) = sorted((tmp_path / "far").glob("python_oracle-*/attempts/*/.hydra/config.yaml"))
+    (log, _) = sorted((tmp_path / "far").glob("python_oracle-*/invocations/*/.hydra/config.yaml"))
     assert "kind: serial" in log.read_text()
     near = pipeline(tmp_path / "near", "seed=1", "compute=serial")
     _, errors = near.communicate(timeout=600)

@@ -67,14 +67,14 @@ def changed(run: Path, **parts: object) -> None:
 
 
 def half_way(real: Path, root: Path, stage: str, log: str = "") -> Path:
-    """The real run without its result and without what came from `stage` on; `log` ends the log of its attempt."""
+    """The real run without its result and without what came from `stage` on; `log` ends the log of its invocation."""
     run = root / real.name
     shutil.copytree(real, run)
     (run / "result.json").unlink()
     stages = read_json(run / "manifest.json", seal=True)["stages"]
     before = dict(list(stages.items())[: [*stages].index(stage)])
     changed(run, stages=before)
-    (file,) = run.glob("attempts/*/pipeline.log")
+    (file,) = run.glob("invocations/*/pipeline.log")
     lines = file.read_text().splitlines(keepends=True)
     cut = next(k for k, line in enumerate(lines) if f"DEBUG stage {stage}" in line)
     file.write_text("".join(lines[: cut + 1]) + log)
@@ -103,7 +103,7 @@ def test_standing__of_a_killed_run_is_interrupted_and_of_a_held_one_running(real
     run = half_way(real, tmp_path, "solve", LOG.splitlines(keepends=True)[-1])
     (run / "lock").write_text("process 999999999 on host nowhere-else (since 2026-11-21 10:00:00)\n")
     assert standing(run).state == "silent", "nobody here can tell, and its log is a day old"
-    (file,) = run.glob("attempts/*/pipeline.log")
+    (file,) = run.glob("invocations/*/pipeline.log")
     file.write_text(file.read_text() + time.strftime("%Y-%m-%d %H:%M:%S,000 INFO λ 13\n"))
     assert (standing(run).state, standing(run).why) == (
         "running", "process 999999999 on host nowhere-else, which cannot be looked up from here",
@@ -134,7 +134,7 @@ def test_standing__tells_signals_errors_and_ends_that_were_asked_for_apart(real:
     at = standing(half_way(real, tmp_path / "b", "solve", ERROR))
     assert (at.state, at.why) == ("failed", "ValueError: dataset.file: train.txt is empty")
     solved = half_way(real, tmp_path / "c", "verify")
-    (file,) = solved.glob("attempts/*/pipeline.log")
+    (file,) = solved.glob("invocations/*/pipeline.log")
     file.write_text(file.read_text().rsplit("\n", 2)[0] + "\n")
     at = standing(solved)
     assert (at.state, at.why, at.stage, at.lambdas) == (
@@ -170,7 +170,7 @@ def damage(root: Path) -> dict[str, str]:
     (link / "lock").unlink()
     (link / "lock").symlink_to(root / "file.txt")
     binary = fake_run(root, "binary-1", done=("featurize",))
-    (binary / "attempts" / "2026-11-21T10-00-00" / "pipeline.log").write_bytes(bytes(range(256)))
+    (binary / "invocations" / "2026-11-21T10-00-00" / "pipeline.log").write_bytes(bytes(range(256)))
     return {
         "photos": "foreign", "web": "foreign", "list": "foreign", "flipped-1": "damaged", "cut-1": "damaged",
         "lost-1": "damaged", "result-1": "damaged", "old-1": "other version", "odd-1": "damaged",
@@ -384,8 +384,8 @@ def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failur
     )
     write_json(shown / "tracking.json", {"uri": "sqlite:///a", "run_id": "1"})
     for run, uri in ((unshown, "sqlite:///away"), (begun, "sqlite:///b")):
-        (run / "attempts" / "2026-11-21T10-00-00" / ".hydra").mkdir()
-        (run / "attempts" / "2026-11-21T10-00-00" / ".hydra" / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
+        (run / "invocations" / "2026-11-21T10-00-00" / ".hydra").mkdir()
+        (run / "invocations" / "2026-11-21T10-00-00" / ".hydra" / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
     assert carry_out(["sync", *map(str, (shown, unshown, begun))]) == 1
     assert notes == [("sqlite:///a", shown.name, "FINISHED"), ("sqlite:///b", begun.name, "KILLED")]
     said = capsys.readouterr().out.splitlines()

@@ -202,7 +202,7 @@ def test_command__refuses_in_one_line(folder: Path) -> None:
 
 
 def test_failure__keeps_a_run_that_has_something(folder: Path, capsys) -> None:
-    """A damaged raw file must not cost what an earlier attempt has left."""
+    """A damaged raw file must not cost what an earlier invocation has left."""
     words = [*f"{TEXT} tracking=none compute=serial dataset.file=text/tabs dataset.test_file=text/tabs".split()]
     assert run(composed(*words, "run.stage=featurize")) == 0
     (there,) = folder.glob("runs/*/manifest.json")

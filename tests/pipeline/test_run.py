@@ -52,13 +52,13 @@ def test_run__leaves_a_directory_for_people_and_programs(tmp_path: Path) -> None
     assert [set(record) for record in result["path"]] == [PATH_FIELDS] * 3
     assert result["evaluate"]["best_lambda"] == 0.25
     assert place.name == f"horses_sample-bcpfw_gap_cache-{result['key'][:8]}"
-    (attempt,) = (place / "attempts").iterdir()
-    assert sorted(file.name for file in (attempt / ".hydra").iterdir()) == [
+    (invocation,) = (place / "invocations").iterdir()
+    assert sorted(file.name for file in (invocation / ".hydra").iterdir()) == [
         "config.yaml",
         "hydra.yaml",
         "overrides.yaml",
     ]
-    assert "stage solve" in (attempt / "pipeline.log").read_text()
+    assert "stage solve" in (invocation / "pipeline.log").read_text()
     assert calls(tmp_path) == STAGES
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
 
@@ -108,7 +108,7 @@ def test_bug__is_a_traceback_on_screen_and_in_the_log(tmp_path: Path) -> None:
     done = command(tmp_path, fake="evaluate:bug")
     assert done.returncode == 1
     assert "KeyError: 'a bug'" in done.stderr
-    (log,) = run_dir(tmp_path).glob("attempts/*/pipeline.log")
+    (log,) = run_dir(tmp_path).glob("invocations/*/pipeline.log")
     assert "KeyError: 'a bug'" in log.read_text()
 
 

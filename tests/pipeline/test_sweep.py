@@ -56,8 +56,8 @@ def summary(folder: Path) -> dict:
     return json.loads(found.read_text())
 
 
-def attempts(folder: Path) -> dict[str, int]:
-    return {path.name: len(list((path / "attempts").iterdir())) for path in folder.glob("runs/sequences_csv-*")}
+def invocations(folder: Path) -> dict[str, int]:
+    return {path.name: len(list((path / "invocations").iterdir())) for path in folder.glob("runs/sequences_csv-*")}
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     again = sweep(tmp_path, "sweep.seeds=[1]")
     assert again.returncode == 0
     assert "4 runs, 3 complete; 1 workers; about " in again.stderr
-    assert attempts(tmp_path) == {name: 1 + (name == unsolved.name) for name in attempts(tmp_path)}
+    assert invocations(tmp_path) == {name: 1 + (name == unsolved.name) for name in invocations(tmp_path)}
 
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["science"]["seed"], manifest["key"] = 99, "0" * 64

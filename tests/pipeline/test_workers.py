@@ -173,8 +173,8 @@ def test_multirun__names_runs_by_what_tells_them_apart_and_does_none_twice(tmp_p
     row = rows(tmp_path)["path.eps=0.1 compute=serial"]
     assert (row["breakpoints"], row["passes"], row["best_lambda"], row["test_loss"]) == ("3", "9.0", "0.25", "0.2")
     assert (tmp_path / "runs" / "calls.txt").read_text().split().count("solve") == 1
-    (attempt,) = (Path(row["run"]) / "attempts").iterdir()
-    assert "- seed=1" in (attempt / ".hydra" / "overrides.yaml").read_text()
+    (invocation,) = (Path(row["run"]) / "invocations").iterdir()
+    assert "- seed=1" in (invocation / ".hydra" / "overrides.yaml").read_text()
 
 
 def test_multirun__with_nothing_that_can_run_leaves_nothing(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def finished_run(
     place = root / f"horses_sample-{solver}-{key[:8]}-{seed}"
     (place / "figures").mkdir(parents=True)
     (place / "figures" / "path.png").write_bytes(PIXEL)
-    hydra = place / "attempts" / "2026-11-21T03-00-00" / ".hydra"
+    hydra = place / "invocations" / "2026-11-21T03-00-00" / ".hydra"
     hydra.mkdir(parents=True)
     (hydra / "config.yaml").write_text(f"seed: {seed}\n")
     (hydra / "overrides.yaml").write_text(

@@ -1,4 +1,4 @@
-"""What the log of a run's last attempt says: the stage, the last report, and how the attempt ended if it said so."""
+"""What the log of a run's last invocation says: the stage, the last report, and how the invocation ended if it said so."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRACEBACK = "Traceback (most recent call last):"
 
 @dataclass(frozen=True)
 class Said:
-    """The last words of an attempt."""
+    """The last words of an invocation."""
 
     stage: str | None = None
     """The stage it began last."""
@@ -44,8 +44,8 @@ class Said:
 
 
 def last_words(run: Location) -> Said:
-    """Those of the newest attempt of a run; empty if it has none. OSError if its log cannot be read."""
-    logs = listed(run, "attempts/*/pipeline.log")
+    """Those of the newest invocation of a run; empty if it has none. OSError if its log cannot be read."""
+    logs = listed(run, "invocations/*/pipeline.log")
     if not logs:
         return Said()
     stage = since = at = None
