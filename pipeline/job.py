@@ -53,7 +53,7 @@ class Job:
         python = processes and calls_python(open_features(self.features_path).meta["structure"])
         return self.compute.spread(self.features_path, self.dir.path / ".tmp-weights", python)
 
-    def report(self, done: int, total: int, what: str) -> None:
+    def report(self, done: int, total: int, activity: str) -> None:
         """Show progress of a stage that commits nothing until its end; ends the stage if a stop was requested."""
         self.stop.check()
-        self.progress.report(done, total, what)
+        self.progress.report(done, total, activity)

@@ -155,9 +155,9 @@ def mark_of(settings: Settings) -> Path | None:
         return None
     digest = hashlib.sha256()
     files = [package / "evaluate.py", *(file for room in ROOMS for file in (package / room).rglob("*.py"))]
-    found = {file.relative_to(package).as_posix(): file for file in files}
+    sources = {file.relative_to(package).as_posix(): file for file in files}
     own = parts.sources(*(f"gapwise.stages.{room}" for room in ROOMS))
-    for name, file in sorted({**found, **{f"{parts.VARIABLE}/{name}": file for name, file in own.items()}}.items()):
+    for name, file in sorted({**sources, **{f"{parts.VARIABLE}/{name}": file for name, file in own.items()}}.items()):
         digest.update(name.encode() + b"\0" + file.read_bytes())
     machine = (sys.version, version("numba"), version("llvmlite"), platform.node(), os.environ.get("NUMBA_CPU_NAME"))
     chosen = [choices(part) for part in (settings.dataset, asdict(settings.solver), asdict(settings.path))]
@@ -167,13 +167,13 @@ def mark_of(settings: Settings) -> Path | None:
 
 def choices(options: Mapping[str, Any]) -> list[object]:
     """The options that may decide which functions are called: words and switches, and mini-batches, but no other number."""
-    found: list[object] = [options.get("batch_size", 1) > 1]
+    pairs: list[object] = [options.get("batch_size", 1) > 1]
     for name, value in sorted(options.items()):
         if isinstance(value, Mapping):
-            found.append((name, choices(value)))
+            pairs.append((name, choices(value)))
         elif value is None or isinstance(value, str | bool):
-            found.append((name, value))
-    return found
+            pairs.append((name, value))
+    return pairs
 
 
 def compile_part(
@@ -186,8 +186,8 @@ def compile_part(
     start_worker()
     gc.disable()  # numba makes many objects that stay: looking for garbage among them took a seventh of the time
     with contextlib.suppress(Exception), said:
-        found = specimen(dataset)
-        problem = build(found.structure, found.arrays, found.meta)
+        example = specimen(dataset)
+        problem = build(example.structure, example.arrays, example.meta)
         for stage in part:
             warm_up(stage, problem, options, path)
             said.send(stage)

@@ -48,8 +48,8 @@ def read_json(path: Location, seal: bool = False) -> Any:
     """
     if not path.is_file():
         return None
-    found = files.read_json(path)
-    return unsealed(found, path) if seal or (isinstance(found, dict) and "seal" in found) else found
+    record = files.read_json(path)
+    return unsealed(record, path) if seal or (isinstance(record, dict) and "seal" in record) else record
 
 
 class RunDir:
@@ -76,14 +76,14 @@ class RunDir:
         make_directory(self.path)
         science = _finite(json.loads(json.dumps(settings.science, default=str)))
         try:
-            found = read_json(self.path / "manifest.json", seal=True)
+            manifest = read_json(self.path / "manifest.json", seal=True)
         except DamagedError as error:
             log.warning(
                 "%s; it is kept as damaged-manifest.json, and its stages run again from what they committed", error
             )
             rename(self.path / "manifest.json", "damaged-manifest.json")
-            found = None
-        if found is None:
+            manifest = None
+        if manifest is None:
             self.manifest = {
                 "format_version": FORMAT_VERSION,
                 "key": self.key,
@@ -103,9 +103,10 @@ class RunDir:
             }
             self.save()
             return
-        if found.get("format_version") != FORMAT_VERSION or found.get("key") != self.key:
+        if manifest.get("format_version") != FORMAT_VERSION or manifest.get("key") != self.key:
             mine = {"format_version": FORMAT_VERSION, "key": self.key, **flat(science)}
-            theirs = {name: found.get(name) for name in ("format_version", "key")} | flat(found.get("science", {}))
+            theirs = {name: manifest.get(name) for name in ("format_version", "key")}
+            theirs |= flat(manifest.get("science", {}))
             differ = [
                 f"{name} ({theirs.get(name)!r} there, {mine.get(name)!r} here)"
                 for name in sorted(mine.keys() | theirs.keys())
@@ -115,7 +116,7 @@ class RunDir:
                 f"{self.path}/manifest.json belongs to another run: {', '.join(differ)}. "
                 "Move the directory away to start anew."
             )
-        self.manifest = found
+        self.manifest = manifest
 
     def save(self) -> None:
         write_json(self.path / "manifest.json", self.manifest, seal=True)
@@ -123,7 +124,7 @@ class RunDir:
     def record(self, stage: str, **facts: object) -> None:
         """Note that `stage` is done, with its facts and the checksums of its outputs."""
         self.forget(stage)
-        outputs = {name: found for name in stages()[stage].outputs if (found := self._checksum(name)) is not None}
+        outputs = {name: checksum for name in stages()[stage].outputs if (checksum := self._checksum(name)) is not None}
         self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
 
@@ -210,8 +211,8 @@ def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name in VERSIONS:
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions

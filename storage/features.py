@@ -92,12 +92,12 @@ class FeatureWriter:
             )
         for name, given in arrays.items():
             values = np.asarray(given)
-            at = (split, name)
-            if at not in self._growing:
-                self._growing[at] = _Growing(self._file(split, name), values)
-                self._offsets[at] = Numbers("q", [0])
-            self._growing[at].append(name, values)
-            self._offsets[at].append(self._growing[at].rows)
+            key = (split, name)
+            if key not in self._growing:
+                self._growing[key] = _Growing(self._file(split, name), values)
+                self._offsets[key] = Numbers("q", [0])
+            self._growing[key].append(name, values)
+            self._offsets[key].append(self._growing[key].rows)
 
     def put(self, split: str, name: str, array: np.ndarray) -> None:
         """Write a whole array; split "" means shared by all splits."""
@@ -139,13 +139,13 @@ class Features:
 
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
         """The arrays of a split and the shared ones by name, read-only and memory-mapped."""
-        found = {}
+        arrays = {}
         root = backend(self.path).mapped_folder(self.path)
         for folder in ("shared", split):
             for name in sorted(self.meta["files"]):  # whatever else lies there is none of the store's
                 if name.startswith(f"{folder}/"):
-                    found[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
-        return found
+                    arrays[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
+        return arrays
 
     def has(self, split: str) -> bool:
         """Whether the store has blocks of `split`."""
@@ -180,9 +180,9 @@ def features_of(run: Location, facts: Mapping[str, Any]) -> Features | None:
     `facts` are the manifest's of the featurize stage, ``path`` and ``key``.
     """
     recorded = location(facts["path"])
-    for place in (run.parent / "features" / recorded.name, recorded):
-        if is_complete(place):
-            found = Features(place)
-            if found.meta.get("key") == facts["key"]:
-                return found
+    for folder in (run.parent / "features" / recorded.name, recorded):
+        if is_complete(folder):
+            features = Features(folder)
+            if features.meta.get("key") == facts["key"]:
+                return features
     return None

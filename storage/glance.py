@@ -23,8 +23,8 @@ def attributes(group: Location) -> dict[str, Any]:
     file = group / "zarr.json"
     if not file.is_file():
         return {}
-    found = read_json(file)
-    attrs = found.get("attributes", {}) if isinstance(found, dict) else {}
+    record = read_json(file)
+    attrs = record.get("attributes", {}) if isinstance(record, dict) else {}
     return dict(attrs) if isinstance(attrs, dict) else {}
 
 

@@ -37,10 +37,10 @@ def unsealed(value: object, where: object) -> dict[str, Any]:
 
 def checksums(folder: Path) -> dict[str, dict[str, object]]:
     """Size in bytes and sha256 of every file below `folder`, by its relative name; large files are read in pieces."""
-    found = {}
+    sums = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        found[file.relative_to(folder).as_posix()] = {"bytes": file.stat().st_size, "sha256": file_digest(file)}
-    return found
+        sums[file.relative_to(folder).as_posix()] = {"bytes": file.stat().st_size, "sha256": file_digest(file)}
+    return sums
 
 
 def changed(folder: Path, expected: Mapping[str, Mapping[str, object]]) -> str | None:

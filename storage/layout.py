@@ -179,15 +179,15 @@ def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
 
 
 @contextlib.contextmanager
-def readable(path: Location, what: str) -> Iterator[None]:
-    """Raise DamagedError, naming the group and `what` is read of it, for whatever zarr raises on contents it cannot read."""
+def readable(path: Location, name: str) -> Iterator[None]:
+    """Raise DamagedError, naming the group and the part `name` of it, for whatever zarr raises on contents it cannot read."""
     try:
         yield
     except DamagedError:
         raise
     except (KeyError, IndexError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise DamagedError(
-            f"{path}: {what} is missing or cannot be read ({type(error).__name__}: {error}); delete {path} and repeat the "
+            f"{path}: {name} is missing or cannot be read ({type(error).__name__}: {error}); delete {path} and repeat the "
             "command, which makes it again"
         ) from error
 
@@ -239,7 +239,7 @@ def _read(path: Location, group: zarr.Group, name: str) -> np.ndarray:
 
 def array_of(group: zarr.Group, name: str) -> zarr.Array:
     """An array of an open group; KeyError if there is none, TypeError if it is something else."""
-    found = group[name]
-    if not isinstance(found, zarr.Array):
+    array = group[name]
+    if not isinstance(array, zarr.Array):
         raise TypeError(f"{group.store_path}: {name} is not an array")
-    return found
+    return array

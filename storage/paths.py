@@ -90,5 +90,5 @@ def open_path(run: str | Location) -> SolvedPath:
 def path_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> SolvedPath:
     """A path in memory, of the arrays and attributes that its path.zarr would have."""
     specs = (*path_specs(arrays), *(spec for spec in CELL_SPECS if spec.name in arrays))
-    found = {spec.name: (spec.dims, arrays[spec.name], {"description": spec.doc}) for spec in specs}
-    return SolvedPath(found, attrs=dict(attrs)).set_coords("lambda")
+    variables = {spec.name: (spec.dims, arrays[spec.name], {"description": spec.doc}) for spec in specs}
+    return SolvedPath(variables, attrs=dict(attrs)).set_coords("lambda")

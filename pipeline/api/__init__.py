@@ -77,8 +77,8 @@ def __getattr__(name: str) -> Any:
         from gapwise.parts import modules
 
         for module in modules("estimators"):
-            if hasattr(found := import_module(module), name):
-                return getattr(found, name)
+            if hasattr(namespace := import_module(module), name):
+                return getattr(namespace, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

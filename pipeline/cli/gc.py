@@ -33,13 +33,14 @@ def run(asked: argparse.Namespace) -> int:
     root = _local(named[0].parent if named and asked.root is None else root_of(asked.root))
     if any(path.parent != root for path in named):
         raise ValueError(f"{root}: the runs to remove lie in several folders; name those of one at a time")
-    found = list(rubbish(root, named))
+    entries = list(rubbish(root, named))
     items: list[dict[str, Any]] = [
-        {"path": str(one.path), "bytes": one.bytes, "kind": one.kind, "why": one.why, "kept": ""} for one in found
+        {"path": str(entry.path), "bytes": entry.bytes, "kind": entry.kind, "why": entry.why, "kept": ""}
+        for entry in entries
     ]
     if asked.yes:
-        for item, (_, kept) in zip(items, remove_all(root, found, named), strict=True):
-            item["kept"] = kept
+        for item, (_, reason) in zip(items, remove_all(root, entries, named), strict=True):
+            item["kept"] = reason
     total = sum(item["bytes"] for item in items if not item["kept"])
     if asked.json:
         print(as_json({"root": str(root), "removed": asked.yes, "bytes": total, "items": items}))
@@ -61,8 +62,8 @@ def run(asked: argparse.Namespace) -> int:
     return 0
 
 
-def _note(kept: object) -> str:
-    return f"KEPT: {kept}" if kept else ""
+def _note(reason: object) -> str:
+    return f"KEPT: {reason}" if reason else ""
 
 
 def _local(root: Location) -> Path:
@@ -80,8 +81,8 @@ def _may_go(path: Location) -> Path:
     run = _local(path)
     if run.is_symlink():
         raise ValueError(f"{run}: {LINK}")
-    if (found := holder(run / "lock")) is not None:
-        raise ValueError(f"{run} is in use by {found}; stop it first")
+    if (user := holder(run / "lock")) is not None:
+        raise ValueError(f"{run} is in use by {user}; stop it first")
     return run
 
 

@@ -17,7 +17,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "runs", nargs="+")
     add_root(parser)
     parser.add_argument(
-        "--uri", help="MLflow's store (default: where the run was shown before, else tracking.uri of its last invocation)"
+        "--uri",
+        help="MLflow's store (default: where the run was shown before, else its last invocation's tracking.uri)",
     )
     parser.add_argument("--json", action="store_true", help="a list of objects: run, uri, status, error")
 

@@ -66,13 +66,13 @@ class Cluster:
         if self.options.kind == "slurm":
             from gapwise.pipeline.compute.slurm import started
 
-            place: Any = self._exit.enter_context(started(self.options))
+            scheduler: Any = self._exit.enter_context(started(self.options))
         else:
-            place = self.options.address
+            scheduler = self.options.address
             check_scheduler(self.options)
         try:
             with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
-                client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
+                client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise WorkerError(
                 f"compute.address: no scheduler answers at {self.options.address} within {CONNECT_SECONDS} s "
@@ -168,9 +168,9 @@ class Cluster:
         try:
             while len(results) < len(numbers):
                 batch = ended.next_batch(block=False)
-                for future, found in batch:
-                    self._check(future, found)
-                    results[numbers[future.key]] = found
+                for future, value in batch:
+                    self._check(future, value)
+                    results[numbers[future.key]] = value
                     future.release()
                 watch.look()
                 pause = SHORT if batch else min(2.0 * pause, LONG)
@@ -181,14 +181,14 @@ class Cluster:
                 self.client.cancel(left, force=True)
         return [results[k] for k in range(len(numbers))]
 
-    def _check(self, future: Future, found: Any) -> None:
+    def _check(self, future: Future, value: Any) -> None:
         """Raise the error that a task ended with, if any."""
-        if isinstance(found, CancelledError):
+        if isinstance(value, CancelledError):
             self._alive()
             raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; does another program use it?")
         if future.status != "error":
             return
-        error = found[1]
+        error = value[1]
         if isinstance(error, KilledWorker):
             raise WorkerError(
                 f"compute: the workers of one part died one after another, {error.last_worker.address} the last (out of "

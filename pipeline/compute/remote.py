@@ -110,7 +110,7 @@ def _weights(path: str) -> np.ndarray:
 
 def facts(features: str | None = None) -> dict[str, str]:
     """The facts in `MUST_AGREE` about this process; also "features", the reason, if they cannot be opened."""
-    found = {
+    versions = {
         "sources": sources(),
         "python": platform.python_version(),
         "processor": _processor(),
@@ -120,8 +120,8 @@ def facts(features: str | None = None) -> dict[str, str]:
         try:
             opened(features, "train")
         except (ValueError, OSError, ImportError) as error:
-            found["features"] = str(error)
-    return found
+            versions["features"] = str(error)
+    return versions
 
 
 @functools.cache

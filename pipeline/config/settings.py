@@ -165,8 +165,8 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
 def _same_parts(wanted: object) -> None:
     """ConfigError if `parts` was set where it comes too late: parts are found before the configuration is composed."""
     used = parts.folder()
-    found = Path(str(wanted)).expanduser().resolve() if wanted else None
-    if found is not None and found != used:
+    folder = Path(str(wanted)).expanduser().resolve() if wanted else None
+    if folder is not None and folder != used:
         raise ConfigError(
             f"parts: expected the folder as a word of the command, parts={wanted}, or in the variable {parts.VARIABLE}; "
             f"this process uses {used or 'none'}"
@@ -211,8 +211,8 @@ def explain(error: Exception) -> str:
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
         if str(cause.full_key) in GONE:
             return f"{cause.full_key}: {GONE[str(cause.full_key)]}"
-        there = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
-        return f"{cause.full_key}: unknown key; there are: {', '.join(there)}"
+        known = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
+        return f"{cause.full_key}: unknown key; there are: {', '.join(known)}"
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
     text = " ".join(lines)

@@ -22,8 +22,8 @@ def with_validation(dataset: Mapping[str, object], wanted: object) -> dict[str, 
     for option, way in unused.items():
         if dataset.get(option) is not None:
             raise ConfigError(f"dataset.{option}: is read only with dataset.validation={way}; give both or neither")
-    found = {name: value for name, value in dataset.items() if name not in unused}
-    return found if wanted is None else {**found, "validation": _normal(wanted, [*ways])}
+    options = {name: value for name, value in dataset.items() if name not in unused}
+    return options if wanted is None else {**options, "validation": _normal(wanted, [*ways])}
 
 
 def _normal(wanted: object, ways: list[str]) -> Any:

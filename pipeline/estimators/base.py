@@ -160,29 +160,29 @@ class GapwiseEstimator(BaseEstimator):
             compute = stack.enter_context(computing(workers, stop))
             problem, other = stack.enter_context(self._problems(train, held, compute))
             known = None if run_dir is None and not self.warm_start else digest(problem, self._own_digest(train))
-            found = solved(
+            result = solved(
                 problem, options, path, seed=seed, compute=compute, stop=stop, run_dir=run_dir, kind=type(self).__name__,
                 data=lambda: str(known), check=self.verify, initial=self._initial(known, path),
             )  # fmt: skip
             losses = None
             if other is not None:
                 spread = spread_of(compute)
-                weights = found.path["weights"].values
+                weights = result.path["weights"].values
                 losses = np.array([np.mean(decode(other, w, spread)[1]) for w in weights])
         self._data_digest = known
-        self._keep(found, path, losses, n=len(train.y))
-        if ended_early(found):
-            warnings.warn(self._said_of(found, path), ConvergenceWarning, stacklevel=3)
+        self._keep(result, path, losses, n=len(train.y))
+        if ended_early(result):
+            warnings.warn(self._said_of(result, path), ConvergenceWarning, stacklevel=3)
         return self
 
-    def _said_of(self, found: Solved, path: PathOptions) -> str:
+    def _said_of(self, result: Solved, path: PathOptions) -> str:
         """The warning of a solve that a limit ended."""
-        at, limit = self.certificate_, "max_seconds" if found.status is Status.TIME_LIMIT else "max_passes"
-        what = f"{type(self).__name__}: ended at {limit} ({found.status})"
-        if path.can.finds_lambdas and at.holds:
-            return f"{what}; the path goes down to lam {at.lam_low:.3g} only; raise {limit}, or eps"
-        asked = f"{at.allowed:.3g} was asked for, at lam {float(found.path['lambda'].values[-1]):.3g}"
-        return f"{what} with a gap of {at.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"
+        certificate, limit = self.certificate_, "max_seconds" if result.status is Status.TIME_LIMIT else "max_passes"
+        ending = f"{type(self).__name__}: ended at {limit} ({result.status})"
+        if path.can.finds_lambdas and certificate.holds:
+            return f"{ending}; the path goes down to lam {certificate.lam_low:.3g} only; raise {limit}, or eps"
+        asked = f"{certificate.allowed:.3g} was asked for, at lam {float(result.path['lambda'].values[-1]):.3g}"
+        return f"{ending} with a gap of {certificate.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"
 
     def _held_out(self, data: Data, n: int, seed: int) -> np.ndarray:
         """(n,) bool: the blocks that are held out."""
@@ -217,19 +217,19 @@ class GapwiseEstimator(BaseEstimator):
             return supports_of(self.path_, self._row())
         return None
 
-    def _keep(self, found: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
+    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
         """Set the fitted attributes."""
-        lams = found.path["lambda"].values
+        lams = result.path["lambda"].values
         if losses is not None:
-            found.path["validation_loss"] = ("breakpoint", losses)
+            result.path["validation_loss"] = ("breakpoint", losses)
             self.lambda_ = float(lams[np.flatnonzero(losses == losses.min())[np.argmax(lams[losses == losses.min()])]])
         elif path.can.finds_lambdas:
-            low = float(found.path["cell_low"].values[-1]) if found.path.sizes.get("cell") else float(lams[-1])
+            low = float(result.path["cell_low"].values[-1]) if result.path.sizes.get("cell") else float(lams[-1])
             self.lambda_ = max(1.0 / n, low)
         else:
             self.lambda_ = float(lams[np.argmin(np.abs(np.log(lams * n)))])
-        self.path_ = found.path
-        self.certificate_: Certificate = certificate_of(found, path, self._row())
+        self.path_ = result.path
+        self.certificate_: Certificate = certificate_of(result, path, self._row())
         self._weights = self._weights_at(None)
         self.coef_ = self._weights
 
@@ -262,22 +262,23 @@ class GapwiseEstimator(BaseEstimator):
         from gapwise.stages.models import Model, versions
 
         weights = self._weights_at(lam)
-        found = self._portable()
-        if found is None:
+        portable = self._portable()
+        if portable is None:
             raise ValueError(f"save: a {type(self).__name__} of such inputs has no form outside Python; pickle it")
-        meta, shared = found
-        at, attrs = self.certificate_, self.path_.attrs
-        certificate = {
-            "gap": at.gap if lam is None and at.lam_low == at.lam_high else None,
+        meta, shared = portable
+        certificate, attrs = self.certificate_, self.path_.attrs
+        claims = {
+            "gap": certificate.gap if lam is None and certificate.lam_low == certificate.lam_high else None,
             "eps": attrs["eps"],
             "relative": bool(attrs["relative"]),
-            "certainty": at.certainty,
-            "verified": at.verified,
-            "certified": at.verified and at.holds,
+            "certainty": certificate.certainty,
+            "verified": certificate.verified,
+            "certified": certificate.verified and certificate.holds,
         }
         origin = {"run": type(self).__name__, "key": attrs["key"], "rule": attrs["rule"], "versions": versions()}
         facts = {**meta, "d": int(weights.size)}
-        Model(float(self.lambda_ if lam is None else lam), weights, certificate, facts, shared, origin).save(folder)
+        chosen = float(self.lambda_ if lam is None else lam)
+        Model(chosen, weights, claims, facts, shared, origin).save(folder)
 
     def _decoded(self, problem: Problem, lam: float | None) -> np.ndarray:
         """Flat labels of all blocks."""

@@ -116,10 +116,10 @@ class ChainSVM(GapwiseEstimator):
             rows, self.n_features_in_ = rows_of_columns(train.x, None)
             self.vocabulary_ = None
         else:
-            found: dict[str, int] = {}
-            rows = rows_of_attributes(train.x, lambda name: found.setdefault(name, len(found)))
+            ids: dict[str, int] = {}
+            rows = rows_of_attributes(train.x, lambda name: ids.setdefault(name, len(ids)))
             rows, _, order = number_rows(rows.ids, rows.counts, rows.counts.size, self.min_count, rows.values)
-            names = list(found)
+            names = list(ids)
             self.vocabulary_ = {names[k]: number for number, k in enumerate(order.tolist())}
             self.n_features_in_ = len(self.vocabulary_)
         self._write(sink, "train", train.x, train.y, rows)
@@ -184,7 +184,7 @@ class ChainSVM(GapwiseEstimator):
         """Share of tokens whose label is right; a label that did not occur in training counts as an error."""
         data = self._checked(X, y)
         pairs = zip(self.predict(X), data.y, strict=True)
-        right = [a == b for found, true in pairs for a, b in zip(found, true, strict=True)]
+        right = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
         return float(np.mean(right))
 
 

@@ -31,12 +31,12 @@ def part(data: Data, chosen: np.ndarray) -> Data:
     return Data(of(data.x), of(data.y))
 
 
-def same_length(X: Sequence[Any], y: Sequence[Any], what: str) -> None:
+def same_length(X: Sequence[Any], y: Sequence[Any], noun: str) -> None:
     """ValueError unless there is an output for every input, and at least one."""
     for name, values in (("X", X), ("y", y)):
         if isinstance(values, str) or not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):
-            raise ValueError(f"{name}: expected a list of {what}, got {type(values).__name__}")
+            raise ValueError(f"{name}: expected a list of {noun}, got {type(values).__name__}")
     if len(X) != len(y):
-        raise ValueError(f"y: expected one entry for each of the {len(X)} {what} of X, got {len(y)}")
+        raise ValueError(f"y: expected one entry for each of the {len(X)} {noun} of X, got {len(y)}")
     if len(X) == 0:
-        raise ValueError(f"X: expected at least one of the {what}, got none")
+        raise ValueError(f"X: expected at least one of the {noun}, got none")

@@ -53,8 +53,8 @@ class Examples(Oracle):
 
     def loss(self, i: int, y: np.ndarray) -> float:
         lent = self._lent
-        found: float = lent.model.loss(np.asarray(lent.y[i]), y)
-        return found
+        loss: float = lent.model.loss(np.asarray(lent.y[i]), y)
+        return loss
 
     def max_oracle(self, i: int, theta: np.ndarray) -> Any:
         lent = self._lent
@@ -66,8 +66,8 @@ class Examples(Oracle):
 
     def least_loss(self, i: int) -> float:
         lent = self._lent
-        found: float = lent.model.least_loss(lent.x[i], np.asarray(lent.y[i]))
-        return found
+        bound: float = lent.model.least_loss(lent.x[i], np.asarray(lent.y[i]))
+        return bound
 
     def coordinates(self, i: int) -> Any:
         lent = self._lent

@@ -168,8 +168,8 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     def predict(self, X: Any, lam: float | None = None) -> np.ndarray:
         """Classes, (n,), those of largest score; `lam` as in `decision_function`."""
         best = np.argmax(self._scores(X, lam), axis=1)
-        found: np.ndarray = self.classes_[best]
-        return found
+        labels: np.ndarray = self.classes_[best]
+        return labels
 
 
 def _csr(X: Any) -> Csr:

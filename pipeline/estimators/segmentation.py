@@ -107,7 +107,7 @@ class SegmentationSVM(GapwiseEstimator):
     def _checked(self, X: Any, y: Any) -> Data:
         same_length(X, y, "pictures")
         inputs = _inputs(X)
-        masks = [_mask(i, one, labels) for i, (one, labels) in enumerate(zip(inputs, y, strict=True))]
+        masks = [_mask(i, mask, labels) for i, (mask, labels) in enumerate(zip(inputs, y, strict=True))]
         if not any((mask != masks[0].flat[0]).any() for mask in masks):
             raise ValueError(f"y: expected both labels, got one only: {masks[0].flat[0]}")
         return Data(inputs, masks)
@@ -176,21 +176,21 @@ class SegmentationSVM(GapwiseEstimator):
         arrays = sink.arrays(NEW)
         problem = build(self._structure, arrays, {"checked": True})
         labels = self._decoded(problem, lam).astype(np.uint8)
-        found = [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
+        labellings = [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
         if self._encoder is None:
-            return found
+            return labellings
         maps = np.split(arrays["superpixel_map"], arrays["superpixel_map_ptr"][1:-1])
         shapes = arrays["hw"].tolist()
-        return [own[pixels].reshape(shape) for own, pixels, shape in zip(found, maps, shapes, strict=True)]
+        return [own[pixels].reshape(shape) for own, pixels, shape in zip(labellings, maps, shapes, strict=True)]
 
     def score(self, X: Any, y: Any) -> float:
         """1 minus the mean loss: of pictures over pixels, of graphs over superpixels by their area."""
         data = self._checked(X, y)
         losses = []
-        for one, true, found in zip(data.x, data.y, self.predict(X), strict=True):
-            area = one["area"] if isinstance(one, dict) else np.ones(true.shape)
+        for x, true, predicted in zip(data.x, data.y, self.predict(X), strict=True):
+            area = x["area"] if isinstance(x, dict) else np.ones(true.shape)
             shares = [
-                float(np.sum(area[(true == k) & (found != k)]) / np.sum(area[true == k])) for k in np.unique(true)
+                float(np.sum(area[(true == k) & (predicted != k)]) / np.sum(area[true == k])) for k in np.unique(true)
             ]
             losses.append(np.mean(shares))
         return 1.0 - float(np.mean(losses))
@@ -198,14 +198,14 @@ class SegmentationSVM(GapwiseEstimator):
 
 def _inputs(X: Sequence[Any]) -> list[Any]:
     """Pictures as arrays, graphs as dicts with all fields; ValueError names the first that is neither."""
-    found = [_graph_of(i, one) if isinstance(one, Mapping) else _picture(i, one) for i, one in enumerate(X)]
-    if len({isinstance(one, dict) for one in found}) > 1:
+    inputs = [_graph_of(i, x) if isinstance(x, Mapping) else _picture(i, x) for i, x in enumerate(X)]
+    if len({isinstance(x, dict) for x in inputs}) > 1:
         raise ValueError("X: expected pictures only or graphs only, got both")
-    return found
+    return inputs
 
 
-def _picture(i: int, one: Any) -> np.ndarray:
-    picture = np.asarray(one)
+def _picture(i: int, x: Any) -> np.ndarray:
+    picture = np.asarray(x)
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
         raise ValueError(
             f"X: picture {i}: expected uint8 (H, W, 3), RGB, at least 8 x 8, or a dict with unary and edges, got "
@@ -214,22 +214,22 @@ def _picture(i: int, one: Any) -> np.ndarray:
     return picture
 
 
-def _graph_of(i: int, one: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _graph_of(i: int, x: Mapping[str, Any]) -> dict[str, np.ndarray]:
     where = f"X: graph {i}"
     for name in ("unary", "edges"):
-        if name not in one:
+        if name not in x:
             raise ValueError(f"{where}: expected the fields unary and edges, {name} is missing")
-    unary, edges = _numbers(where, "unary", one["unary"]), np.asarray(one["edges"]).reshape(-1, 2)
+    unary, edges = _numbers(where, "unary", x["unary"]), np.asarray(x["edges"]).reshape(-1, 2)
     size = len(unary)
     if edges.size and edges.dtype.kind not in "iu":
         raise ValueError(f"{where}: expected edges as whole numbers, got {edges.dtype}")
     edges = np.sort(edges, axis=1).astype(np.int32)
     if edges.size and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
         raise ValueError(f"{where}: expected edges between different superpixels 0..{size - 1}")
-    pairwise = _numbers(where, "pairwise", one.get("pairwise", np.ones((len(edges), 1))))
+    pairwise = _numbers(where, "pairwise", x.get("pairwise", np.ones((len(edges), 1))))
     if pairwise.size and pairwise.min() < 0:
         raise ValueError(f"{where}: pairwise holds {pairwise.min():g}, expected numbers >= 0: the oracle is a cut")
-    area = np.asarray(one.get("area", np.ones(size)), np.float64)
+    area = np.asarray(x.get("area", np.ones(size)), np.float64)
     for name, array, length in (("pairwise", pairwise, len(edges)), ("area", area, size)):
         if len(array) != length:
             raise ValueError(f"{where}: {name} has {len(array)} rows, expected {length}")
@@ -250,10 +250,10 @@ def _numbers(where: str, name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _mask(i: int, one: Any, labels: Any) -> np.ndarray:
+def _mask(i: int, x: Any, labels: Any) -> np.ndarray:
     """The true labels as uint8."""
     mask = np.asarray(labels)
-    shape = (len(one["unary"]),) if isinstance(one, dict) else one.shape[:2]
+    shape = (len(x["unary"]),) if isinstance(x, dict) else x.shape[:2]
     if mask.shape != shape or mask.dtype.kind not in "iub" or not np.isin(mask, (0, 1)).all():
         got = f"{mask.dtype} {mask.shape}"
         if mask.shape == shape:

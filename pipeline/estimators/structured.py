@@ -173,20 +173,21 @@ class StructuredSVM(GapwiseEstimator):
         """Labellings of new inputs by `oracle.decode`; `lam`: any lambda that the path certifies, by default `lambda_`."""
         check_is_fitted(self, "path_")
         w = self._weights if lam is None else self._weights_at(lam)
-        found = []
+        labellings = []
         for i, x in enumerate(X):
             ids = self.oracle.coordinates(x)
             try:
-                found.append(labelling(self.oracle.decode(x, w.copy() if ids is None else w[ids]), self.oracle.labels))
+                decoded = self.oracle.decode(x, w.copy() if ids is None else w[ids])
+                labellings.append(labelling(decoded, self.oracle.labels))
             except ValueError as error:
                 raise ValueError(f"oracle.decode: example {i}: {error}") from error
-        return found
+        return labellings
 
     def score(self, X: Any, y: Sequence[Any]) -> float:
         """1 minus the mean loss."""
         same_length(X, y, "examples")
         pairs = zip(y, self.predict(X), strict=True)
-        return 1.0 - float(np.mean([self.oracle.loss(np.asarray(true), found) for true, found in pairs]))
+        return 1.0 - float(np.mean([self.oracle.loss(np.asarray(true), predicted) for true, predicted in pairs]))
 
 
 _numbers = itertools.count()

@@ -21,12 +21,12 @@ SEPARATOR = ":"
 
 def lengths_of(X: Sequence[Any]) -> np.ndarray:
     """Number of tokens of each sequence; ValueError names one that is none."""
-    found = np.zeros(len(X), np.int64)
+    lengths = np.zeros(len(X), np.int64)
     for i, sequence in enumerate(X):
         if isinstance(sequence, str | Mapping) or not (hasattr(sequence, "__len__") or sparse.issparse(sequence)):
             raise ValueError(f"X: sequence {i}: expected a list of tokens or an array, got {type(sequence).__name__}")
-        found[i] = sequence.shape[0] if sparse.issparse(sequence) else len(sequence)
-    return found
+        lengths[i] = sequence.shape[0] if sparse.issparse(sequence) else len(sequence)
+    return lengths
 
 
 def has_columns(X: Sequence[Any]) -> bool:

@@ -30,7 +30,7 @@ class Said:
     """When that stage began, in seconds since the epoch."""
     line: str = ""
     """Its last report in that stage."""
-    at: float | None = None
+    time: float | None = None
     """When it said anything last."""
     error: str = ""
     """The error that ended it."""
@@ -48,24 +48,24 @@ def last_words(run: Location) -> Said:
     logs = listed(run, "invocations/*/pipeline.log")
     if not logs:
         return Said()
-    stage = since = at = None
+    stage = since = stamp = None
     line, error, stopped = "", "", False
     whole = _tail(logs[-1])
     for text in whole[max(whole.rfind("\n", 0, max(whole.rfind(BEGINS), 0)), 0) :].splitlines():
-        found = LINE.fullmatch(text)
-        if found is None:
+        match = LINE.fullmatch(text)
+        if match is None:
             if error and text and not text.startswith((" ", TRACEBACK)):
                 error = text  # the last line of a traceback that is not indented says what happened
             continue
-        at, level, words = found[1], found[2], found[3]
+        stamp, level, words = match[1], match[2], match[3]
         error = words if level == "DEBUG" and words == TRACEBACK else ""
         if level == "DEBUG" and words.startswith("stage "):
-            stage, since, line, stopped = words.removeprefix("stage "), at, "", False
+            stage, since, line, stopped = words.removeprefix("stage "), stamp, "", False
         elif words.startswith("interrupted: "):
             stopped = True
         elif level in ("INFO", "DEBUG") and not error:
             line = words
-    return Said(stage, _seconds(since), line, _seconds(at), error, stopped)
+    return Said(stage, _seconds(since), line, _seconds(stamp), error, stopped)
 
 
 def _tail(log: Location) -> str:

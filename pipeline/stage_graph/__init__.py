@@ -92,19 +92,19 @@ class Stage:
 @functools.cache
 def stages() -> Mapping[str, Stage]:
     """Every stage by its name, each after those it needs."""
-    found: dict[str, Stage] = {}
+    known: dict[str, Stage] = {}
     for module in sorted(iter_modules(__path__), key=lambda module: module.name):
         stage: Stage = import_module(f"{__name__}.{module.name}").STAGE
         if stage.name != module.name:
             raise ValueError(f"{__name__}.{module.name}: expected STAGE.name {module.name!r}, got {stage.name!r}")
-        found[stage.name] = stage
-    for stage in found.values():
+        known[stage.name] = stage
+    for stage in known.values():
         for name in stage.needs:
-            if name not in found or (stage.in_flow and not found[name].in_flow):
-                there = ", ".join(other.name for other in found.values() if other.in_flow)
-                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage of the run is one of {there}")
-    order = TopologicalSorter({stage.name: stage.needs for stage in found.values()}).static_order()
-    return {name: found[name] for name in order}
+            if name not in known or (stage.in_flow and not known[name].in_flow):
+                others = ", ".join(other.name for other in known.values() if other.in_flow)
+                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage of the run is one of {others}")
+    order = TopologicalSorter({stage.name: stage.needs for stage in known.values()}).static_order()
+    return {name: known[name] for name in order}
 
 
 def flow() -> dict[str, Stage]:

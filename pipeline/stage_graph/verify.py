@@ -26,15 +26,15 @@ def run(job: Job) -> dict[str, Any]:
         status=solved["status"],
         certainty=certainty_of(job.train),
     )
-    found = verify(job.train, job.dir.path, asked=asked, spread=job.spread, report=job.report)
-    return {"certified": bool(found["verdict"]["certified"])}
+    checks = verify(job.train, job.dir.path, asked=asked, spread=job.spread, report=job.report)
+    return {"certified": bool(checks["verdict"]["certified"])}
 
 
 def export(to: Export) -> None:
     from gapwise.pipeline.rundir import read_json
 
-    found = read_json(to.run / "verify.json")
-    to.json("verify.json", {name: value for name, value in found.items() if not isinstance(value, list)})
+    checks = read_json(to.run / "verify.json")
+    to.json("verify.json", {name: value for name, value in checks.items() if not isinstance(value, list)})
 
 
 def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
@@ -43,8 +43,8 @@ def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
     from gapwise.stages.verdict import verdict_in
 
     file = directory.path / "verify.json"
-    found = facts_of(file, VERIFY_FIELDS)
-    return {"verify": found, "verdict": verdict_in(read_json(file), file).record()}
+    checks = facts_of(file, VERIFY_FIELDS)
+    return {"verify": checks, "verdict": verdict_in(read_json(file), file).record()}
 
 
 STAGE = Stage(

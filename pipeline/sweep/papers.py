@@ -51,8 +51,8 @@ class PaperOptions:
             if not good or set(part) - {"shows", "task", "sweep", "minutes", "differs"}:
                 keys = "shows, sweep=[+experiment=..., ...], and perhaps task, minutes and differs"
                 raise ValueError(f"papers.parts.{name}: expected {keys}, got {part!r}")
-        for figure, there in self.figures.items():
-            unknown = [name for name in ([] if isinstance(there, str) else there) if name not in self.parts]
+        for figure, names in self.figures.items():
+            unknown = [name for name in ([] if isinstance(names, str) else names) if name not in self.parts]
             if unknown:
                 raise ValueError(f"papers.figures.{figure}: no part {unknown[0]!r}; there are: {', '.join(self.parts)}")
 

@@ -24,7 +24,7 @@ from gapwise.pipeline.config.settings import Settings, explain, fingerprint, rea
 from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.result import complete
-from gapwise.pipeline.run import experiment_name, places
+from gapwise.pipeline.run import experiment_name, locations
 from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
 from gapwise.pipeline.stage_graph import stages
 from gapwise.pipeline.stage_graph.featurize import make_features
@@ -56,7 +56,7 @@ class Sweep:
     """Of the figures over all runs."""
 
     def __post_init__(self) -> None:
-        places_of = [None if job.settings is None else places(job.settings, job.source)[0] for job in self.jobs]
+        places_of = [None if job.settings is None else locations(job.settings, job.source)[0] for job in self.jobs]
         self.rows = [table.row(job, where) for job, where in zip(self.jobs, places_of, strict=True)]
         self.key = fingerprint({"format": FORMAT_VERSION, "runs": sorted({where.key for where in places_of if where})})
         root = location(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
@@ -191,37 +191,37 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     if far is not None:
         check_scheduler(far)
     workers = min((far.workers or len(todo)) if far else whole.workers, max(len(todo), 1))
-    there = [location(row["run"]) for row in rows if row["status"] == "complete"]
+    finished = [location(row["run"]) for row in rows if row["status"] == "complete"]
     ahead = [ahead_of(job.settings) for job in todo.values() if job.settings is not None]
     about = outlook(ahead, whole.folder.parent.parent, workers) + most_seconds(
         [job.settings.solver.max_seconds for job in todo.values() if job.settings is not None], workers
     )
-    print(f"sweep: {len(rows)} runs, {len(there)} complete; {workers} workers; {about}", file=sys.stderr, flush=True)
+    print(f"sweep: {len(rows)} runs, {len(finished)} complete; {workers} workers; {about}", file=sys.stderr, flush=True)
     tracker = SweepTracker(whole.tracking, whole.folder)
-    tracker.begin(_summary(whole), there, anew=any(_only_shown(job) for job in whole.jobs))
+    tracker.begin(_summary(whole), finished, anew=any(_only_shown(job) for job in whole.jobs))
     if todo:
         _prepare([whole.jobs[number] for number in todo], stop)
         here = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
         tasks = [Task(number, {**job.config, **here}, job.experiment, job.overrides) for number, job in todo.items()]
         run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
-    found = _summary(whole)
+    result = _summary(whole)
     wrong = False
     if (whole.figure or whole.folds) and not stop():
         try:
-            found |= _folds(whole, stop) if whole.folds else _compare(whole)
+            result |= _folds(whole, stop) if whole.folds else _compare(whole)
         except Interrupted:
             pass
         except (ValueError, OSError, KeyError) as error:
             wrong = bool(refuse(error, FAILED, "figures: "))
-    write_json(whole.folder / "summary.json", found)
+    write_json(whole.folder / "summary.json", result)
     write_csv(whole.folder / "runs.csv", rows)
     _report(whole)
     rule = "─" * 88
-    text = [rule, *table.lines(rows, time.monotonic() - started), rule, *found.get("text", ())]
+    text = [rule, *table.lines(rows, time.monotonic() - started), rule, *result.get("text", ())]
     print("\n".join(text), flush=True)
     code = max(_exit_code(rows), FAILED * wrong)
-    half_way = stop() or "waiting" in found["statuses"]
-    tracker.finish(found, "KILLED" if half_way else "FAILED" if code else "FINISHED")
+    half_way = stop() or "waiting" in result["statuses"]
+    tracker.finish(result, "KILLED" if half_way else "FAILED" if code else "FINISHED")
     if stop():
         return interrupted(stop)
     print(f"sweep: {whole.folder}", flush=True)
@@ -299,7 +299,7 @@ def _prepare(jobs: Sequence[Planned], stop: Stop) -> None:
     made = set()
     for job in jobs:
         assert job.settings is not None
-        path = places(job.settings, job.source)[1]
+        path = locations(job.settings, job.source)[1]
         if path not in made and not stop():
             made.add(path)
             with contextlib.suppress(ValueError, OSError, RuntimeError, Interrupted):
@@ -307,15 +307,15 @@ def _prepare(jobs: Sequence[Planned], stop: Stop) -> None:
 
 
 def _features(settings: Settings, source: Mapping[str, object], stop: Stop) -> None:
-    _, path, key = places(settings, source)
+    _, path, key = locations(settings, source)
     with Compute(settings.compute, stop) as compute:
-        make_features(settings, source, path, key, compute, lambda done, total, what: stop.check())
+        make_features(settings, source, path, key, compute, lambda done, total, activity: stop.check())
 
 
 def _blocks(settings: Settings, source: Mapping[str, object]) -> int:
     from gapwise.stages.featurize import open_problem
 
-    return int(open_problem(places(settings, source)[1], "train").n)
+    return int(open_problem(locations(settings, source)[1], "train").n)
 
 
 def _source(settings: Settings) -> Mapping[str, object]:
@@ -364,12 +364,12 @@ def _folds(whole: Sweep, stop: Stop) -> dict[str, object]:
         raise ValueError(f"lambda is chosen once all runs are there; still missing: {', '.join(missing)}")
     said = time.monotonic()
 
-    def report(done: int, total: int, what: str) -> None:
+    def report(done: int, total: int, activity: str) -> None:
         nonlocal said
         stop.check()
         if time.monotonic() - said >= SAY_SECONDS:
             said = time.monotonic()
-            print(f"losses at {done}/{total} lambdas · {what}", file=sys.stderr, flush=True)
+            print(f"losses at {done}/{total} lambdas · {activity}", file=sys.stderr, flush=True)
 
     return choose_lambda(whole.jobs, whole.folder, report)
 

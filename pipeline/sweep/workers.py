@@ -74,8 +74,8 @@ def run_tasks(
         running: dict[Any, Task] = {}
         told, last = False, time.monotonic()
         while running or (left and not stop()):
-            there = crew.size()
-            free = min(there, workers) - len(running)
+            size = crew.size()
+            free = min(size, workers) - len(running)
             if stop() and not told:
                 client.run(stop_runs, stop.signal, workers=crew.busy(running), on_error="ignore")
                 told = True
@@ -84,20 +84,20 @@ def run_tasks(
                 tries[task.number] += 1
                 running[client.submit(one_run, task, pure=False, retries=0)] = task
                 continue
-            last = time.monotonic() if there else last
+            last = time.monotonic() if size else last
             if time.monotonic() - last > crew.patience:
                 raise RuntimeError(f"there has been no worker process for {crew.patience:g} s; {crew.hint}")
             waiting_for([task.number for task in running.values()])
             time.sleep(POLL_SECONDS)
             for future in [future for future in running if future.done()]:
                 task = running.pop(future)
-                found = _outcome(future)
-                if found["status"] in ("died", "interrupted") and not stop() and tries[task.number] < TRIES:
+                outcome = _outcome(future)
+                if outcome["status"] in ("died", "interrupted") and not stop() and tries[task.number] < TRIES:
                     left.append(task)
                     continue
-                if found["status"] in ("died", "interrupted"):
-                    found["status"] = "interrupted" if stop() else "failed"
-                ended(task.number, found)
+                if outcome["status"] in ("died", "interrupted"):
+                    outcome["status"] = "interrupted" if stop() else "failed"
+                ended(task.number, outcome)
 
 
 @dataclass(frozen=True)
@@ -195,12 +195,12 @@ def one_run(task: Task) -> dict[str, object]:
             code = run(OmegaConf.create(task.config), task.experiment, task.overrides)
     finally:
         Stop.everywhere = 0
-    found: dict[str, object] = {"seconds": round(time.monotonic() - started, 3)}
+    facts: dict[str, object] = {"seconds": round(time.monotonic() - started, 3)}
     if code == DONE:
-        return {"status": "done", **found}
+        return {"status": "done", **facts}
     if code >= INTERRUPTED:
-        return {"status": "interrupted", "error": f"stopped by {signal.Signals(code - INTERRUPTED).name}", **found}
-    return {"status": "failed", "error": last_error(said.getvalue()) or f"exit code {code}", **found}
+        return {"status": "interrupted", "error": f"stopped by {signal.Signals(code - INTERRUPTED).name}", **facts}
+    return {"status": "failed", "error": last_error(said.getvalue()) or f"exit code {code}", **facts}
 
 
 def last_error(said: str) -> str:

@@ -88,9 +88,9 @@ def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
             yield Point(f"vs_passes/{name}", float(value), stamp, step)
 
 
-def breakpoints(path: Sequence[Mapping[str, Any]], at: Sequence[int]) -> Iterator[Point]:
-    """What each solved lambda was and cost; `at` is when it was solved, in ms."""
-    for j, (record, stamp) in enumerate(zip(path, at, strict=True)):
+def breakpoints(path: Sequence[Mapping[str, Any]], stamps: Sequence[int]) -> Iterator[Point]:
+    """What each solved lambda was and cost; `stamps`: when each was solved, in ms."""
+    for j, (record, stamp) in enumerate(zip(path, stamps, strict=True)):
         for name in ("lambda", "gap"):
             yield Point(f"vs_solved/log10_{name}", _log10(record[name]), stamp, j)
         for name in ("effective_passes", "seconds"):
@@ -111,9 +111,9 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
         spent = [float(np.sum(arrays[name][arrays["lambda"] >= lam * (1.0 - 1e-9)])) for lam in lams]
         curves[f"vs_lambda/{name.removeprefix('effective_')}"] = spent
     names = sorted(name for name in arrays if name in ("train_loss", "validation_loss") or name.startswith("test_"))
-    places = _places(arrays, Mixture(arrays, attrs), lams) if names else []
+    sources = _places(arrays, Mixture(arrays, attrs), lams) if names else []
     for name in names:
-        values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in places]
+        values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in sources]
         curves[name if name == "test_loss" else f"vs_lambda/{name}"] = values
     steps = [lambda_step(float(lam)) for lam in lams]
     for name, values in curves.items():
@@ -129,9 +129,9 @@ def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     tenth = 100.0 / EVERY
     first = math.floor(tenth * math.log10(lams[0]) + 1e-9)
     last = math.ceil(tenth * math.log10(lams[-1]) - 1e-9)
-    found = 10.0 ** (np.arange(first, last - 1, -1) / tenth)
-    found = found[found >= float(arrays["cell_low"][-1])]
-    return found if found.size else lams[:1]
+    lambdas = 10.0 ** (np.arange(first, last - 1, -1) / tenth)
+    lambdas = lambdas[lambdas >= float(arrays["cell_low"][-1])]
+    return lambdas if lambdas.size else lams[:1]
 
 
 def _gaps(
@@ -160,12 +160,12 @@ def _places(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray
 
     prefix = EVALUATED if f"{EVALUATED}lambda" in arrays else ""
     logs = np.log(arrays[f"{prefix}lambda"])
-    found: list[tuple[str, int] | None] = []
+    sources: list[tuple[str, int] | None] = []
     for lam in lams.tolist():
         shares = [b for b, share in mixture(lam).items() if share != 0.0 and 0 <= b < arrays["lambda"].size]
         nearest = prefix, int(np.argmin(np.abs(logs - math.log(lam))))
-        found.append(None if not shares else ("", shares[0]) if len(shares) == 1 else nearest)
-    return found
+        sources.append(None if not shares else ("", shares[0]) if len(shares) == 1 else nearest)
+    return sources
 
 
 def _log10(value: float) -> float:

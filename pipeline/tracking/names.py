@@ -152,13 +152,13 @@ def plain(command: str) -> str:
 def dataset_of(manifest: Mapping[str, Any], n: int, d: int) -> dict[str, str]:
     """The training data as MLflow's `Dataset` describes them: name, digest of the raw contents, where they are, sizes."""
     options, where = manifest["science"].get("dataset", {}), manifest.get("where") or {}
-    place = where.get("root") or where.get("file") or options.get("oracle") or "made by the package"
+    source = where.get("root") or where.get("file") or options.get("oracle") or "made by the package"
     name = "-".join(str(options[key]) for key in ("name", "size") if options.get(key))
     return {
         "name": name or "data",
         "digest": fingerprint({"dataset": options, "source": manifest.get("source", {})})[:8],
         "source_type": "local",
-        "source": json.dumps({"uri": str(place)}),
+        "source": json.dumps({"uri": str(source)}),
         "profile": json.dumps({"num_rows": n, "features": d}),
     }
 
@@ -167,8 +167,8 @@ def note(run_dir: Location) -> str:
     """The run in words: the summary it ended with."""
     from gapwise.pipeline.result import summary
 
-    found = read_json(run_dir / "result.json")
-    return f"```\n{summary(found, run_dir)}\n```"
+    result = read_json(run_dir / "result.json")
+    return f"```\n{summary(result, run_dir)}\n```"
 
 
 SWEEPS = "sweeps"

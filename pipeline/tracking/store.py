@@ -80,9 +80,9 @@ def _turn(database: Path) -> Iterator[None]:
 
 def experiment_id(client: Any, uri: str, name: str, tags: Mapping[str, str]) -> str:
     """Id of the experiment `name`, which is made with `tags` if there is none."""
-    found = client.get_experiment_by_name(name)
-    if found is not None:
-        return str(found.experiment_id)
+    experiment = client.get_experiment_by_name(name)
+    if experiment is not None:
+        return str(experiment.experiment_id)
     location = None
     if uri.startswith("sqlite:///"):
         location = (Path(uri.removeprefix("sqlite:///")).resolve().parent / "mlruns" / name).as_uri()
@@ -92,13 +92,13 @@ def experiment_id(client: Any, uri: str, name: str, tags: Mapping[str, str]) -> 
 def found_or_made(client: Any, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str) -> str:
     """Id of the run whose tags `by` and `gapwise.kind` equal those of `tags`, with all of `tags` set on it."""
     where = " and ".join(f"tags.`{tag}` = '{tags[tag]}'" for tag in (by, "gapwise.kind"))
-    there = client.search_runs([experiment], where)
-    if not there:
+    runs = client.search_runs([experiment], where)
+    if not runs:
         return str(client.create_run(experiment, started, dict(tags), name).info.run_id)
-    known = there[0].data.tags
+    known = runs[0].data.tags
     new = {tag: value for tag, value in {"mlflow.runName": name, **tags}.items() if known.get(tag) != value}
-    write(client, there[0].info.run_id, tags=new)
-    return str(there[0].info.run_id)
+    write(client, runs[0].info.run_id, tags=new)
+    return str(runs[0].info.run_id)
 
 
 def write(

@@ -85,15 +85,15 @@ def project(
         result = read_json(run_dir / "result.json") if status == "FINISHED" else None
         if status == "FINISHED" and (run_dir / "path.zarr").is_dir():
             path, attrs = breakpoints(run_dir)
-            at = _last_stamps(trace, stamps, len(path), ended)
-            points += [*curves.breakpoints(path, at), *curves.over_lambda(run_dir, ended)]
+            ends = _last_stamps(trace, stamps, len(path), ended)
+            points += [*curves.breakpoints(path, ends), *curves.over_lambda(run_dir, ended)]
             _data(client, run_id, dataset_of(manifest, attrs["n"], attrs["d"]))
             if result is not None:
                 points = [*curves.headline(result, ended), *points]  # MLflow lists metrics as they were logged
                 words = _words(run_dir, result)
                 log_model(client, run_id, run_dir, result, register=sweep is None)
                 if children:
-                    _children(client, experiment, run_id, manifest, path, at, trace)
+                    _children(client, experiment, run_id, manifest, path, ends, trace)
             _artifacts(client, run_id, run_dir)
         write(client, run_id, points, parameters(manifest["solver"], manifest["science"]), words)
         end(client, run_id, status, ended)
@@ -112,43 +112,43 @@ def _words(run_dir: Location, result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def project_sweep(
-    uri: str, folder: Location, found: Mapping[str, Any], status: str, children: bool = False
+    uri: str, folder: Location, summary: Mapping[str, Any], status: str, children: bool = False
 ) -> dict[str, str]:
     """Show a sweep; returns the tags of its runs, and its MLflow run id as `gapwise.sweep_run`.
 
     Parameters
     ----------
-    found : mapping
+    summary : mapping
         The content of its summary.json.
     children : bool
         Whether the runs are to be shown below it.
     """
     tags = {
-        "gapwise.sweep": found["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder),
-        "mlflow.source.name": plain(found.get("command", "")), "mlflow.source.type": "JOB",
+        "gapwise.sweep": summary["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder),
+        "mlflow.source.name": plain(summary.get("command", "")), "mlflow.source.type": "JOB",
     }  # fmt: skip
-    count = sum(found["statuses"].values())
+    count = sum(summary["statuses"].values())
     name = f"{folder.name} · {count} runs"
-    ended = int(found["updated_ms"])
+    ended = int(summary["updated_ms"])
     with store(uri) as client:
-        where = experiment_of(found["common"]) if children else SWEEPS
+        where = experiment_of(summary["common"]) if children else SWEEPS
         experiment = experiment_id(client, uri, where, _experiment_tags() if children else SWEEPS_TAGS)
         run_id = found_or_made(client, experiment, "gapwise.sweep", tags, ended, name)
-        write(client, run_id, _counts(found, ended), parameters(None, found["common"]))
+        write(client, run_id, _counts(summary, ended), parameters(None, summary["common"]))
         if status != "RUNNING":
-            datasets = {name.rpartition("/")[0] for name in found.get("figures", ())} - {""}
-            for place, shown in (
+            datasets = {name.rpartition("/")[0] for name in summary.get("figures", ())} - {""}
+            for source, shown in (
                 (folder, "figures"),
                 *((folder / part, f"figures/{part}") for part in sorted(datasets)),
             ):
-                for figure in listed(place / "figures", "*.png"):
+                for figure in listed(source / "figures", "*.png"):
                     client.log_artifact(run_id, str(fetched(figure)), shown)
             for file in (folder / "summary.json", folder / "runs.csv"):
                 if file.is_file():
                     client.log_artifact(run_id, str(fetched(file)), "sweep")
         end(client, run_id, status, ended)
     nested = {"mlflow.parentRunId": run_id} if children else {}
-    return {"gapwise.sweep": found["key"], "gapwise.sweep_name": folder.name, "gapwise.sweep_run": run_id, **nested}
+    return {"gapwise.sweep": summary["key"], "gapwise.sweep_name": folder.name, "gapwise.sweep_run": run_id, **nested}
 
 
 def _experiment_tags() -> dict[str, str]:
@@ -156,13 +156,13 @@ def _experiment_tags() -> dict[str, str]:
     return {"mlflow.note.content": EXPERIMENT_NOTE, **RUNS_PAGE, TAG: saved_view()}
 
 
-def _counts(found: Mapping[str, Any], stamp: int) -> list[curves.Point]:
+def _counts(summary: Mapping[str, Any], stamp: int) -> list[curves.Point]:
     """How many runs are done, left and failed, also where it is 0, so that no earlier count stays; and the best loss."""
     of: Counter[str] = Counter()
-    for status, count in found["statuses"].items():
+    for status, count in summary["statuses"].items():
         of["done" if status in GOOD else "left" if status in LEFT else "failed"] += count
     points = [curves.Point(f"runs_{name}", float(of[name]), stamp, 0) for name in ("done", "left", "failed")]
-    losses = [row["test_loss"] for row in found["jobs"] if row.get("test_loss") is not None]
+    losses = [row["test_loss"] for row in summary["jobs"] if row.get("test_loss") is not None]
     return [*points, *([curves.Point("best_test_loss", float(min(losses)), stamp, 0)] if losses else [])]
 
 
@@ -177,24 +177,24 @@ def _data(client: Any, run_id: str, description: Mapping[str, str]) -> None:
 
 def _children(
     client: Any, experiment: str, parent: str, manifest: Mapping[str, Any],
-    path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any],
+    path: list[dict[str, Any]], ends: list[int], trace: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Create a child run per chosen breakpoint, with the parent's parameters and the breakpoint's part of the trace."""
-    found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
-    there = {run.data.tags.get("gapwise.breakpoint"): run for run in found}
+    runs = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
+    children = {run.data.tags.get("gapwise.breakpoint"): run for run in runs}
     for j in evenly(len(path), CHILDREN):
         rows = [r for r, b in enumerate(trace.get("breakpoint", ())) if int(b) == j]
         own = {name: [column[r] for r in rows] for name, column in trace.items()}
-        start = int(own["timestamp_ms"][0]) if rows else at[j]
+        start = int(own["timestamp_ms"][0]) if rows else ends[j]
         tags = {
             "mlflow.parentRunId": parent, "gapwise.key": manifest["key"], "gapwise.kind": "breakpoint",
             "gapwise.breakpoint": str(j),
         }  # fmt: skip
-        child = there.get(str(j)) or client.create_run(experiment, start, tags, f"λ {path[j]['lambda']:.3g}")
+        child = children.get(str(j)) or client.create_run(experiment, start, tags, f"λ {path[j]['lambda']:.3g}")
         params = {**parameters(manifest["solver"], manifest["science"]), "lambda": repr(path[j]["lambda"])}
-        one = curves.breakpoints(path[j : j + 1], at[j : j + 1])
-        write(client, child.info.run_id, [*curves.convergence(own), *one], params)
-        end(client, child.info.run_id, "FINISHED", at[j])
+        points = curves.breakpoints(path[j : j + 1], ends[j : j + 1])
+        write(client, child.info.run_id, [*curves.convergence(own), *points], params)
+        end(client, child.info.run_id, "FINISHED", ends[j])
 
 
 def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
@@ -208,11 +208,11 @@ def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
 
 def _last_stamps(trace: Mapping[str, Any], stamps: list[int], count: int, default: int) -> list[int]:
     """When each breakpoint was solved: the time of its last exact pass, or `default`."""
-    at = [default] * count
+    last = [default] * count
     for b, stamp in zip(trace.get("breakpoint", ()), stamps, strict=False):
         if int(b) < count:
-            at[int(b)] = stamp
-    return at
+            last[int(b)] = stamp
+    return last
 
 
 def evenly(count: int, most: int) -> list[int]:

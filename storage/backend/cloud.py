@@ -34,10 +34,10 @@ class CloudBackend(ObjectBackend):
     schemes = (*S3, *GCS, *AZURE)
 
     def locate(self, url: str) -> UrlPath:
-        found = super().locate(url)
+        url_path = super().locate(url)
         if find_spec("obstore") is None:
-            raise ValueError(f"{url}: cannot be opened: conditional writes need obstore{self.hint(found.scheme)}")
-        return found
+            raise ValueError(f"{url}: cannot be opened: conditional writes need obstore{self.hint(url_path.scheme)}")
+        return url_path
 
     def hint(self, scheme: str) -> str:
         packages = '"gapwise[s3]"' if scheme in S3 else "gcsfs obstore" if scheme in GCS else "adlfs obstore"
@@ -48,8 +48,8 @@ class CloudBackend(ObjectBackend):
 
         try:
             with naming(where):
-                found = obstore.get(*_object(where))
-                return bytes(found.bytes()), _version(found.meta)
+                response = obstore.get(*_object(where))
+                return bytes(response.bytes()), _version(response.meta)
         except FileNotFoundError:
             return None, None
 
@@ -105,10 +105,10 @@ def _s3_options(bucket: str) -> dict[str, Any]:
         expires = {"expires_at": datetime.now(UTC) + CREDENTIALS_LAST}
         if fs.key:
             return {"access_key_id": fs.key, "secret_access_key": fs.secret, "token": fs.token, **expires}
-        found = sync(fs.loop, fs.session.get_credentials)
-        if found is None:
+        resolved = sync(fs.loop, fs.session.get_credentials)
+        if resolved is None:
             raise OSError("no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
-        keys = sync(fs.loop, found.get_frozen_credentials)
+        keys = sync(fs.loop, resolved.get_frozen_credentials)
         return {"access_key_id": keys.access_key, "secret_access_key": keys.secret_key, "token": keys.token, **expires}
 
     options = {"region": region, "credential_provider": credentials, "client_options": {"allow_http": True}}

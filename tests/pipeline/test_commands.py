@@ -384,8 +384,9 @@ def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failur
     )
     write_json(shown / "tracking.json", {"uri": "sqlite:///a", "run_id": "1"})
     for run, uri in ((unshown, "sqlite:///away"), (begun, "sqlite:///b")):
-        (run / "invocations" / "2026-11-21T10-00-00" / ".hydra").mkdir()
-        (run / "invocations" / "2026-11-21T10-00-00" / ".hydra" / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
+        hydra = run / "invocations" / "2026-11-21T10-00-00" / ".hydra"
+        hydra.mkdir()
+        (hydra / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
     assert carry_out(["sync", *map(str, (shown, unshown, begun))]) == 1
     assert notes == [("sqlite:///a", shown.name, "FINISHED"), ("sqlite:///b", begun.name, "KILLED")]
     said = capsys.readouterr().out.splitlines()

@@ -61,7 +61,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         uri = f"sqlite:///{root / 'mlflow.db'}"
         runs = [finished_run(root, solver=solver, seed=seed) for solver, seed in RUNS]
         for run in runs[:3]:
-            MlflowTracker(uri, run).mend()
+            MlflowTracker(uri, run).ensure_shown()
         swept = summary_of({run.path.name: run for run in runs[3:]})
         write_json(root / "summary.json", swept)
         tracker = SweepTracker(TrackingOptions("mlflow", uri), root)

@@ -94,10 +94,10 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
 def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
     directory = finished_run(tmp_path, count=40)
-    MlflowTracker(uri, directory).mend()
+    MlflowTracker(uri, directory).ensure_shown()
     for _ in range(2):  # what is shown without them is not what is asked for; then it is
-        MlflowTracker(uri, directory, children=True).mend()
-    MlflowTracker(uri, directory).mend()  # fewer are asked for than are there
+        MlflowTracker(uri, directory, children=True).ensure_shown()
+    MlflowTracker(uri, directory).ensure_shown()  # fewer are asked for than are there
     runs = stored(uri, "tags.`gapwise.key` != ''")
     children = [run for run in runs if run.data.tags["gapwise.kind"] == "breakpoint"]
     assert len(runs) == 1 + CHILDREN
@@ -115,7 +115,7 @@ def test_marker__of_an_earlier_view_is_shown_again(tmp_path: Path, monkeypatch: 
     directory = finished_run(tmp_path)
     write_json(directory.path / "tracking.json", {"uri": "sqlite:///there.db", "run_id": "id"})
     for _ in range(2):
-        MlflowTracker("sqlite:///there.db", directory).mend()
+        MlflowTracker("sqlite:///there.db", directory).ensure_shown()
     assert shown == [directory.path.name]
 
 
@@ -339,7 +339,7 @@ import sys
 from pathlib import Path
 from gapwise.pipeline.rundir import RunDir
 from gapwise.pipeline.tracking.mlflow import MlflowTracker
-MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
+MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).ensure_shown()
 """
 
 
