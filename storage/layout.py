@@ -180,7 +180,7 @@ def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
 
 @contextlib.contextmanager
 def readable(path: Location, name: str) -> Iterator[None]:
-    """Raise DamagedError, naming the group and the part `name` of it, for whatever zarr raises on contents it cannot read."""
+    """Turn whatever zarr raises on contents it cannot read into a DamagedError that names the group and its part `name`."""
     try:
         yield
     except DamagedError:

@@ -88,8 +88,8 @@ def write_path(
 
     The result does not depend on how the breakpoints were divided into segments. With
     `cells` (arrays of CELLS, and of CELL_CERTIFICATES if there are any), which count breakpoints by falling lambda,
-    breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved. With `selected`, only
-    the breakpoints of these numbers are written; the work of the others is counted with the next one that is.
+    breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved. With `selected`,
+    only the breakpoints of these numbers are written; the work of each other one is counted with the next selected one.
     """
     shapes = [_shapes(segment) for segment in segments]
     dtypes = {}

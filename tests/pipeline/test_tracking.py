@@ -43,7 +43,7 @@ def metrics_stored(database: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
+def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = tmp_path / "mlflow.db"
@@ -55,13 +55,13 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
     tracker = MlflowTracker(uri, directory)
     tracker.finish("KILLED")
     assert not (directory.path / "tracking.json").exists()
-    tracker.mend()
+    tracker.ensure_shown()
     marker = read_json(directory.path / "tracking.json")
     assert marker == {"uri": uri, "run_id": run_id, "view": VERSION, "children": False}
     assert caplog.records == []
     once = metrics_stored(database)
     (directory.path / "tracking.json").unlink()
-    tracker.mend()
+    tracker.ensure_shown()
     assert metrics_stored(database) == once
 
     (run,) = stored(uri, "tags.`gapwise.key` != ''")
@@ -178,7 +178,7 @@ def test_none__does_nothing(tmp_path: Path) -> None:
     tracker = open_tracker(TrackingOptions("none"), finished_run(tmp_path))
     tracker.observe(trace())
     tracker.finish("FINISHED")
-    tracker.mend()
+    tracker.ensure_shown()
     assert not list(tmp_path.rglob("tracking.json"))
 
 
