@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gapwise.stages.solver.options import ENDED, Status
 from gapwise.stages.verdict import Doubt, Reach, verdict_of
+from gapwise.storage.records import Facts
 
 ANOTHER = "another run, which shares these features"
 """What becomes of a command with another value of a key that makes the run's key."""
 
 
-def what_next(result: Mapping[str, Any], solve: Mapping[str, Any] | None = None) -> str:
+def what_next(result: Facts, solve: Facts | None = None) -> str:
     """One line for a person; empty if there is nothing to advise.
 
     Parameters

@@ -21,10 +21,11 @@ from importlib.metadata import version
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.compute.local import start_worker
+from gapwise.storage.records import Facts
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -62,7 +63,7 @@ class Precompile:
         self._progress, self._stop = progress, stop
         self._mark: Path | None = None
         self._running: dict[Connection, SpawnProcess] = {}  # processes by their connections
-        self._left: dict[str, Any] = {}  # connection of the process that compiles for a stage, by stage
+        self._left: dict[str, Connection] = {}  # connection of the process that compiles for a stage, by stage
         if not worthwhile(settings):
             return
         mark = mark_of(settings)
@@ -165,7 +166,7 @@ def mark_of(settings: Settings) -> Path | None:
     return folder / f"compiled-{digest.hexdigest()[:16]}"
 
 
-def choices(options: Mapping[str, Any]) -> list[object]:
+def choices(options: Facts) -> list[object]:
     """The options that may decide which functions are called: words and switches, and mini-batches, but no other number."""
     pairs: list[object] = [options.get("batch_size", 1) > 1]
     for name, value in sorted(options.items()):

@@ -13,12 +13,12 @@ import math
 import re
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+from gapwise.storage.records import Facts, Record
 
 if TYPE_CHECKING:
     import rich.progress
@@ -139,7 +139,7 @@ def describe(done: int, total: int, activity: str) -> str:
     return f"{done:,}/{total:,} {activity}" if total else f"{done:,} {activity}"
 
 
-def solver_line(counters: Mapping[str, Any], total: int = 0) -> str:
+def solver_line(counters: Facts, total: int = 0) -> str:
     """A solver's report in words; `total` is the number of lambdas, 0 if a rule finds them.
 
     Its ``certainty`` says what the gap is; without one it is exact. Between exact passes any gap is the last known one.
@@ -156,12 +156,12 @@ def solver_line(counters: Mapping[str, Any], total: int = 0) -> str:
     return f"λ {count} {counters['lambda']:.1e} · pass {counters['passes']:.0f} · {gap} · {calls}{every}"
 
 
-def read_solver_line(line: str) -> dict[str, object] | None:
+def read_solver_line(line: str) -> Record | None:
     """What `solver_line` said in a line of a log, all but the lambda as text; None if it is another line."""
     match = SOLVER_LINE.search(line)
     if match is None:
         return None
-    parts: dict[str, Any] = match.groupdict()
+    parts: Record = match.groupdict()
     kinds = {kind: certainty for certainty, (_, kind) in KINDS.items()}
     certainty = kinds.get(parts.pop("kind"), EXACT)
     return {

@@ -16,6 +16,7 @@ from gapwise.stages.verdict import Doubt, Verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
 from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.records import Facts, Record
 
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
 VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_simplex_error")
@@ -23,7 +24,7 @@ EVALUATE_FIELDS = ("best_lambda", "train_loss", "test_loss")
 log = logging.getLogger("gapwise")
 
 
-def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
+def build(settings: Settings, directory: RunDir) -> Record:
     """The content of result.json, from what the stages wrote; FileNotFoundError or DamagedError names what is missing."""
     result = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
     for stage in flow().values():
@@ -31,7 +32,7 @@ def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
     return result
 
 
-def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
+def complete(directory: RunDir, settings: Settings) -> Record | None:
     """result.json of a run that has nothing left to do, otherwise None.
 
     That is so only if what every stage left behind is there and is what it left. `directory` then has its manifest.
@@ -54,7 +55,7 @@ def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
     return None if directory.damaged() else dict(result)
 
 
-def _is_result(record: Mapping[str, Any]) -> bool:
+def _is_result(record: Facts) -> bool:
     """Whether `record` has everything that `summary` reads."""
     parts = {"verify": VERIFY_FIELDS, "evaluate": EVALUATE_FIELDS, "problem": ("name", "n", "d")}
     path = record.get("path")
@@ -68,7 +69,7 @@ def _is_result(record: Mapping[str, Any]) -> bool:
     )
 
 
-def _has_verdict(record: Mapping[str, Any]) -> bool:
+def _has_verdict(record: Facts) -> bool:
     try:
         verdict_of(record.get("verdict"))
     except ValueError:
@@ -76,7 +77,7 @@ def _has_verdict(record: Mapping[str, Any]) -> bool:
     return True
 
 
-def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
+def facts_of(path: Location, fields: tuple[str, ...]) -> Record:
     """`fields` of a stage's JSON file, and all other single numbers and words in it, such as a structure's metrics."""
     record = read_json(path)
     if record is None:
@@ -92,7 +93,7 @@ def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
     return {name: record[name] for name in fields} | others
 
 
-def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def breakpoints(run_dir: Location) -> tuple[list[Record], Record]:
     """One record per breakpoint of path.zarr, in the order they were solved; and its attributes."""
     from gapwise.storage.layout import BOUNDS, read_group
 
@@ -106,11 +107,11 @@ def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]
 
 
 def summary(
-    result: Mapping[str, Any],
+    result: Facts,
     run_dir: Location,
     width: int = 100,
     took: Mapping[str, float] | None = None,
-    solve: Mapping[str, Any] | None = None,
+    solve: Facts | None = None,
 ) -> str:
     """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look, what to do next.
 
@@ -158,7 +159,7 @@ def summary(
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
 
 
-def _picked(best: Mapping[str, Any]) -> str:
+def _picked(best: Facts) -> str:
     """What the best lambda was chosen on, in words."""
     if "validation_blocks" not in best:
         return "picked on the test split"

@@ -28,6 +28,7 @@ from gapwise.storage.files import LockedError as LockedError
 from gapwise.storage.files import locked as locked
 from gapwise.storage.format import FORMAT_VERSION, MEASURES
 from gapwise.storage.integrity import sealed, unsealed
+from gapwise.storage.records import Record
 
 BLANK = {"lock", "manifest.json", "invocations"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
@@ -66,7 +67,7 @@ class RunDir:
     def __init__(self, path: Location, key: str) -> None:
         self.path = path
         self.key = key
-        self.manifest: dict[str, Any] = {}
+        self.manifest: Record = {}
 
     def prepare(self, settings: Settings, source: Mapping[str, object]) -> None:
         """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
@@ -200,7 +201,7 @@ def _finite(value: Any) -> Any:
     return _finite(value.tolist()) if type(value).__module__ == "numpy" else value
 
 
-def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
+def flat(value: Mapping[str, object], prefix: str = "") -> Record:
     """Nested mappings as one, with dotted keys."""
     out: dict[str, object] = {}
     for name, item in value.items():

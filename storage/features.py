@@ -13,7 +13,7 @@ from array import array as Numbers
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from gapwise.storage.backend import Location, backend, location
 from gapwise.storage.files import aside, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import changed, checked_array, checksums, sealed, unsealed
+from gapwise.storage.records import Facts, Record
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""
@@ -63,7 +64,7 @@ class FeatureWriter:
         self._growing: dict[tuple[str, str], _Growing] = {}
         self._offsets: dict[tuple[str, str], Numbers[int]] = {}
         self._names: dict[str, set[str]] = {}
-        self.meta: dict[str, object] | None = None
+        self.meta: Record | None = None
 
     def __enter__(self) -> FeatureWriter:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -130,7 +131,7 @@ class Features:
 
     def __init__(self, path: Location) -> None:
         self.path = path
-        self.meta = unsealed(read_json(path / "meta.json"), path / "meta.json")
+        self.meta: Record = unsealed(read_json(path / "meta.json"), path / "meta.json")
         if self.meta.get("format_version") != FORMAT_VERSION:
             raise ValueError(
                 f"{path}: features of format version {self.meta.get('format_version')}, expected {FORMAT_VERSION}; "
@@ -174,7 +175,7 @@ def open_features(path: Location) -> Features:
     return Features(path)
 
 
-def features_of(run: Location, facts: Mapping[str, Any]) -> Features | None:
+def features_of(run: Location, facts: Facts) -> Features | None:
     """The features of a run: beside it, where they are made, also if both were moved; else where they were; None if gone.
 
     `facts` are the manifest's of the featurize stage, ``path`` and ``key``.

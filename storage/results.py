@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import zarr
@@ -26,12 +25,13 @@ from gapwise.storage.layout import (
     readable,
     write_group,
 )
+from gapwise.storage.records import Facts, Record
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
 """Arrays of PATH that are concatenated over breakpoints; all others have one row per breakpoint."""
 
 
-def stack(records: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+def stack(records: Sequence[Facts]) -> dict[str, np.ndarray]:
     """Arrays of PATH, and of BOUNDS, SCORES and TWO_POINTS if there are any, from breakpoints as mappings.
 
     `support_offset` (n + 1,) and `label_offset` begin at 0 in each.
@@ -57,7 +57,7 @@ def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def path_arrays(
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Facts],
     cells: Mapping[str, np.ndarray] | None = None,
     selected: Sequence[int] | None = None,
 ) -> dict[str, np.ndarray]:
@@ -80,7 +80,7 @@ def write_path(
     path: Location,
     segments: Sequence[Location],
     last: Mapping[str, np.ndarray] | None,
-    attrs: Mapping[str, Any],
+    attrs: Facts,
     cells: Mapping[str, np.ndarray] | None = None,
     selected: Sequence[int] | None = None,
 ) -> None:
@@ -146,9 +146,9 @@ WORK = ("effective_passes", "oracle_calls", "seconds")
 """The arrays of PATH whose sum is the work of the path."""
 
 
-def selected_records(records: Sequence[Mapping[str, Any]], selected: Sequence[int]) -> list[dict[str, Any]]:
+def selected_records(records: Sequence[Facts], selected: Sequence[int]) -> list[Record]:
     """The breakpoints numbered `selected`; the work of each other one is counted with the next selected one."""
-    chosen: list[dict[str, Any]] = []
+    chosen: list[Record] = []
     waiting = dict.fromkeys(WORK, 0.0)
     for number, record in enumerate(records):
         work = {name: record[name] + waiting[name] for name in WORK}
@@ -187,7 +187,7 @@ def _shapes(segment: Location) -> dict[str, tuple[int, ...]]:
     return shapes
 
 
-def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], Record]:
     """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not written it."""
     if not path.is_dir():
         raise FileNotFoundError(
@@ -198,7 +198,7 @@ def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dic
     return arrays, attrs
 
 
-def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def without_weights(path: Location) -> tuple[dict[str, np.ndarray], Record]:
     """Like `read_path`, without the weights: those of all breakpoints together may not fit in memory."""
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
@@ -34,35 +34,29 @@ def run(asked: argparse.Namespace) -> int:
     if any(path.parent != root for path in named):
         raise ValueError(f"{root}: the runs to remove lie in several folders; name those of one at a time")
     entries = list(rubbish(root, named))
-    items: list[dict[str, Any]] = [
-        {"path": str(entry.path), "bytes": entry.bytes, "kind": entry.kind, "why": entry.why, "kept": ""}
-        for entry in entries
-    ]
-    if asked.yes:
-        for item, (_, reason) in zip(items, remove_all(root, entries, named), strict=True):
-            item["kept"] = reason
-    total = sum(item["bytes"] for item in items if not item["kept"])
+    sizes = [entry.bytes for entry in entries]
+    kept = [why for _, why in remove_all(root, entries, named)] if asked.yes else [""] * len(entries)
+    listed = list(zip(entries, sizes, kept, strict=True))
+    total = sum(nbytes for _, nbytes, reason in listed if not reason)
     if asked.json:
+        items = [
+            {"path": str(entry.path), "bytes": nbytes, "kind": entry.kind, "why": entry.why, "kept": reason}
+            for entry, nbytes, reason in listed
+        ]
         print(as_json({"root": str(root), "removed": asked.yes, "bytes": total, "items": items}))
         return 0
-    if not items:
+    if not entries:
         print(f"nothing to remove in {root}")
         return 0
     rows = [
-        (
-            size(item["bytes"]),
-            str(Path(item["path"]).relative_to(root)),
-            item["why"],
-            _note(item["kept"]),
-        )
-        for item in items
+        (size(nbytes), str(entry.path.relative_to(root)), entry.why, _note(reason)) for entry, nbytes, reason in listed
     ]
     print("\n".join(table(rows, right=(0,))))
     print(f"{size(total)} removed" if asked.yes else f"{size(total)} in all; nothing is removed yet: add --yes")
     return 0
 
 
-def _note(reason: object) -> str:
+def _note(reason: str) -> str:
     return f"KEPT: {reason}" if reason else ""
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import STATES, add_root
 from gapwise.pipeline.overview.words import ago, as_json, number, table
+from gapwise.storage.records import Facts
 
 HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign")
 
@@ -31,7 +31,7 @@ def run(asked: argparse.Namespace) -> int:
     return 0
 
 
-def lines(runs: Sequence[Mapping[str, Any]], root: str) -> list[str]:
+def lines(runs: Sequence[Facts], root: str) -> list[str]:
     """The table, the run that changed last on top, and a line that counts."""
     if not runs:
         return [f"no run in {root}"]
@@ -48,13 +48,13 @@ def lines(runs: Sequence[Mapping[str, Any]], root: str) -> list[str]:
     return [*table([HEAD, *cells], right=(3, 4, 5)), f"{len(runs)} in {root}: {said}"]
 
 
-def gap(facts: Mapping[str, Any]) -> str:
+def gap(facts: Facts) -> str:
     """The largest gap that verify found, or the one known so far; what it is unless it is exact (`problems.certainty`)."""
     kind = facts.get("certainty") or "exact"
     return number(facts["gap"]) + ("" if kind == "exact" else f" ({kind})")
 
 
-def progress(facts: Mapping[str, Any]) -> str:
+def progress(facts: Facts) -> str:
     """How far a run is, in few words."""
     count = facts["lambdas"]
     many = f"{count} λ" + "'s" * (count != 1) if count else ""

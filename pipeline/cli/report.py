@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
+from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from gapwise.storage.backend import Location
@@ -59,11 +60,11 @@ def of_run(run_dir: Location, target: Location | None) -> Location:
     return made
 
 
-def manifest_of(run_dir: Location) -> dict[str, Any]:
+def manifest_of(run_dir: Location) -> Record:
     """The manifest of a run; FileNotFoundError if it is missing."""
     from gapwise.pipeline.rundir import read_json
 
-    manifest: dict[str, Any] | None = read_json(run_dir / "manifest.json", seal=True)
+    manifest: Record | None = read_json(run_dir / "manifest.json", seal=True)
     if manifest is None:
         raise FileNotFoundError(
             f"{run_dir / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
@@ -71,7 +72,7 @@ def manifest_of(run_dir: Location) -> dict[str, Any]:
     return manifest
 
 
-def features(run_dir: Location, manifest: dict[str, Any]) -> Features | None:
+def features(run_dir: Location, manifest: Record) -> Features | None:
     """The features of a run; None if they are gone, or were never made."""
     from gapwise.storage.features import features_of
 

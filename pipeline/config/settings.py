@@ -41,6 +41,7 @@ from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_
 from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import backend, location
 from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.records import Record
 
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {
@@ -61,7 +62,7 @@ GONE = {
 class Checked(Protocol):
     """A dataclass of options that checks itself."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def check(self) -> None:
         """ValueError names the option that is wrong."""
@@ -85,7 +86,7 @@ OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True
 class Settings:
     """Everything one run needs to know, checked."""
 
-    dataset: dict[str, Any]
+    dataset: Record
     solver: MethodOptions
     path: PathOptions
     compute: ComputeOptions
@@ -99,7 +100,7 @@ class Settings:
     overrides: tuple[str, ...] = field(default=())
 
     @property
-    def science(self) -> dict[str, Any]:
+    def science(self) -> Record:
         """Everything that determines the numbers besides the contents of files: data set, solver, path, seed.
 
         Not where the data are, the preset's name, or a time limit.
@@ -253,7 +254,7 @@ def dataset_yaml(name: str) -> Path | None:
     return installed[1] if installed else None
 
 
-def _like(key: str, value: object, default: object) -> Any:
+def _like(key: str, value: object, default: object) -> object:
     """`value` if it has the type of `default`; where the default is null, the type that the key's name implies."""
     kind = DATASET_KINDS.get(key, type(default) if default not in (None, "???") else None)
     if kind is None or value is None:

@@ -7,11 +7,11 @@ import os
 import re
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from gapwise.pipeline.progress import read_solver_line
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
+from gapwise.storage.records import Record
 
 TAIL = 1 << 18
 """Bytes read from the end of a log."""
@@ -38,7 +38,7 @@ class Said:
     """Whether a signal ended it, as it noted itself."""
 
     @property
-    def solving(self) -> dict[str, Any] | None:
+    def solving(self) -> Record | None:
         """The last report of the solver in numbers (`pipeline.progress.read_solver_line`)."""
         return read_solver_line(self.line)
 

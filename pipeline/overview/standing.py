@@ -7,7 +7,6 @@ import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from gapwise.pipeline.overview.invocation_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow
@@ -16,6 +15,7 @@ from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, read_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.glance import committed, record, rows
+from gapwise.storage.records import Facts, Record
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""
@@ -30,10 +30,10 @@ class Standing:
     """One of `states.STATES`."""
     why: str = ""
     """What is damaged, which error, which signal; empty where there is nothing to say."""
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-    result: Mapping[str, Any] | None = None
+    manifest: Facts = field(default_factory=dict)
+    result: Facts | None = None
     said: Said = field(default_factory=Said)
-    commit: Mapping[str, Any] | None = None
+    commit: Facts | None = None
     """`storage.glance.committed`, of a run that is not complete."""
     holder: Holder | None = None
     lambdas: int | None = None
@@ -42,7 +42,7 @@ class Standing:
     """When the run last gave a sign of life, in seconds since the epoch."""
 
     @property
-    def stages(self) -> Mapping[str, Any]:
+    def stages(self) -> Facts:
         """Facts of the stages that are done, by name."""
         stages = self.manifest.get("stages", {})
         return stages if isinstance(stages, Mapping) else {}
@@ -64,7 +64,7 @@ class Standing:
         """What its path proves; None before the run is complete."""
         return None if self.result is None else verdict_of(self.result["verdict"])
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Record:
         """What `gapwise ls --json` says of it."""
         path = (self.result or {}).get("path") or []
         best, verdict = (self.result or {}).get("evaluate", {}), self.verdict
@@ -159,7 +159,7 @@ def _standing(known: Standing) -> Standing:
     return dataclasses.replace(known, state=state, why=why, result=result if ours else None)
 
 
-def _commit(run: Location) -> dict[str, Any] | None:
+def _commit(run: Location) -> Record | None:
     """The last commit; None also where HEAD is damaged, since a resume then falls back on the one before."""
     try:
         return committed(run / "state")

@@ -15,6 +15,7 @@ from pkgutil import iter_modules
 from typing import Any, TypeAlias
 
 from gapwise.parts import with_parts
+from gapwise.storage.records import Facts
 
 __path__ = with_parts(__path__, "stages")
 
@@ -68,7 +69,7 @@ class Stage:
     """
 
     name: str
-    run: Callable[[Job], Mapping[str, Any]]
+    run: Callable[[Job], Mapping[str, object]]
     needs: tuple[str, ...] = ()
     in_flow: bool = True
     computes: bool = True
@@ -77,11 +78,11 @@ class Stage:
     spares_core: bool = False
     outputs: tuple[str, ...] = ()
     check: Callable[[Settings], None] | None = None
-    unfinished: Callable[[Mapping[str, Any], Settings], bool] | None = None
+    unfinished: Callable[[Facts, Settings], bool] | None = None
     discard: Callable[[Job], None] | None = None
     usable: Callable[[Job], None] | None = None
     export: Callable[[Export], None] | None = None
-    result: Callable[[Settings, RunDir], Mapping[str, Any]] | None = None
+    result: Callable[[Settings, RunDir], Mapping[str, object]] | None = None
 
     def has_more(self, done: Mapping[str, Mapping[str, object]], settings: Settings) -> bool:
         """Whether the stage has to be run or continued; `done` holds the manifest's facts by stage."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 from gapwise.stages.solver.options import ENDED
+from gapwise.storage.records import Facts
 
 if TYPE_CHECKING:
     from gapwise.pipeline.config.settings import Settings
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.rundir import RunDir
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
     from gapwise.pipeline.rundir import flat
@@ -66,7 +66,7 @@ def run(job: Job) -> dict[str, Any]:
     }
 
 
-def certified_of(job: Job) -> dict[str, Any]:
+def certified_of(job: Job) -> dict[str, object]:
     """The eps that is certified at every lambda, where `path.eps` only says where to stop."""
     path = job.dir.path / "path.zarr"
     if not job.settings.path.can.open_ended or not path.exists():
@@ -76,7 +76,7 @@ def certified_of(job: Job) -> dict[str, Any]:
     return {"certified": float(read_path(path, ())[1]["eps"])}
 
 
-def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
+def unfinished(facts: Facts, settings: Settings) -> bool:
     """Whether a solve that is done has more to do.
 
     It does if it ran out of time and is now allowed more, or has no result for the stages after it; and with
@@ -126,7 +126,7 @@ def export(to: Export) -> None:
     )
 
 
-def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+def result(settings: Settings, directory: RunDir) -> dict[str, object]:
     from gapwise.pipeline.result import breakpoints
 
     path, attrs = breakpoints(directory.path)

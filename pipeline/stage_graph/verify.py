@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.rundir import RunDir
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.stages.problems.certainty import certainty_of
     from gapwise.stages.verify import asked_for, verify
 
@@ -37,7 +37,7 @@ def export(to: Export) -> None:
     to.json("verify.json", {name: value for name, value in checks.items() if not isinstance(value, list)})
 
 
-def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+def result(settings: Settings, directory: RunDir) -> dict[str, object]:
     from gapwise.pipeline.result import VERIFY_FIELDS, facts_of
     from gapwise.pipeline.rundir import read_json
     from gapwise.stages.verdict import verdict_in

@@ -36,6 +36,7 @@ from gapwise.pipeline.sweep.workers import Task, run_tasks
 from gapwise.pipeline.tracking.mlflow import SweepTracker
 from gapwise.storage.backend import backend, location
 from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.records import Record
 
 SAY_SECONDS = 30.0
 """Seconds between two reports on the runs in progress."""
@@ -264,7 +265,7 @@ def _is_complete(directory: RunDir, settings: Settings) -> bool:
 
 def _reporting(
     rows: list[table.Row], tracker: SweepTracker
-) -> tuple[Callable[[int, dict[str, Any]], None], Callable[[list[int]], None]]:
+) -> tuple[Callable[[int, Record], None], Callable[[list[int]], None]]:
     """Two callbacks for `run_tasks`: one records, prints and tracks the end of a run, one reports on runs in progress."""
     said = time.monotonic()
 
@@ -273,7 +274,7 @@ def _reporting(
         said = time.monotonic()
         print(line, file=sys.stderr, flush=True)
 
-    def ended(number: int, outcome: dict[str, Any]) -> None:
+    def ended(number: int, outcome: Record) -> None:
         run = rows[number]["run"]
         for row in rows:
             if row["run"] == run:
@@ -374,7 +375,7 @@ def _folds(whole: Sweep, stop: Stop) -> dict[str, object]:
     return choose_lambda(whole.jobs, whole.folder, report)
 
 
-def _summary(whole: Sweep) -> dict[str, Any]:
+def _summary(whole: Sweep) -> Record:
     """The content of summary.json, which is also logged to MLflow."""
     statuses = table.statuses(whole.rows)
     return {

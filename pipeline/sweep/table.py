@@ -6,15 +6,15 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from gapwise.pipeline.result import breakpoints
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
+from gapwise.storage.records import Record
 
-Row = dict[str, Any]
+Row = Record
 COLUMNS = (
     ("λ's", "breakpoints", "d"),
     ("passes", "passes", ".1f"),

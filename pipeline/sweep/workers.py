@@ -26,6 +26,7 @@ from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.run import DONE, INTERRUPTED, run
 from gapwise.storage.backend import Location
 from gapwise.storage.files import working
+from gapwise.storage.records import Record
 
 TRIES = 2
 """Workers a run may lose before it counts as failed."""
@@ -49,7 +50,7 @@ def run_tasks(
     workers: int,
     folder: Location,
     stop: Stop,
-    ended: Callable[[int, dict[str, Any]], None],
+    ended: Callable[[int, Record], None],
     waiting_for: Callable[[list[int]], None] = lambda numbers: None,
     compute: ComputeOptions | None = None,
 ) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from gapwise.stages.solver.counts import CERTIFIED
 from gapwise.stages.verdict import Verdict, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import Mixture
+from gapwise.storage.records import Facts
 
 ONE = 1000
 """The step of lambda = 1; MLflow's charts leave out negative steps when zoomed."""
@@ -50,7 +51,7 @@ def lambda_step(lam: float) -> int:
     return ONE + round(100.0 * math.log10(lam))
 
 
-def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
+def headline(result: Facts, stamp: int) -> Iterator[Point]:
     """What a comparison begins with, and the measures at the best lambda."""
     path, best, verdict = result["path"], result["evaluate"], verdict_of(result["verdict"])
     numbers = {
@@ -68,7 +69,7 @@ def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
     return (Point(name, float(value), stamp, 0) for name, value in numbers.items())
 
 
-def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
+def convergence(trace: Facts) -> Iterator[Point]:
     """One point per exact gap pass of the solve, over the passes made so far.
 
     Parameters
@@ -88,7 +89,7 @@ def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
             yield Point(f"vs_passes/{name}", float(value), stamp, step)
 
 
-def breakpoints(path: Sequence[Mapping[str, Any]], stamps: Sequence[int]) -> Iterator[Point]:
+def breakpoints(path: Sequence[Facts], stamps: Sequence[int]) -> Iterator[Point]:
     """What each solved lambda was and cost; `stamps`: when each was solved, in ms."""
     for j, (record, stamp) in enumerate(zip(path, stamps, strict=True)):
         for name in ("lambda", "gap"):

@@ -25,6 +25,7 @@ from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.tracking.store import import_mlflow
 from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
 from gapwise.storage.backend import Location
+from gapwise.storage.records import Facts, Record
 
 LIVE_SECONDS = 30.0
 """Seconds between two projections of an unfinished run."""
@@ -180,7 +181,7 @@ class SweepTracker:
         self._failed = False
         self._again = 0.0
 
-    def begin(self, summary: Mapping[str, Any], complete: Sequence[Location], anew: bool = False) -> None:
+    def begin(self, summary: Facts, complete: Sequence[Location], anew: bool = False) -> None:
         """Show the sweep, and its complete runs that are not shown yet.
 
         With `anew`, shows everything again (run.stage=sync).
@@ -264,7 +265,7 @@ def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
         log.warning("MLflow: interrupted; the same command shows it later.")
 
 
-def _marker(path: Location) -> dict[str, Any]:
+def _marker(path: Location) -> Record:
     """The marker of a projection; empty where it is damaged."""
     try:
         return dict(read_json(path) or {})
@@ -272,7 +273,7 @@ def _marker(path: Location) -> dict[str, Any]:
         return {}
 
 
-def _marker_of(uri: str, run_id: str, children: bool) -> dict[str, object]:
+def _marker_of(uri: str, run_id: str, children: bool) -> Record:
     """The marker of a complete projection."""
     return {"uri": uri, "run_id": run_id, "view": VERSION, "children": children}
 

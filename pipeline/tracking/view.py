@@ -35,6 +35,7 @@ from gapwise.pipeline.tracking.store import end, experiment_id, found_or_made, s
 from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import fetched, listed
+from gapwise.storage.records import Facts, Record
 
 VERSION = 2
 """Raised when the view changes; what an earlier version showed is then shown again."""
@@ -51,7 +52,7 @@ GOOD = ("complete", "done")
 def project(
     uri: str,
     run_dir: Location,
-    trace: Mapping[str, Any],
+    trace: Facts,
     status: str,
     sweep: Mapping[str, str] | None = None,
     children: bool = False,
@@ -100,7 +101,7 @@ def project(
     return run_id
 
 
-def _words(run_dir: Location, result: Mapping[str, Any]) -> dict[str, str]:
+def _words(run_dir: Location, result: Facts) -> dict[str, str]:
     """Tags of a finished run: how it ended, what its certificates are, its summary as the description."""
     verdict = verdict_of(result["verdict"])
     return {
@@ -111,9 +112,7 @@ def _words(run_dir: Location, result: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def project_sweep(
-    uri: str, folder: Location, summary: Mapping[str, Any], status: str, children: bool = False
-) -> dict[str, str]:
+def project_sweep(uri: str, folder: Location, summary: Facts, status: str, children: bool = False) -> dict[str, str]:
     """Show a sweep; returns the tags of its runs, and its MLflow run id as `gapwise.sweep_run`.
 
     Parameters
@@ -156,7 +155,7 @@ def _experiment_tags() -> dict[str, str]:
     return {"mlflow.note.content": EXPERIMENT_NOTE, **RUNS_PAGE, TAG: saved_view()}
 
 
-def _counts(summary: Mapping[str, Any], stamp: int) -> list[curves.Point]:
+def _counts(summary: Facts, stamp: int) -> list[curves.Point]:
     """How many runs are done, left and failed, also where it is 0, so that no earlier count stays; and the best loss."""
     of: Counter[str] = Counter()
     for status, count in summary["statuses"].items():
@@ -176,8 +175,8 @@ def _data(client: Any, run_id: str, description: Mapping[str, str]) -> None:
 
 
 def _children(
-    client: Any, experiment: str, parent: str, manifest: Mapping[str, Any],
-    path: list[dict[str, Any]], ends: list[int], trace: Mapping[str, Any],
+    client: Any, experiment: str, parent: str, manifest: Facts,
+    path: list[Record], ends: list[int], trace: Facts,
 ) -> None:  # fmt: skip
     """Create a child run per chosen breakpoint, with the parent's parameters and the breakpoint's part of the trace."""
     runs = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
@@ -206,7 +205,7 @@ def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
             client.log_artifact(run_id, str(fetched(file)), "run")
 
 
-def _last_stamps(trace: Mapping[str, Any], stamps: list[int], count: int, default: int) -> list[int]:
+def _last_stamps(trace: Facts, stamps: list[int], count: int, default: int) -> list[int]:
     """When each breakpoint was solved: the time of its last exact pass, or `default`."""
     last = [default] * count
     for b, stamp in zip(trace.get("breakpoint", ()), stamps, strict=False):

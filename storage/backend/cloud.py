@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapwise.storage.backend.base import UrlPath, already
 from gapwise.storage.backend.objects import ObjectBackend, naming
+from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -68,7 +70,7 @@ class CloudBackend(ObjectBackend):
         return already(where, data, *self.look(where))
 
 
-def _version(meta: Any) -> str:
+def _version(meta: Mapping[str, object]) -> str:
     """What a conditional write compares: an ETag, a generation number, or both."""
     return json.dumps({name: meta[name] for name in ("e_tag", "version") if meta.get(name)})
 
@@ -89,7 +91,7 @@ def _store(scheme: str, bucket: str) -> ObjectStore:
     return from_url(f"{scheme}://{bucket}", retry_config={"retry_timeout": RETRY_FOR}, **options)
 
 
-def _s3_options(bucket: str) -> dict[str, Any]:
+def _s3_options(bucket: str) -> Record:
     """Endpoint, region and credentials that s3fs has found (profiles, roles, ``FSSPEC_S3_*`` ...)."""
     import fsspec
     from botocore.exceptions import ClientError

@@ -22,10 +22,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from gapwise.storage.backend.base import Backend, ChangedError, Holder, LockedError, UrlPath
 from gapwise.storage.backend.no_links import open_lock
+from gapwise.storage.records import Record
 
 BEAT = 10.0
 PATIENCE = 60.0
@@ -216,7 +217,7 @@ class _Lease:
             self.backend.swap(self.path, b"{}\n", self.version)
 
 
-def _holder(data: bytes | None) -> dict[str, Any] | None:
+def _holder(data: bytes | None) -> Record | None:
     """Who holds a lease: None if it is free, {} if its contents do not say."""
     if data is None:
         return None
@@ -227,7 +228,7 @@ def _holder(data: bytes | None) -> dict[str, Any] | None:
     return record or None if isinstance(record, dict) else {}
 
 
-def _name(holder: dict[str, Any]) -> str:
+def _name(holder: Record) -> str:
     if not holder.get("since"):
         return "another process"
     return _words(holder.get("process"), holder.get("host"), float(holder["since"]))
@@ -249,12 +250,12 @@ def _began(pid: int) -> str:
         return ""
 
 
-def _is_here(holder: dict[str, object]) -> bool:
+def _is_here(holder: Record) -> bool:
     """Whether the holder's pid can be looked up on this machine."""
     return bool(holder.get("system")) and holder["system"] == _this_system()["system"]
 
 
-def _is_gone(holder: dict[str, Any]) -> bool:
+def _is_gone(holder: Record) -> bool:
     """Whether the holder is known to have ended."""
     return _is_here(holder) and _began(int(holder["process"])) != holder.get("began")
 
