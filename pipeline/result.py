@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeGuard
 
 from gapwise.pipeline.advice import what_next
 from gapwise.pipeline.config.settings import Settings
@@ -100,7 +100,7 @@ def breakpoints(run_dir: Location) -> tuple[list[Record], Record]:
     bounded = read_group(run_dir / "path.zarr", ())[1].get("certainty") == UPPER_BOUNDED
     fields = (*PATH_FIELDS, *(spec.name for spec in BOUNDS if bounded))
     arrays, attrs = read_group(run_dir / "path.zarr", (*fields, "status"))
-    columns: dict[str, list[Any]] = {name: arrays[name].tolist() for name in fields}
+    columns: dict[str, list[object]] = {name: arrays[name].tolist() for name in fields}
     columns["status"] = [attrs["status_meanings"][code] for code in arrays["status"].tolist()]
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return records, attrs
@@ -177,9 +177,9 @@ def _numbers(verdict: Verdict) -> str:
     return f": largest gap {_number(verdict.largest_gap)} ({bound}){rebuilt}"
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     return f"{value:.3g}" if _is_number(value) and math.isfinite(value) else str(value)

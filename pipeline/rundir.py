@@ -35,7 +35,7 @@ VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image"
 log = logging.getLogger("gapwise")
 
 
-def write_json(path: Location, value: Any, seal: bool = False) -> None:
+def write_json(path: Location, value: Mapping[str, object], seal: bool = False) -> None:
     """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
@@ -75,7 +75,8 @@ class RunDir:
         A damaged manifest is renamed and a new one begun; its stages then run again, from what they have committed.
         """
         make_directory(self.path)
-        science = _finite(json.loads(json.dumps(settings.science, default=str)))
+        plain = json.loads(json.dumps(settings.science, default=str))
+        science = {name: _finite(value) for name, value in plain.items()}
         try:
             manifest = read_json(self.path / "manifest.json", seal=True)
         except DamagedError as error:
@@ -190,7 +191,7 @@ class RunDir:
             deliver(path, last=True)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Any) -> object:
     """`value` with infinities and NaN as text, since JSON lacks them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)

@@ -12,10 +12,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import dask
 from distributed import Client, Future, WorkerPlugin, as_completed
+from distributed.core import PooledRPCCall, rpc
 from distributed.scheduler import KilledWorker
 
 from gapwise.pipeline.compute.ready import check_scheduler
@@ -56,17 +57,17 @@ class Cluster:
         self.options, self._stop = options, stop
         self._exit = contextlib.ExitStack()
         self._ready: set[str | None] = set()
-        self.client: Any = self._connect()
+        self.client = self._connect()
 
     def close(self) -> None:
         """Disconnect, leaving the scheduler as it was before."""
         self._exit.close()
 
-    def _connect(self) -> Any:
+    def _connect(self) -> Client:
         if self.options.kind == "slurm":
             from gapwise.pipeline.compute.slurm import started
 
-            scheduler: Any = self._exit.enter_context(started(self.options))
+            scheduler: object = self._exit.enter_context(started(self.options))
         else:
             scheduler = self.options.address
             check_scheduler(self.options)
@@ -83,7 +84,13 @@ class Cluster:
     @property
     def where(self) -> str:
         """The scheduler's address."""
-        return str(self.client.scheduler.address)
+        return str(self._scheduler.address)
+
+    @property
+    def _scheduler(self) -> PooledRPCCall | rpc:
+        scheduler = self.client.scheduler
+        assert scheduler is not None  # `_connect` waits for it
+        return scheduler
 
     def threads(self) -> int:
         """Number of threads of all present workers; at least 1."""
@@ -96,7 +103,7 @@ class Cluster:
 
     def _workers(self) -> Mapping[str, int]:
         try:
-            return dict(self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS))
+            return dict(self.client.sync(self._scheduler.ncores, callback_timeout=CONNECT_SECONDS))
         except (OSError, TimeoutError):
             self._alive()
             return {}
@@ -181,13 +188,14 @@ class Cluster:
                 self.client.cancel(left, force=True)
         return [results[k] for k in range(len(numbers))]
 
-    def _check(self, future: Future, value: Any) -> None:
+    def _check(self, future: Future, value: object) -> None:
         """Raise the error that a task ended with, if any."""
         if isinstance(value, CancelledError):
             self._alive()
             raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; does another program use it?")
         if future.status != "error":
             return
+        assert isinstance(value, tuple)  # type and error, of `as_completed`
         error = value[1]
         if isinstance(error, KilledWorker):
             raise WorkerError(

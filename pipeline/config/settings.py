@@ -308,6 +308,13 @@ def _plain(section: str, cfg: DictConfig) -> dict[str, object]:
     return {str(name): value for name, value in values.items()}
 
 
+def resolved(cfg: DictConfig) -> dict[str, object]:
+    """`cfg` as plain values, with interpolations resolved: what another process composes the same configuration from."""
+    values = OmegaConf.to_container(cfg, resolve=True)
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items()}
+
+
 def _known(section: str, given: Iterable[object], known: Iterable[str]) -> None:
     known = list(known)
     for name in given:

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gapwise.parts import with_parts
-from gapwise.storage.records import Facts
+
+if TYPE_CHECKING:  # help lists the stages without loading the storage
+    from gapwise.storage.records import Facts
 
 __path__ = with_parts(__path__, "stages")
 

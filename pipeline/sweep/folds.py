@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from gapwise.pipeline.config.run_options import ConfigError, default_workers
-from gapwise.pipeline.config.settings import Settings, read
+from gapwise.pipeline.config.settings import Settings, read, resolved
 from gapwise.pipeline.run import locations
 from gapwise.pipeline.sweep.plan import EXPORT, Planned, sweep_options
 from gapwise.storage.backend import Location
@@ -62,7 +61,7 @@ def plan_folds(
         if fold is not None:
             own.dataset.validation = {"folds": folds, "fold": fold}
         name = WHOLE if fold is None else f"fold {fold} of {folds}"
-        config: Any = OmegaConf.to_container(own, resolve=True)
+        config = resolved(own)
         of_run = read(own, experiment=settings.experiment)
         jobs.append(Planned(name, name, "", settings.seed, config, of_run, source, settings.experiment))
     return jobs, workers

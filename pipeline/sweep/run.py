@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from omegaconf import DictConfig
 
@@ -34,7 +33,7 @@ from gapwise.pipeline.sweep.outlook import ahead_of, most_seconds, outlook
 from gapwise.pipeline.sweep.plan import EXPORT, Asked, Planned, SweepOptions, plan, plan_multirun, sweep_options
 from gapwise.pipeline.sweep.workers import Task, run_tasks
 from gapwise.pipeline.tracking.mlflow import SweepTracker
-from gapwise.storage.backend import backend, location
+from gapwise.storage.backend import Location, backend, location
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.records import Record
 
@@ -342,7 +341,7 @@ def _compare(whole: Sweep) -> dict[str, object]:
     from gapwise.stages.reports.sweep_figures import compare_parts
 
     good = [row for row in whole.rows if row["status"] in ("complete", "done")]
-    parts: dict[str, list[Any]] = {}
+    parts: dict[str, list[tuple[str, str, int, Location]]] = {}
     for row in good:
         run = (row["variant"], row["lambda"], row["seed"], location(row["run"]))
         parts.setdefault(row["dataset"], []).append(run)

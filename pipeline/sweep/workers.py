@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 
@@ -27,6 +27,9 @@ from gapwise.pipeline.run import DONE, INTERRUPTED, run
 from gapwise.storage.backend import Location
 from gapwise.storage.files import working
 from gapwise.storage.records import Record
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, LocalCluster
 
 TRIES = 2
 """Workers a run may lose before it counts as failed."""
@@ -72,7 +75,7 @@ def run_tasks(
     with _crew(workers, working(folder), compute) as crew:
         client = crew.client
         left, tries = deque(tasks), Counter[int]()
-        running: dict[Any, Task] = {}
+        running: dict[Future, Task] = {}
         told, last = False, time.monotonic()
         while running or (left and not stop()):
             size = crew.size()
@@ -105,9 +108,9 @@ def run_tasks(
 class _Crew:
     """Worker processes and how to reach them."""
 
-    client: Any
+    client: Client
     size: Callable[[], int]
-    busy: Callable[[Iterable[Any]], list[str] | None]
+    busy: Callable[[Iterable[Future]], list[str] | None]
     """Addresses of the workers that compute given futures; None: all of them"""
     patience: float
     """Seconds to wait while there is no worker"""
@@ -125,7 +128,7 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
             far.prepare()
             hint = f"start some with `dask worker {far.where}`"
 
-            def busy(futures: Iterable[Any]) -> list[str]:
+            def busy(futures: Iterable[Future]) -> list[str]:
                 keys = {future.key for future in futures}
                 return [worker for worker, doing in far.client.processing().items() if keys & set(doing)]
 
@@ -133,11 +136,13 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
         return
     with local_cluster(workers, folder) as (cluster, client):
         hint = f"dask's own files are in {folder}"
-        yield _Crew(client, lambda: len(cluster.scheduler.workers), lambda futures: None, START_SECONDS, hint)
+        scheduler = cluster.scheduler
+        assert scheduler is not None  # a LocalCluster has its own
+        yield _Crew(client, lambda: len(scheduler.workers), lambda futures: None, START_SECONDS, hint)
 
 
 @contextlib.contextmanager
-def local_cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
+def local_cluster(workers: int, folder: Path) -> Iterator[tuple[LocalCluster, Client]]:
     """A dask cluster on this machine and its client. Leaves no process behind: those that do not end are killed."""
     import dask
     from distributed import Client, LocalCluster
@@ -163,7 +168,7 @@ def local_cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _outcome(future: Any) -> dict[str, object]:
+def _outcome(future: Future) -> dict[str, object]:
     if future.status == "finished":
         return dict(future.result())
     error = future.exception()

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
@@ -177,7 +177,7 @@ class SweepTracker:
         self._marker = folder / "tracking.json"
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._tags: dict[str, str] = {}
-        self._owed: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._owed: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self._failed = False
         self._again = 0.0
 

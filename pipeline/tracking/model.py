@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import model_at
 from gapwise.storage.records import Facts, Record
+
+if TYPE_CHECKING:  # importing MLflow takes seconds
+    from mlflow import MlflowClient
+
 
 FOLDER = "model"
 """Name of the artifact folder."""
@@ -29,7 +33,7 @@ LOADABLE = "`mlflow.pyfunc.load_model` loads it; `artifacts/model` is the folder
 BARE = "`weights.npz` holds w as `weights` and `lambda`; the features that say what the weights belong to are gone."
 
 
-def log_model(client: Any, run_id: str, run_dir: Location, result: Facts, register: bool) -> None:
+def log_model(client: MlflowClient, run_id: str, run_dir: Location, result: Facts, register: bool) -> None:
     """Log the model of a finished run as the artifact folder `model`.
 
     Parameters
@@ -89,7 +93,7 @@ def description(name: str, result: Facts, how: str) -> str:
     )  # fmt: skip
 
 
-def _register(client: Any, run_id: str) -> None:
+def _register(client: MlflowClient, run_id: str) -> None:
     """Make the run's model the newest version of the registered model of its experiment, once."""
     from mlflow.exceptions import MlflowException
 

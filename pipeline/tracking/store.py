@@ -8,10 +8,14 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.rundir import LockedError, locked
 from gapwise.pipeline.tracking.curves import Point
+
+if TYPE_CHECKING:  # importing MLflow takes seconds
+    from mlflow import MlflowClient
+
 
 LOCK_SECONDS = 5.0
 """How long to wait for a database that another program holds."""
@@ -42,7 +46,7 @@ def import_mlflow() -> None:
 
 
 @contextlib.contextmanager
-def store(uri: str) -> Iterator[Any]:
+def store(uri: str) -> Iterator[MlflowClient]:
     """A client of the store at `uri`; a local database is this process's alone until the block ends.
 
     Runs that end at the same moment take turns with a lock file beside the database; the first one makes it. Raises
@@ -78,7 +82,7 @@ def _turn(database: Path) -> Iterator[None]:
         yield
 
 
-def experiment_id(client: Any, uri: str, name: str, tags: Mapping[str, str]) -> str:
+def experiment_id(client: MlflowClient, uri: str, name: str, tags: Mapping[str, str]) -> str:
     """Id of the experiment `name`, which is made with `tags` if there is none."""
     experiment = client.get_experiment_by_name(name)
     if experiment is not None:
@@ -89,7 +93,9 @@ def experiment_id(client: Any, uri: str, name: str, tags: Mapping[str, str]) -> 
     return str(client.create_experiment(name, artifact_location=location, tags=dict(tags)))
 
 
-def found_or_made(client: Any, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str) -> str:
+def found_or_made(
+    client: MlflowClient, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str
+) -> str:
     """Id of the run whose tags `by` and `gapwise.kind` equal those of `tags`, with all of `tags` set on it."""
     where = " and ".join(f"tags.`{tag}` = '{tags[tag]}'" for tag in (by, "gapwise.kind"))
     runs = client.search_runs([experiment], where)
@@ -102,7 +108,7 @@ def found_or_made(client: Any, experiment: str, by: str, tags: Mapping[str, str]
 
 
 def write(
-    client: Any,
+    client: MlflowClient,
     run_id: str,
     points: Iterable[Point] = (),
     params: Mapping[str, str] | None = None,
@@ -121,7 +127,7 @@ def write(
         client.log_batch(run_id, metrics=metrics[begin : begin + BATCH])
 
 
-def end(client: Any, run_id: str, status: str, ended: int) -> None:
+def end(client: MlflowClient, run_id: str, status: str, ended: int) -> None:
     """Set the status of a run: RUNNING, FINISHED, KILLED or FAILED, and for all but the first the time it `ended`, ms."""
     if status == "RUNNING":
         client.update_run(run_id, status)

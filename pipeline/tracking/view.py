@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.result import breakpoints
 from gapwise.pipeline.rundir import read_json
@@ -36,6 +36,10 @@ from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import fetched, listed
 from gapwise.storage.records import Facts, Record
+
+if TYPE_CHECKING:  # importing MLflow takes seconds
+    from mlflow import MlflowClient
+
 
 VERSION = 2
 """Raised when the view changes; what an earlier version showed is then shown again."""
@@ -165,17 +169,18 @@ def _counts(summary: Facts, stamp: int) -> list[curves.Point]:
     return [*points, *([curves.Point("best_test_loss", float(min(losses)), stamp, 0)] if losses else [])]
 
 
-def _data(client: Any, run_id: str, description: Mapping[str, str]) -> None:
+def _data(client: MlflowClient, run_id: str, description: Mapping[str, str]) -> None:
     """Say which data set the run was trained on, once."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    if not client.get_run(run_id).inputs.dataset_inputs:
+    inputs = client.get_run(run_id).inputs
+    if inputs is None or not inputs.dataset_inputs:
         context = InputTag("mlflow.data.context", "training")
         client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**description), [context])])
 
 
 def _children(
-    client: Any, experiment: str, parent: str, manifest: Facts,
+    client: MlflowClient, experiment: str, parent: str, manifest: Facts,
     path: list[Record], ends: list[int], trace: Facts,
 ) -> None:  # fmt: skip
     """Create a child run per chosen breakpoint, with the parent's parameters and the breakpoint's part of the trace."""
@@ -196,7 +201,7 @@ def _children(
         end(client, child.info.run_id, "FINISHED", ends[j])
 
 
-def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
+def _artifacts(client: MlflowClient, run_id: str, run_dir: Location) -> None:
     for figure in listed(run_dir / "figures", "*.png"):
         client.log_artifact(run_id, str(fetched(figure)), "figures")
     configs = listed(run_dir / "invocations", "*/.hydra/config.yaml")

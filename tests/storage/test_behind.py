@@ -15,7 +15,7 @@ from waiting import wait_for
 from gapwise.storage import behind
 from gapwise.storage.backend import Location, UrlPath, remote
 from gapwise.storage.behind import CommitsBehind
-from gapwise.storage.commits import CommitStore, StateError
+from gapwise.storage.commits import CommitStore, Segment, StateError
 from gapwise.storage.results import stack
 
 LARGE, SMALL = behind.BEHIND_BYTES, behind.BEHIND_BYTES - 1
@@ -42,7 +42,7 @@ class Gated(CommitsBehind):
 
     def put(self, number: int, nbytes: int = LARGE, wait: bool = False) -> None:
         def segment() -> dict:
-            return {"arrays": stack([breakpoint_record(number)]), "attrs": {}}
+            return Segment(stack([breakpoint_record(number)]), {})
 
         self.commit(
             STATE, state(number), attributes(number), segment,

@@ -8,7 +8,7 @@ import numpy as np
 from records import breakpoint_record
 
 from gapwise.storage.backend import Location
-from gapwise.storage.commits import Commit, CommitStore
+from gapwise.storage.commits import Commit, CommitStore, Segment
 from gapwise.storage.layout import SUPPORTS, ArraySpec, open_group
 from gapwise.storage.results import stack
 
@@ -42,7 +42,7 @@ def attributes(number: int) -> dict[str, Any]:
 
 def commit(store: CommitStore, number: int, segment: bool = True) -> None:
     arrays = stack([breakpoint_record(number)]) if segment else None
-    store.commit(STATE, state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
+    store.commit(STATE, state(number), attributes(number), Segment(arrays, {}) if segment else None)
 
 
 def assert_is(found: Commit | None, number: int) -> None:
