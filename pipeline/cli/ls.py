@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import STATES, add_root
 from gapwise.pipeline.overview.words import ago, as_json, number, table
-from gapwise.storage.records import Facts
+
+if TYPE_CHECKING:
+    from gapwise.storage.records import Facts
 
 HEAD = ("run", "state", "progress", "gap", "best λ", "test loss", "last sign")
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
-from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from gapwise.storage.backend import Location
     from gapwise.storage.features import Features
+    from gapwise.storage.records import Record
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
