@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gapwise.pipeline.estimators.functions import path, solve
     from gapwise.pipeline.estimators.multiclass import MulticlassSVM
     from gapwise.pipeline.estimators.segmentation import SegmentationSVM
-    from gapwise.pipeline.estimators.structured import StructuredModel, StructuredSVM
+    from gapwise.pipeline.estimators.structured import StructuredSVM
+    from gapwise.pipeline.estimators.structured_model import StructuredModel
     from gapwise.stages.models import load_model, save_model
     from gapwise.stages.problems.python_oracle import Oracle
     from gapwise.storage.paths import open_path
@@ -38,7 +39,7 @@ HOME = {
     "MulticlassSVM": "gapwise.pipeline.estimators.multiclass",
     "Oracle": "gapwise.stages.problems.python_oracle",
     "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
-    "StructuredModel": "gapwise.pipeline.estimators.structured",
+    "StructuredModel": "gapwise.pipeline.estimators.structured_model",
     "StructuredSVM": "gapwise.pipeline.estimators.structured",
     "load_model": "gapwise.stages.models",
     "open_path": "gapwise.storage.paths",

@@ -10,17 +10,20 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.certificate import Certificate, certificate_of, ended_early
 from gapwise.pipeline.estimators.choices import (
     PER_BLOCK,
+    Lambdas,
+    Seed,
     is_number,
     path_options,
     refuse,
@@ -28,16 +31,18 @@ from gapwise.pipeline.estimators.choices import (
     solver_options,
     workers_of,
 )
-from gapwise.pipeline.estimators.data import Data, part
+from gapwise.pipeline.estimators.data import Data, Samples, part
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location
+from gapwise.storage.paths import SolvedPath
 
 log = logging.getLogger("gapwise")
 
@@ -82,7 +87,7 @@ class GapwiseEstimator(BaseEstimator):
     def __init__(
         self,
         *,
-        lam: Any = "1/n",
+        lam: Lambdas = "1/n",
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -92,7 +97,7 @@ class GapwiseEstimator(BaseEstimator):
         verify: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         self.lam = lam
         self.tolerance = tolerance
@@ -106,13 +111,13 @@ class GapwiseEstimator(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
     # -- what a subclass says -------------------------------------------------------------------------------------------
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
         """Write `train`, and `held` as the split "test", into `sink`; returns the meta of the problem.
 
         Sets what new inputs are encoded with. Labels that do not occur in `train` count as errors.
@@ -123,7 +128,7 @@ class GapwiseEstimator(BaseEstimator):
         """The structure of these data."""
         return self._structure
 
-    def _portable(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
         """Facts and shared arrays of a feature store with this feature map, named ``dataset`` there; None: there is none."""
         return None
 
@@ -286,17 +291,17 @@ class GapwiseEstimator(BaseEstimator):
             labels, _ = decode(problem, self._weights_at(lam), spread_of(compute))
         return labels
 
-    def problem(self, X: Any, y: Any) -> Problem:
+    def problem(self, X: Samples, y: Samples) -> Problem:
         """The compiled problem over these data, for `gapwise.solve` and `gapwise.path`."""
         with computing(1, None) as compute, self._problems(self._checked(X, y), None, compute) as (problem, _):
             return problem
 
-    def _checked(self, X: Any, y: Any) -> Data:
+    def _checked(self, X: Samples, y: Samples) -> Data:
         """Training data in the form that `_learn` takes; ValueError names the argument."""
         raise NotImplementedError
 
 
-def supports_of(path: Any, row: int) -> Supports:
+def supports_of(path: SolvedPath, row: int) -> Supports:
     """The dual solution at a breakpoint."""
     offset = path["support_offset"].values[row]
     atoms = slice(int(offset[0]), int(offset[-1]))

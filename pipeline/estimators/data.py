@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gapwise.stages.datasets.arrays.rows import Csr
 
 
+class Samples(Protocol):
+    """Inputs or outputs as users have them, one per block: a list, an array, a column of a table."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> object: ...
+
+    def __iter__(self) -> Iterator[object]: ...
+
+
 class Data(NamedTuple):
-    """Inputs and their true outputs, one of each per block."""
+    """Inputs and their true outputs, one of each per block, in the form that the estimator's `_checked` gives them."""
 
     x: Any
     y: Any
@@ -31,7 +41,7 @@ def part(data: Data, chosen: np.ndarray) -> Data:
     return Data(of(data.x), of(data.y))
 
 
-def same_length(X: Sequence[Any], y: Sequence[Any], noun: str) -> None:
+def same_length(X: Samples, y: Samples, noun: str) -> None:
     """ValueError unless there is an output for every input, and at least one."""
     for name, values in (("X", X), ("y", y)):
         if isinstance(values, str) or not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):

@@ -8,7 +8,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import locked, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.paths import SolvedPath, open_path, path_of
+from gapwise.storage.records import Record
 from gapwise.storage.sink import MemorySink
 
 log = logging.getLogger("gapwise")
@@ -50,7 +51,7 @@ class Solved(NamedTuple):
     path: SolvedPath
     """in memory"""
     status: Status
-    verified: dict[str, Any] | None
+    verified: Record | None
     """The result of `stages.verify.verify`; None if it was not asked for"""
     data: str | None
     """digest of the problem, if one was needed"""
@@ -71,9 +72,8 @@ class _Compiler:
 def computing(workers: int, stop: Stop | None) -> Iterator[Compute]:
     """Threads for the blocks; says so if code is compiled meanwhile. A stop becomes the exception of its signal."""
     options = ComputeOptions(kind="serial" if workers == 1 else "threads", workers=workers)
-    progress: Any = _Compiler()
     try:
-        with Compute(options, stop) as compute, Compiling(progress):
+        with Compute(options, stop) as compute, Compiling(_Compiler()):
             yield compute
     except Interrupted as end:
         raise _ended(end.signal) from end
@@ -210,13 +210,13 @@ def _ended(signal: int) -> BaseException:
     return KeyboardInterrupt(message) if signal == 2 else SystemExit(128 + signal)
 
 
-def _science(options: MethodOptions, path: PathOptions, seed: int) -> dict[str, Any]:
+def _science(options: MethodOptions, path: PathOptions, seed: int) -> Record:
     """All that determines the numbers, besides the data."""
     solver = {name: value for name, value in dataclasses.asdict(options).items() if name not in UNTIMED}
     return flat({"solver": solver, "path": dataclasses.asdict(path), "seed": seed})
 
 
-def _claim(folder: Any, record: Mapping[str, Any]) -> None:
+def _claim(folder: Location, record: Mapping[str, object]) -> None:
     """Write the record of a new folder; ValueError if it belongs to something else."""
     file = folder / RECORD
     if not file.is_file():
