@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gapwise.pipeline.estimators.base import GapwiseEstimator
-    from gapwise.pipeline.estimators.certificate import Certificate
+    from gapwise.pipeline.estimators.certificate import ModelCertificate
     from gapwise.pipeline.estimators.chain import ChainSVM
     from gapwise.pipeline.estimators.functions import path, solve
     from gapwise.pipeline.estimators.multiclass import MulticlassSVM
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     __version__: str
 
 HOME = {
-    "Certificate": "gapwise.pipeline.estimators.certificate",
     "ChainSVM": "gapwise.pipeline.estimators.chain",
     "GapwiseEstimator": "gapwise.pipeline.estimators.base",
+    "ModelCertificate": "gapwise.pipeline.estimators.certificate",
     "MulticlassSVM": "gapwise.pipeline.estimators.multiclass",
     "Oracle": "gapwise.stages.problems.python_oracle",
     "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
@@ -50,9 +50,9 @@ HOME = {
 """The module of each name."""
 
 __all__ = [
-    "Certificate",
     "ChainSVM",
     "GapwiseEstimator",
+    "ModelCertificate",
     "MulticlassSVM",
     "Oracle",
     "SegmentationSVM",

@@ -19,7 +19,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
-from gapwise.pipeline.estimators.certificate import Certificate, certificate_of, ended_early
+from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
 from gapwise.pipeline.estimators.choices import (
     PER_BLOCK,
     Lambdas,
@@ -234,7 +234,7 @@ class GapwiseEstimator(BaseEstimator):
         else:
             self.lambda_ = float(lams[np.argmin(np.abs(np.log(lams * n)))])
         self.path_ = result.path
-        self.certificate_: Certificate = certificate_of(result, path, self._row())
+        self.certificate_: ModelCertificate = certificate_of(result, path, self._row())
         self._weights = self._weights_at(None)
         self.coef_ = self._weights
 

@@ -14,7 +14,7 @@ from gapwise.stages.verdict import Verdict, claimed, verdict_of
 
 
 @dataclass(frozen=True)
-class Certificate:
+class ModelCertificate:
     """The duality gap of a model, which bounds how far its objective is above the smallest possible.
 
     Attributes
@@ -54,7 +54,7 @@ class Certificate:
         return self.verdict.certified
 
 
-def certificate_of(solved: Solved, path: PathOptions, row: int) -> Certificate:
+def certificate_of(solved: Solved, path: PathOptions, row: int) -> ModelCertificate:
     """The certificate of a path, or of breakpoint `row` of given lambdas."""
     stored = solved.path
     arrays = {str(name): variable.values for name, variable in stored.variables.items()}
@@ -68,7 +68,7 @@ def certificate_of(solved: Solved, path: PathOptions, row: int) -> Certificate:
         low = high = float(stored["lambda"].values[row])
         verdict = whole.at(low, float(stored["gap"].values[row]), path.tolerance * dual)
     nothing = float("nan")
-    return Certificate(
+    return ModelCertificate(
         gap=nothing if verdict.largest_gap is None else verdict.largest_gap,
         allowed=nothing if verdict.allowed is None else verdict.allowed,
         exact=verdict.sense == EXACT,

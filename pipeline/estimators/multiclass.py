@@ -49,7 +49,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     lambda_ : float
     path_ : xarray.Dataset
         Everything that was solved: lambda, gap, weights, supports; of several lam also `validation_loss`.
-    certificate_ : Certificate
+    certificate_ : ModelCertificate
     n_features_in_ : int
     """
 

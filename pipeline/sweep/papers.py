@@ -116,7 +116,8 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from gapwise.pipeline.sweep.run import carry_out, compose_words, described
+    from gapwise.pipeline.sweep.commands import compose_words, described
+    from gapwise.pipeline.sweep.run import carry_out
     from gapwise.stages.reports.papers.page import Shown
 
     part = options.parts[name]

@@ -8,29 +8,26 @@ of a sweep, `<run.root>/sweeps/<experiment>-<key>`, depends only on the keys of 
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from omegaconf import DictConfig
-
-from gapwise.pipeline.compute.local import REMOTE, Compute
-from gapwise.pipeline.compute.ready import check_packages, check_scheduler
-from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions, default_workers
-from gapwise.pipeline.config.settings import Settings, explain, fingerprint, read
-from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse, refuse_setup
+from gapwise.pipeline.compute.local import REMOTE
+from gapwise.pipeline.compute.ready import check_scheduler
+from gapwise.pipeline.config.run_options import ComputeOptions, ConfigError, TrackingOptions
+from gapwise.pipeline.config.settings import Settings, fingerprint
+from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, one_line, refuse
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.pipeline.result import complete
-from gapwise.pipeline.run import experiment_name, locations
+from gapwise.pipeline.run import locations
 from gapwise.pipeline.rundir import LockedError, RunDir, flat, locked, read_json, write_json
 from gapwise.pipeline.stage_graph import stages
-from gapwise.pipeline.stage_graph.featurize import make_features
 from gapwise.pipeline.sweep import table
-from gapwise.pipeline.sweep.folds import checked, choose_lambda, plan_folds
+from gapwise.pipeline.sweep.folds import choose_lambda
 from gapwise.pipeline.sweep.outlook import ahead_of, most_seconds, outlook
-from gapwise.pipeline.sweep.plan import EXPORT, Asked, Planned, SweepOptions, plan, plan_multirun, sweep_options
+from gapwise.pipeline.sweep.plan import Planned
+from gapwise.pipeline.sweep.shared_features import prepare
 from gapwise.pipeline.sweep.workers import Task, run_tasks
 from gapwise.pipeline.tracking.mlflow import SweepTracker
 from gapwise.storage.backend import Location, backend, location
@@ -56,9 +53,11 @@ class Sweep:
     """Of the figures over all runs."""
 
     def __post_init__(self) -> None:
-        places_of = [None if job.settings is None else locations(job.settings, job.source)[0] for job in self.jobs]
-        self.rows = [table.row(job, where) for job, where in zip(self.jobs, places_of, strict=True)]
-        self.key = fingerprint({"format": FORMAT_VERSION, "runs": sorted({where.key for where in places_of if where})})
+        directories = [None if job.settings is None else locations(job.settings, job.source)[0] for job in self.jobs]
+        self.rows = [table.row(job, where) for job, where in zip(self.jobs, directories, strict=True)]
+        self.key = fingerprint(
+            {"format": FORMAT_VERSION, "runs": sorted({where.key for where in directories if where})}
+        )
         root = location(next((job.settings.run.root for job in self.jobs if job.settings is not None), "."))
         name = self.experiment or "multirun"
         self.folder = root / "sweeps" / f"{name}-{self.key[:8]}"
@@ -67,105 +66,6 @@ class Sweep:
         """Options of the remote workers that take the runs, one each; None if the runs stay on this machine."""
         options = [job.settings.compute for job in todo.values() if job.settings is not None]
         return options[0] if options and options[0].kind in REMOTE else None
-
-
-def sweep(cfg: DictConfig) -> int:
-    """Run the sweep that `cfg` describes; returns the exit code: 0, 1 if any run failed, 2 for a bad configuration."""
-    with Stop() as stop:
-        try:
-            whole = described(cfg, experiment_name() or "sweep", _given(), stop)
-        except (ValueError, OSError) as error:
-            return refuse_setup(error)
-        except (Interrupted, KeyboardInterrupt):
-            return interrupted(stop)
-        return carry_out(whole, stop)
-
-
-def described(cfg: DictConfig, experiment: str, given: list[str], stop: Stop) -> Sweep:
-    """The sweep that `cfg` describes, composed from the overrides `given`; makes the features of its data sets.
-
-    Raises
-    ------
-    ValueError or OSError
-        If the configuration is wrong or data cannot be read.
-    Interrupted
-        If a stop was requested.
-    """
-    options = sweep_options(cfg)
-    base = read(cfg, experiment=experiment)
-    check_packages(base.compute, base.tracking)
-    if base.run.export is not None:
-        raise ConfigError(EXPORT)
-    jobs = _planned(options, base, experiment, given, stop)
-    workers, formats = options.workers or default_workers(), tuple(base.figures.formats)
-    return Sweep(experiment, jobs, workers, base.tracking, options.figure, formats=formats)
-
-
-def _planned(options: SweepOptions, base: Settings, experiment: str, given: list[str], stop: Stop) -> list[Planned]:
-    """The runs of all data sets, whose features are made. One that is not installed is left out, and said so."""
-    jobs, missing = list[Planned](), []
-    if not options.datasets:
-        source = _source(base)
-        _features(base, source, stop)
-        return plan(options, given, compose_words, _blocks(base, source), source, experiment)
-    if any(word.startswith("dataset=") for word in given):
-        raise ConfigError(
-            f"dataset: {experiment} runs on {', '.join(options.datasets)}; choose among them with sweep.only=[...], or add "
-            "one with '+sweep.datasets.NAME=[dataset=...]'"
-        )
-    for name in options.wanted_datasets:
-        words = [*given, *options.datasets[name]]
-        try:
-            settings = read(compose_words(words), experiment=experiment)
-            source = _source(settings)
-            _features(settings, source, stop)
-        except (ValueError, OSError) as error:
-            if name in options.only:
-                raise
-            missing.append(f"{name}: {explain(error)}")
-            continue
-        jobs += plan(options, words, compose_words, _blocks(settings, source), source, experiment, name)
-    for line in missing:
-        print(f"sweep: left out {line}", file=sys.stderr, flush=True)
-    if not jobs:
-        raise ConfigError("sweep.datasets: none of them can be read; give dataset.root or set GAPWISE_DATA")
-    return jobs
-
-
-def multirun(asked: Sequence[Asked]) -> int:
-    """Run the jobs of a Hydra multirun; returns the exit code: 0, 1 if any failed, 2 if any was refused."""
-    with Stop() as stop:
-        jobs, workers, tracking = plan_multirun(asked, _source)
-        try:
-            for options in [job.settings.compute for job in jobs if job.settings is not None][:1]:
-                check_packages(options, tracking)
-        except ConfigError as error:
-            return refuse_setup(error)
-        for job in jobs:
-            if job.error:
-                print(f"error: {job.name}: {job.error}", file=sys.stderr)
-        experiments = {job.experiment for job in jobs}
-        whole = Sweep(experiments.pop() if len(experiments) == 1 else None, jobs, workers, tracking)
-        if all(job.settings is None for job in jobs):
-            return _exit_code(whole.rows)
-        return carry_out(whole, stop)
-
-
-def cross_validation(cfg: DictConfig) -> int:
-    """Run the folds that `cfg` asks for (`sweep.cv`); returns the exit code: 0, 1 if any run failed, 2 if `cfg` is bad."""
-    with Stop() as stop:
-        try:
-            settings = checked(cfg, experiment_name())
-            check_packages(settings.compute, settings.tracking)
-            source = _source(settings)
-            _features(settings, source, stop)
-            jobs, workers = plan_folds(cfg, settings, source, _blocks(settings, source))
-        except (ValueError, OSError) as error:
-            return refuse_setup(error)
-        except (Interrupted, KeyboardInterrupt):
-            return interrupted(stop)
-        name = f"{settings.experiment or settings.dataset['name']}-cv"
-        return carry_out(Sweep(name, jobs, workers, settings.tracking, folds=True), stop)
 
 
 def carry_out(whole: Sweep, stop: Stop) -> int:
@@ -200,7 +100,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     tracker = SweepTracker(whole.tracking, whole.folder)
     tracker.begin(_summary(whole), finished, anew=any(_only_shown(job) for job in whole.jobs))
     if todo:
-        _prepare([whole.jobs[number] for number in todo], stop)
+        prepare([whole.jobs[number] for number in todo], stop)
         here = {} if far is None else {"compute": {"kind": "serial", "workers": 1}}
         tasks = [Task(number, {**job.config, **here}, job.experiment, job.overrides) for number, job in todo.items()]
         run_tasks(tasks, workers, whole.folder, stop, *_reporting(rows, tracker), far)
@@ -219,7 +119,7 @@ def _sweep(whole: Sweep, stop: Stop) -> int:
     rule = "─" * 88
     text = [rule, *table.lines(rows, time.monotonic() - started), rule, *result.get("text", ())]
     print("\n".join(text), flush=True)
-    code = max(_exit_code(rows), FAILED * wrong)
+    code = max(exit_code(rows), FAILED * wrong)
     half_way = stop() or "waiting" in result["statuses"]
     tracker.finish(result, "KILLED" if half_way else "FAILED" if code else "FINISHED")
     if stop():
@@ -294,49 +194,6 @@ def _reporting(
     return ended, going_on
 
 
-def _prepare(jobs: Sequence[Planned], stop: Stop) -> None:
-    """Make the features that runs share, once, on all cores. Each run reports its own errors, so none are raised here."""
-    made = set()
-    for job in jobs:
-        assert job.settings is not None
-        path = locations(job.settings, job.source)[1]
-        if path not in made and not stop():
-            made.add(path)
-            with contextlib.suppress(ValueError, OSError, RuntimeError, Interrupted):
-                _features(job.settings, job.source, stop)
-
-
-def _features(settings: Settings, source: Mapping[str, object], stop: Stop) -> None:
-    _, path, key = locations(settings, source)
-    with Compute(settings.compute, stop) as compute:
-        make_features(settings, source, path, key, compute, lambda done, total, activity: stop.check())
-
-
-def _blocks(settings: Settings, source: Mapping[str, object]) -> int:
-    from gapwise.stages.featurize import open_problem
-
-    return int(open_problem(locations(settings, source)[1], "train").n)
-
-
-def _source(settings: Settings) -> Mapping[str, object]:
-    from gapwise.pipeline.data import source_of
-
-    return source_of(settings)
-
-
-def _given() -> list[str]:
-    from hydra.core.hydra_config import HydraConfig
-
-    return list(HydraConfig.get().overrides.task)
-
-
-def compose_words(overrides: list[str]) -> DictConfig:
-    """The configuration of these overrides, within a command of Hydra's."""
-    from hydra import compose
-
-    return compose("config", overrides)
-
-
 def _compare(whole: Sweep) -> dict[str, object]:
     from gapwise.stages.reports.sweep_figures import compare_parts
 
@@ -392,7 +249,8 @@ def _summary(whole: Sweep) -> Record:
     }
 
 
-def _exit_code(rows: Sequence[table.Row]) -> int:
+def exit_code(rows: Sequence[table.Row]) -> int:
+    """Of a table of runs: the worst one decides."""
     statuses = table.statuses(rows)
     return BAD_CONFIGURATION if "refused" in statuses else FAILED if "failed" in statuses else DONE
 

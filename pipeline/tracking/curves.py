@@ -36,7 +36,7 @@ HUNDREDTH = 100
 """Steps per effective pass."""
 
 
-class Point(NamedTuple):
+class MetricValue(NamedTuple):
     """One value of a metric."""
 
     name: str
@@ -51,7 +51,7 @@ def lambda_step(lam: float) -> int:
     return ONE + round(100.0 * math.log10(lam))
 
 
-def headline(result: Facts, stamp: int) -> Iterator[Point]:
+def headline(result: Facts, stamp: int) -> Iterator[MetricValue]:
     """What a comparison begins with, and the measures at the best lambda."""
     path, best, verdict = result["path"], result["evaluate"], verdict_of(result["verdict"])
     numbers = {
@@ -66,10 +66,10 @@ def headline(result: Facts, stamp: int) -> Iterator[Point]:
     for name, value in best.items():
         if name.startswith(("train_", "test_", "validation_")) and name != "test_loss" and type(value) in (int, float):
             numbers[f"with_best_lambda/{name}"] = value
-    return (Point(name, float(value), stamp, 0) for name, value in numbers.items())
+    return (MetricValue(name, float(value), stamp, 0) for name, value in numbers.items())
 
 
-def convergence(trace: Facts) -> Iterator[Point]:
+def convergence(trace: Facts) -> Iterator[MetricValue]:
     """One point per exact gap pass of the solve, over the passes made so far.
 
     Parameters
@@ -81,24 +81,24 @@ def convergence(trace: Facts) -> Iterator[Point]:
     steps = [round(HUNDREDTH * float(passes)) for passes in trace.get("passes", ())]
     for name in ("gap", "lambda"):
         for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
-            yield Point(f"vs_passes/log10_{name}", _log10(value), stamp, step)
+            yield MetricValue(f"vs_passes/log10_{name}", _log10(value), stamp, step)
     for value, stamp, step in zip(trace.get(CERTIFIED, ()), stamps, steps, strict=False):
-        yield Point("vs_passes/log10_every_lambda_within", _log10(value), stamp, step)
+        yield MetricValue("vs_passes/log10_every_lambda_within", _log10(value), stamp, step)
     for name in ("passes", "oracle_calls", "seconds", "dual", "primal"):
         for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
-            yield Point(f"vs_passes/{name}", float(value), stamp, step)
+            yield MetricValue(f"vs_passes/{name}", float(value), stamp, step)
 
 
-def breakpoints(path: Sequence[Facts], stamps: Sequence[int]) -> Iterator[Point]:
+def breakpoints(path: Sequence[Facts], stamps: Sequence[int]) -> Iterator[MetricValue]:
     """What each solved lambda was and cost; `stamps`: when each was solved, in ms."""
     for j, (record, stamp) in enumerate(zip(path, stamps, strict=True)):
         for name in ("lambda", "gap"):
-            yield Point(f"vs_solved/log10_{name}", _log10(record[name]), stamp, j)
+            yield MetricValue(f"vs_solved/log10_{name}", _log10(record[name]), stamp, j)
         for name in ("effective_passes", "seconds"):
-            yield Point(f"vs_solved/{name.removeprefix('effective_')}", float(record[name]), stamp, j)
+            yield MetricValue(f"vs_solved/{name.removeprefix('effective_')}", float(record[name]), stamp, j)
 
 
-def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
+def over_lambda(run_dir: Location, stamp: int) -> Iterator[MetricValue]:
     """Losses, measures of the test split, the certified gap and the work so far as curves over lambda."""
     from gapwise.stages.reports.stored import read_numbers
 
@@ -119,7 +119,7 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
     steps = [lambda_step(float(lam)) for lam in lams]
     for name, values in curves.items():
         for step, value in zip(steps, values, strict=True):
-            yield Point(name, float(value), stamp, step)
+            yield MetricValue(name, float(value), stamp, step)
 
 
 def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gapwise.pipeline.rundir import LockedError, locked
-from gapwise.pipeline.tracking.curves import Point
+from gapwise.pipeline.tracking.curves import MetricValue
 
 if TYPE_CHECKING:  # importing MLflow takes seconds
     from mlflow import MlflowClient
@@ -110,7 +110,7 @@ def found_or_made(
 def write(
     client: MlflowClient,
     run_id: str,
-    points: Iterable[Point] = (),
+    points: Iterable[MetricValue] = (),
     params: Mapping[str, str] | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> None:

@@ -159,14 +159,14 @@ def _experiment_tags() -> dict[str, str]:
     return {"mlflow.note.content": EXPERIMENT_NOTE, **RUNS_PAGE, TAG: saved_view()}
 
 
-def _counts(summary: Facts, stamp: int) -> list[curves.Point]:
+def _counts(summary: Facts, stamp: int) -> list[curves.MetricValue]:
     """How many runs are done, left and failed, also where it is 0, so that no earlier count stays; and the best loss."""
     of: Counter[str] = Counter()
     for status, count in summary["statuses"].items():
         of["done" if status in GOOD else "left" if status in LEFT else "failed"] += count
-    points = [curves.Point(f"runs_{name}", float(of[name]), stamp, 0) for name in ("done", "left", "failed")]
+    points = [curves.MetricValue(f"runs_{name}", float(of[name]), stamp, 0) for name in ("done", "left", "failed")]
     losses = [row["test_loss"] for row in summary["jobs"] if row.get("test_loss") is not None]
-    return [*points, *([curves.Point("best_test_loss", float(min(losses)), stamp, 0)] if losses else [])]
+    return [*points, *([curves.MetricValue("best_test_loss", float(min(losses)), stamp, 0)] if losses else [])]
 
 
 def _data(client: MlflowClient, run_id: str, description: Mapping[str, str]) -> None:
