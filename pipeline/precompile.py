@@ -30,7 +30,8 @@ from gapwise.storage.records import Facts
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-    from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.config.run_options import default_workers
+from gapwise.pipeline.config.settings import Settings
     from gapwise.pipeline.interrupt import Stop
     from gapwise.pipeline.progress import Progress
     from gapwise.stages.problems.protocol import Problem
@@ -72,7 +73,7 @@ class Precompile:
         with contextlib.suppress(
             OSError
         ):  # no more processes, memory or files: what is not started is not compiled ahead
-            for part in PARTS if cores() >= ENOUGH else (sum(PARTS, ()),):
+            for part in PARTS if default_workers() >= ENOUGH else (sum(PARTS, ()),):
                 self._start(part, settings, target or compile_part)
             self._mark = mark
 
@@ -133,12 +134,7 @@ def worthwhile(settings: Settings) -> bool:
     if settings.run.managed or settings.compute.kind == "serial":
         return False
     whole = settings.run.stage is None and settings.run.until is None
-    return cores() > 1 and whole and has_specimen(settings.dataset["name"])
-
-
-def cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return default_workers() > 1 and whole and has_specimen(settings.dataset["name"])
 
 
 def mark_of(settings: Settings) -> Path | None:

@@ -208,7 +208,7 @@ class GapwiseEstimator(BaseEstimator):
 
     def _initial(self, known: str | None, path: PathOptions) -> Supports | None:
         """The dual solution to begin at, if `warm_start` asks for one and there is one of the same data."""
-        if not self.warm_start or not hasattr(self, "path_"):
+        if not self.warm_start or "path_" not in vars(self):
             return None
         if path.can.finds_lambdas:
             log.info("warm_start: a path begins at its own first lambda, so this fit begins anew")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from gapwise.stages.datasets.arrays.rows import Csr
 
 
+@runtime_checkable
 class Samples(Protocol):
     """Inputs or outputs as users have them, one per block: a list, an array, a column of a table."""
 
@@ -44,7 +45,7 @@ def part(data: Data, chosen: np.ndarray) -> Data:
 def same_length(X: Samples, y: Samples, noun: str) -> None:
     """ValueError unless there is an output for every input, and at least one."""
     for name, values in (("X", X), ("y", y)):
-        if isinstance(values, str) or not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):
+        if isinstance(values, str) or not isinstance(values, Samples):
             raise ValueError(f"{name}: expected a list of {noun}, got {type(values).__name__}")
     if len(X) != len(y):
         raise ValueError(f"y: expected one entry for each of the {len(X)} {noun} of X, got {len(y)}")

@@ -112,7 +112,7 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[MetricValue]:
         spent = [float(np.sum(arrays[name][arrays["lambda"] >= lam * (1.0 - 1e-9)])) for lam in lams]
         curves[f"vs_lambda/{name.removeprefix('effective_')}"] = spent
     names = sorted(name for name in arrays if name in ("train_loss", "validation_loss") or name.startswith("test_"))
-    sources = _places(arrays, Mixture(arrays, attrs), lams) if names else []
+    sources = _sources(arrays, Mixture(arrays, attrs), lams) if names else []
     for name in names:
         values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in sources]
         curves[name if name == "test_loss" else f"vs_lambda/{name}"] = values
@@ -151,7 +151,7 @@ def _gaps(
     return list(np.asarray(path_rule(str(attrs["rule"])).bound(arrays, attrs, lams), float).tolist())
 
 
-def _places(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray) -> list[tuple[str, int] | None]:
+def _sources(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray) -> list[tuple[str, int] | None]:
     """Where the measures of each of `lams` stand in `arrays`: (prefix of the array's name, index); None for w = 0.
 
     Scaling w changes no labelling, so where w(lambda) is a multiple of one breakpoint's w the measures are exactly that

@@ -93,7 +93,7 @@ def experiment_id(client: MlflowClient, uri: str, name: str, tags: Mapping[str, 
     return str(client.create_experiment(name, artifact_location=location, tags=dict(tags)))
 
 
-def found_or_made(
+def find_or_create_run(
     client: MlflowClient, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str
 ) -> str:
     """Id of the run whose tags `by` and `gapwise.kind` equal those of `tags`, with all of `tags` set on it."""

@@ -31,7 +31,7 @@ from gapwise.pipeline.tracking.names import (
     source_tags,
 )
 from gapwise.pipeline.tracking.saved_view import TAG, saved_view
-from gapwise.pipeline.tracking.store import end, experiment_id, found_or_made, store, write
+from gapwise.pipeline.tracking.store import end, experiment_id, find_or_create_run, store, write
 from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import fetched, listed
@@ -85,7 +85,7 @@ def project(
     ended = stamps[-1] if stamps else started
     with store(uri) as client:
         experiment = experiment_id(client, uri, experiment_of(manifest["science"]), _experiment_tags())
-        run_id = found_or_made(client, experiment, "gapwise.key", tags, started, run_name(manifest))
+        run_id = find_or_create_run(client, experiment, "gapwise.key", tags, started, run_name(manifest))
         points, words = [*curves.convergence(trace)], {}
         result = read_json(run_dir / "result.json") if status == "FINISHED" else None
         if status == "FINISHED" and (run_dir / "path.zarr").is_dir():
@@ -136,7 +136,7 @@ def project_sweep(uri: str, folder: Location, summary: Facts, status: str, child
     with store(uri) as client:
         where = experiment_of(summary["common"]) if children else SWEEPS
         experiment = experiment_id(client, uri, where, _experiment_tags() if children else SWEEPS_TAGS)
-        run_id = found_or_made(client, experiment, "gapwise.sweep", tags, ended, name)
+        run_id = find_or_create_run(client, experiment, "gapwise.sweep", tags, ended, name)
         write(client, run_id, _counts(summary, ended), parameters(None, summary["common"]))
         if status != "RUNNING":
             datasets = {name.rpartition("/")[0] for name in summary.get("figures", ())} - {""}
