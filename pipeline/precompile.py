@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, cast
 
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.compute.local import start_worker
+from gapwise.pipeline.config.run_options import default_workers
 from gapwise.storage.records import Facts
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
 
-    from gapwise.pipeline.config.run_options import default_workers
-from gapwise.pipeline.config.settings import Settings
+    from gapwise.pipeline.config.settings import Settings
     from gapwise.pipeline.interrupt import Stop
     from gapwise.pipeline.progress import Progress
     from gapwise.stages.problems.protocol import Problem
