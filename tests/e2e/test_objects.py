@@ -62,8 +62,8 @@ def start(data: Path, root: str) -> subprocess.Popen[str]:
 
 
 def the_run(root: Location) -> Location:
-    (found,) = root.glob("sequences_csv-*")
-    return found
+    (run,) = root.glob("sequences_csv-*")
+    return run
 
 
 def generation(root: UrlPath) -> int:

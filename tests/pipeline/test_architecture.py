@@ -83,17 +83,17 @@ def allowed(path: Path) -> tuple[str, ...]:
 
 def breaks(path: Path) -> list[str]:
     """Imports of `path` that its room does not allow."""
-    found = []
+    wrong = []
     for module, deferred in imports(path):
         if within(module, OURS) and not within(module, *allowed(path), *EVERYWHERE):
-            found.append(module)
+            wrong.append(module)
         if within(module, *FOLDERS):
-            found.append(f"{module}: begins with gapwise")
+            wrong.append(f"{module}: begins with gapwise")
         if within(module, *PIPELINE_ONLY) and path.relative_to(ROOT).parts[0] != "pipeline":
-            found.append(module)
+            wrong.append(module)
         if within(module, "mlflow") and not deferred:
-            found.append(f"{module} runs at import")
-    return found
+            wrong.append(f"{module} runs at import")
+    return wrong
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -107,15 +107,15 @@ TO_BE_CLEANED = {"stages/datasets/arrays/costs.py", "stages/problems/metric.py",
 
 def private(path: Path) -> list[str]:
     """Private names that `path` imports from other modules, and private modules of other packages."""
-    found = []
+    names_of_others = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and within(node.module or "", OURS):
             names = [f"{node.module}.{name.name}" for name in node.names]
             package, _, last = str(node.module).rpartition(".")
             if last.startswith("_") and package != module_of(path.parent / "__init__.py"):
-                found.append(str(node.module))
-            found += [name for name in names if re.match("_(?!_)", name.rpartition(".")[2])]
-    return found
+                names_of_others.append(str(node.module))
+            names_of_others += [name for name in names if re.match("_(?!_)", name.rpartition(".")[2])]
+    return names_of_others
 
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -153,8 +153,8 @@ def circle(files: dict[str, Path]) -> list[str]:
     """Modules that import each other in a circle, wherever the import stands; [] if there is none."""
     arrows: dict[str, set[str]] = {}
     for name, path in files.items():
-        found = {module for module, _ in imports(path) if within(module, OURS)}
-        known = {module if module in files else module.rpartition(".")[0] for module in found}
+        modules = {module for module, _ in imports(path) if within(module, OURS)}
+        known = {module if module in files else module.rpartition(".")[0] for module in modules}
         arrows[name] = (known & files.keys()) - {name}
     finished: set[str] = set()
 
@@ -163,12 +163,12 @@ def circle(files: dict[str, Path]) -> list[str]:
             return [*above[above.index(name) :], name]
         if name not in finished:
             for other in sorted(arrows[name]):
-                if found := visit(other, [*above, name]):
-                    return found
+                if modules := visit(other, [*above, name]):
+                    return modules
             finished.add(name)
         return []
 
-    return next((found for name in sorted(files) if (found := visit(name, []))), [])
+    return next((modules for name in sorted(files) if (modules := visit(name, []))), [])
 
 
 def test_imports__run_in_no_circle() -> None:

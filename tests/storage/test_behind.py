@@ -170,9 +170,9 @@ def test_error__of_the_thread_goes_before_a_later_one_of_the_solve(commits: Gate
             commits.put(1)
             raise ValueError("of the solve")
 
-    with pytest.raises(OSError, match="No space left") as found:
+    with pytest.raises(OSError, match="No space left") as caught:
         solve()
-    assert isinstance(found.value.__context__, ValueError)
+    assert isinstance(caught.value.__context__, ValueError)
 
 
 def test_error__of_a_commit_at_once_leaves_the_next_one_possible(commits: Gated) -> None:
