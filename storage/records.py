@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 Record: TypeAlias = dict[str, Any]
-"""A JSON object that was read."""
+"""A JSON object, parsed."""
 
 Facts: TypeAlias = Mapping[str, Any]
-"""One that is only looked at."""
+"""The same, of which nothing is changed."""
