@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def find_this_checkout() -> None:
     """Make `import gapwise` find this checkout, here and in processes that start from here."""
-    found = find_spec("gapwise")
-    if found is not None and found.origin and Path(found.origin).resolve().is_relative_to(ROOT):
+    spec = find_spec("gapwise")
+    if spec is not None and spec.origin and Path(spec.origin).resolve().is_relative_to(ROOT):
         return
     package = ROOT / ".checkout" / "gapwise"
     package.mkdir(parents=True, exist_ok=True)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from gapwise.stages.solver.options import ENDED, Status
 from gapwise.stages.verdict import Doubt, Reach, verdict_of
+from gapwise.storage.records import Facts
 
 ANOTHER = "another run, which shares these features"
 """What becomes of a command with another value of a key that makes the run's key."""
 
 
-def what_next(found: Mapping[str, Any], solve: Mapping[str, Any] | None = None) -> str:
+def what_next(result: Facts, solve: Facts | None = None) -> str:
     """One line for a person; empty if there is nothing to advise.
 
     Parameters
@@ -22,8 +20,8 @@ def what_next(found: Mapping[str, Any], solve: Mapping[str, Any] | None = None) 
     solve : mapping, optional
         What the manifest says of the solve stage, where the limit of time is kept.
     """
-    status, verdict = found["status"], verdict_of(found["verdict"])
-    within = found.get("every_lambda_within")
+    status, verdict = result["status"], verdict_of(result["verdict"])
+    within = result.get("every_lambda_within")
     if isinstance(within, int | float) and status in ENDED:
         return f"path.eps={within / 2:.2g} or less goes on from here, in this directory"
     if status == Status.TIME_LIMIT:
@@ -33,7 +31,7 @@ def what_next(found: Mapping[str, Any], solve: Mapping[str, Any] | None = None) 
         )
         return f"time ran out: the same command with {beyond} goes on from here, in this directory"
     if status == Status.PASS_LIMIT:
-        all_solved = all(record.get("status") == Status.CONVERGED for record in found["path"])
+        all_solved = all(record.get("status") == Status.CONVERGED for record in result["path"])
         return _beyond("path.max_breakpoints" if all_solved else "solver.max_passes")
     if status == Status.ORACLE_LIMIT:
         return _beyond("solver.max_oracle_calls")

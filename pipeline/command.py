@@ -43,9 +43,9 @@ def _job(cfg: DictConfig) -> None:
 
 def _one_of_many(cfg: DictConfig) -> None:
     """A job of a sweep, or a configuration that describes one."""
+    from gapwise.pipeline.sweep.commands import cross_validation, sweep
     from gapwise.pipeline.sweep.folds import asks_for_folds
     from gapwise.pipeline.sweep.plan import has_variants, job_of_multirun
-    from gapwise.pipeline.sweep.run import cross_validation, sweep
 
     if asks_for_folds(cfg):
         _codes.append(cross_validation(cfg))
@@ -67,7 +67,7 @@ def compose_and_run() -> int:
     try:
         _job()
         if _asked:
-            from gapwise.pipeline.sweep.run import multirun
+            from gapwise.pipeline.sweep.commands import multirun
 
             _codes.append(multirun(_asked))
     except (HydraException, OmegaConfBaseException) as error:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from numba.core import event
 
-    from gapwise.pipeline.progress import Progress
-
 WHAT = "compiling, once for these sources; later runs load it"
 AFTER = 1.0
 """Seconds of compiling in a row before a line is shown."""
+
+
+class Reporter(Protocol):
+    """What shows the line: `progress.Progress`, or a log."""
+
+    def report(self, done: int, total: int, activity: str) -> None: ...
 
 
 class Compiling:
@@ -29,7 +33,7 @@ class Compiling:
         Seconds in which at least one thread compiled.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Reporter) -> None:
         self.seconds = 0.0
         self._progress = progress
         self._depth = 0

@@ -12,11 +12,11 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gapwise.pipeline.rundir import write_json
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, fetched, publish
+from gapwise.storage.records import Facts
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Export:
     def json(self, name: str, value: Mapping[str, object]) -> None:
         write_json(self.folder / name, value)
 
-    def table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def table(self, name: str, rows: Sequence[Facts]) -> None:
         """`rows` as CSV, with a column log10_lambda to plot against."""
         rows = [{**row, "log10_lambda": math.log10(row["lambda"])} for row in rows]
         with aside(self.folder / name).open("w", newline="", encoding="utf-8") as file:

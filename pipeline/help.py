@@ -86,8 +86,8 @@ def comments(file: Path) -> Iterator[tuple[str, str, str]]:
     """(dotted key, value, comment) of every key of a YAML file that has a comment behind it."""
     path: list[tuple[int, str]] = []
     for line in file.read_text(encoding="utf-8").splitlines():
-        if found := re.fullmatch(r"( *)(\w+):(?: ([^#]*))?(?:# (.*))?", line):
-            indent, key, value, comment = found.groups()
+        if match := re.fullmatch(r"( *)(\w+):(?: ([^#]*))?(?:# (.*))?", line):
+            indent, key, value, comment = match.groups()
             path = [*(part for part in path if part[0] < len(indent)), (len(indent), key)]
             if comment:
                 yield ".".join(name for _, name in path), (value or "").strip(), comment

@@ -32,7 +32,7 @@ class Job:
     stop: Stop
     tracker: Tracker
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of each stage that ran in this attempt, and `compiling` in all of them."""
+    """Of each stage that ran in this invocation, and `compiling` in all of them."""
     start: PathStart | None = None
     """The result of init_path if it ran in this process, so that solve need not compute it again."""
 
@@ -53,7 +53,7 @@ class Job:
         python = processes and calls_python(open_features(self.features_path).meta["structure"])
         return self.compute.spread(self.features_path, self.dir.path / ".tmp-weights", python)
 
-    def report(self, done: int, total: int, what: str) -> None:
+    def report(self, done: int, total: int, activity: str) -> None:
         """Show progress of a stage that commits nothing until its end; ends the stage if a stop was requested."""
         self.stop.check()
-        self.progress.report(done, total, what)
+        self.progress.report(done, total, activity)

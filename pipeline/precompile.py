@@ -21,10 +21,12 @@ from importlib.metadata import version
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from gapwise.pipeline.compiling import WHAT
 from gapwise.pipeline.compute.local import start_worker
+from gapwise.pipeline.config.run_options import default_workers
+from gapwise.storage.records import Facts
 
 if TYPE_CHECKING:
     from multiprocessing.context import SpawnProcess
@@ -62,7 +64,7 @@ class Precompile:
         self._progress, self._stop = progress, stop
         self._mark: Path | None = None
         self._running: dict[Connection, SpawnProcess] = {}  # processes by their connections
-        self._left: dict[str, Any] = {}  # connection of the process that compiles for a stage, by stage
+        self._left: dict[str, Connection] = {}  # connection of the process that compiles for a stage, by stage
         if not worthwhile(settings):
             return
         mark = mark_of(settings)
@@ -71,7 +73,7 @@ class Precompile:
         with contextlib.suppress(
             OSError
         ):  # no more processes, memory or files: what is not started is not compiled ahead
-            for part in PARTS if cores() >= ENOUGH else (sum(PARTS, ()),):
+            for part in PARTS if default_workers() >= ENOUGH else (sum(PARTS, ()),):
                 self._start(part, settings, target or compile_part)
             self._mark = mark
 
@@ -132,12 +134,7 @@ def worthwhile(settings: Settings) -> bool:
     if settings.run.managed or settings.compute.kind == "serial":
         return False
     whole = settings.run.stage is None and settings.run.until is None
-    return cores() > 1 and whole and has_specimen(settings.dataset["name"])
-
-
-def cores() -> int:
-    """Number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return default_workers() > 1 and whole and has_specimen(settings.dataset["name"])
 
 
 def mark_of(settings: Settings) -> Path | None:
@@ -155,9 +152,9 @@ def mark_of(settings: Settings) -> Path | None:
         return None
     digest = hashlib.sha256()
     files = [package / "evaluate.py", *(file for room in ROOMS for file in (package / room).rglob("*.py"))]
-    found = {file.relative_to(package).as_posix(): file for file in files}
+    sources = {file.relative_to(package).as_posix(): file for file in files}
     own = parts.sources(*(f"gapwise.stages.{room}" for room in ROOMS))
-    for name, file in sorted({**found, **{f"{parts.VARIABLE}/{name}": file for name, file in own.items()}}.items()):
+    for name, file in sorted({**sources, **{f"{parts.VARIABLE}/{name}": file for name, file in own.items()}}.items()):
         digest.update(name.encode() + b"\0" + file.read_bytes())
     machine = (sys.version, version("numba"), version("llvmlite"), platform.node(), os.environ.get("NUMBA_CPU_NAME"))
     chosen = [choices(part) for part in (settings.dataset, asdict(settings.solver), asdict(settings.path))]
@@ -165,15 +162,15 @@ def mark_of(settings: Settings) -> Path | None:
     return folder / f"compiled-{digest.hexdigest()[:16]}"
 
 
-def choices(options: Mapping[str, Any]) -> list[object]:
+def choices(options: Facts) -> list[object]:
     """The options that may decide which functions are called: words and switches, and mini-batches, but no other number."""
-    found: list[object] = [options.get("batch_size", 1) > 1]
+    pairs: list[object] = [options.get("batch_size", 1) > 1]
     for name, value in sorted(options.items()):
         if isinstance(value, Mapping):
-            found.append((name, choices(value)))
+            pairs.append((name, choices(value)))
         elif value is None or isinstance(value, str | bool):
-            found.append((name, value))
-    return found
+            pairs.append((name, value))
+    return pairs
 
 
 def compile_part(
@@ -186,8 +183,8 @@ def compile_part(
     start_worker()
     gc.disable()  # numba makes many objects that stay: looking for garbage among them took a seventh of the time
     with contextlib.suppress(Exception), said:
-        found = specimen(dataset)
-        problem = build(found.structure, found.arrays, found.meta)
+        example = specimen(dataset)
+        problem = build(example.structure, example.arrays, example.meta)
         for stage in part:
             warm_up(stage, problem, options, path)
             said.send(stage)

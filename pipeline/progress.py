@@ -13,12 +13,12 @@ import math
 import re
 import sys
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED
+from gapwise.storage.records import Facts, Record
 
 if TYPE_CHECKING:
     import rich.progress
@@ -33,12 +33,12 @@ KINDS = {UPPER_BOUNDED: ("≤", "bound"), ESTIMATE: ("≈", "estimate")}
 
 
 class Progress:
-    """Context manager around the stages of one attempt.
+    """Context manager around the stages of one invocation.
 
     Parameters
     ----------
     path : Path or None
-        The attempt's log file: everything shown on the screen, with times, and tracebacks. None: no file.
+        The invocation's log file: everything shown on the screen, with times, and tracebacks. None: no file.
     every : float
         Seconds between two lines.
     stream : TextIO, optional
@@ -103,14 +103,15 @@ class Progress:
             self._task = self._bar.add_task("", total=None, stage=name)
         log.debug("stage %s", name)
 
-    def report(self, done: int, total: int, what: str) -> None:
-        """Show that `done` of about `total` (0: unknown) are done, described by `what`; cheap to call often."""
+    def report(self, done: int, total: int, activity: str) -> None:
+        """Show that `done` of about `total` (0: unknown) steps of `activity` are done; cheap to call often."""
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=done, total=total or None, description=describe(done, total, what))
+            words = describe(done, total, activity)
+            self._bar.update(self._task, completed=done, total=total or None, description=words)
         now = time.monotonic()
         if now - self._last >= self._every:
             self._last = now
-            line = f"{describe(done, total, what)} · {clock(now - self._start)}"
+            line = f"{describe(done, total, activity)} · {clock(now - self._start)}"
             line = line if line.startswith("λ") else f"{self._stage} {line}"
             log.log(logging.DEBUG if self._bar is not None else logging.INFO, "%s", line)
 
@@ -131,36 +132,36 @@ class _LogFile(logging.FileHandler):
             super().close()
 
 
-def describe(done: int, total: int, what: str) -> str:
-    """`what` after its count; a solver's line, which begins with λ, already contains one."""
-    if what.startswith("λ") or not (done or total):
-        return what
-    return f"{done:,}/{total:,} {what}" if total else f"{done:,} {what}"
+def describe(done: int, total: int, activity: str) -> str:
+    """`activity` after its count; a solver's line, which begins with λ, already contains one."""
+    if activity.startswith("λ") or not (done or total):
+        return activity
+    return f"{done:,}/{total:,} {activity}" if total else f"{done:,} {activity}"
 
 
-def solver_line(at: Mapping[str, Any], total: int = 0) -> str:
+def solver_line(counters: Facts, total: int = 0) -> str:
     """A solver's report in words; `total` is the number of lambdas, 0 if a rule finds them.
 
     Its ``certainty`` says what the gap is; without one it is exact. Between exact passes any gap is the last known one.
     """
-    count = f"{at['breakpoint'] + 1}" + (f"/{total}" if total else "")
-    known = f"{at['gap']:.1e}" if math.isfinite(at["gap"]) else "–"  # unknown until every block was visited
+    count = f"{counters['breakpoint'] + 1}" + (f"/{total}" if total else "")
+    known = f"{counters['gap']:.1e}" if math.isfinite(counters["gap"]) else "–"  # unknown until every block was visited
     tolerance = (
-        f"{at['tolerance']:.0e}" if math.isfinite(at["tolerance"]) else "–"
+        f"{counters['tolerance']:.0e}" if math.isfinite(counters["tolerance"]) else "–"
     )  # without a dual point there is none
-    sign, kind = KINDS.get(at.get("certainty", EXACT), ("", "")) if known != "–" else ("", "")
+    sign, kind = KINDS.get(counters.get("certainty", EXACT), ("", "")) if known != "–" else ("", "")
     gap = f"gap {sign} {known} ({kind}) (tol {tolerance})" if kind else f"gap {known} (tol {tolerance})"
-    calls = f"{thousands(at['oracle_calls'])} oracle calls"
-    every = f" · every λ within {at['certified']:.2g}" if "certified" in at else ""
-    return f"λ {count} {at['lambda']:.1e} · pass {at['passes']:.0f} · {gap} · {calls}{every}"
+    calls = f"{thousands(counters['oracle_calls'])} oracle calls"
+    every = f" · every λ within {counters['certified']:.2g}" if "certified" in counters else ""
+    return f"λ {count} {counters['lambda']:.1e} · pass {counters['passes']:.0f} · {gap} · {calls}{every}"
 
 
-def read_solver_line(line: str) -> dict[str, object] | None:
+def read_solver_line(line: str) -> Record | None:
     """What `solver_line` said in a line of a log, all but the lambda as text; None if it is another line."""
-    found = SOLVER_LINE.search(line)
-    if found is None:
+    match = SOLVER_LINE.search(line)
+    if match is None:
         return None
-    parts: dict[str, Any] = found.groupdict()
+    parts: Record = match.groupdict()
     kinds = {kind: certainty for certainty, (_, kind) in KINDS.items()}
     certainty = kinds.get(parts.pop("kind"), EXACT)
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeGuard
 
 from gapwise.pipeline.advice import what_next
 from gapwise.pipeline.config.settings import Settings
@@ -16,6 +16,7 @@ from gapwise.stages.verdict import Doubt, Verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import DamagedError
 from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.records import Facts, Record
 
 PATH_FIELDS = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
 VERIFY_FIELDS = ("certified", "epsilon", "max_gap", "max_rebuild_error", "max_simplex_error")
@@ -23,107 +24,107 @@ EVALUATE_FIELDS = ("best_lambda", "train_loss", "test_loss")
 log = logging.getLogger("gapwise")
 
 
-def build(settings: Settings, directory: RunDir) -> dict[str, Any]:
+def build(settings: Settings, directory: RunDir) -> Record:
     """The content of result.json, from what the stages wrote; FileNotFoundError or DamagedError names what is missing."""
-    found = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
+    result = {"format_version": FORMAT_VERSION, "key": directory.key, "experiment": directory.manifest["experiment"]}
     for stage in flow().values():
-        found |= {} if stage.result is None else stage.result(settings, directory)
-    return found
+        result |= {} if stage.result is None else stage.result(settings, directory)
+    return result
 
 
-def complete(directory: RunDir, settings: Settings) -> dict[str, Any] | None:
+def complete(directory: RunDir, settings: Settings) -> Record | None:
     """result.json of a run that has nothing left to do, otherwise None.
 
     That is so only if what every stage left behind is there and is what it left. `directory` then has its manifest.
     """
     try:
-        found = read_json(directory.path / "result.json", seal=True)
+        result = read_json(directory.path / "result.json", seal=True)
         manifest = read_json(directory.path / "manifest.json", seal=True)
     except DamagedError as error:
         log.warning("%s; it is made again", error)
         return None
-    for part in (found, manifest):
+    for part in (result, manifest):
         if part is None or part.get("key") != directory.key or part.get("format_version") != FORMAT_VERSION:
             return None
     if any(stage.has_more(manifest["stages"], settings) for stage in flow().values()):
         return None
-    if not _is_result(found):
+    if not _is_result(result):
         log.warning("%s/result.json: not what a run leaves; it is made again", directory.path)
         return None
     directory.manifest = manifest
-    return None if directory.damaged() else dict(found)
+    return None if directory.damaged() else dict(result)
 
 
-def _is_result(found: Mapping[str, Any]) -> bool:
-    """Whether `found` has everything that `summary` reads."""
+def _is_result(record: Facts) -> bool:
+    """Whether `record` has everything that `summary` reads."""
     parts = {"verify": VERIFY_FIELDS, "evaluate": EVALUATE_FIELDS, "problem": ("name", "n", "d")}
-    path = found.get("path")
+    path = record.get("path")
     return (
-        all(isinstance(found.get(part), dict) and {*fields} <= found[part].keys() for part, fields in parts.items())
-        and _has_verdict(found)
-        and isinstance(found.get("status"), str)
+        all(isinstance(record.get(part), dict) and {*fields} <= record[part].keys() for part, fields in parts.items())
+        and _has_verdict(record)
+        and isinstance(record.get("status"), str)
         and isinstance(path, list)
         and len(path) > 0
-        and all(isinstance(record, dict) and {*PATH_FIELDS} <= record.keys() for record in path)
+        and all(isinstance(row, dict) and {*PATH_FIELDS} <= row.keys() for row in path)
     )
 
 
-def _has_verdict(found: Mapping[str, Any]) -> bool:
+def _has_verdict(record: Facts) -> bool:
     try:
-        verdict_of(found.get("verdict"))
+        verdict_of(record.get("verdict"))
     except ValueError:
         return False
     return True
 
 
-def facts_of(path: Location, fields: tuple[str, ...]) -> dict[str, Any]:
+def facts_of(path: Location, fields: tuple[str, ...]) -> Record:
     """`fields` of a stage's JSON file, and all other single numbers and words in it, such as a structure's metrics."""
-    found = read_json(path)
-    if found is None:
+    record = read_json(path)
+    if record is None:
         raise FileNotFoundError(f"{path}: missing although its stage is done; remove manifest.json's entry to redo it")
-    missing = [name for name in fields if not isinstance(found, dict) or name not in found]
+    missing = [name for name in fields if not isinstance(record, dict) or name not in record]
     if missing:
         raise DamagedError(
             f"{path}: {missing[0]} is missing; delete the file and repeat the command, which makes it again"
         )
     others = {
-        k: v for k, v in found.items() if k not in fields and (v is None or isinstance(v, bool | int | float | str))
+        k: v for k, v in record.items() if k not in fields and (v is None or isinstance(v, bool | int | float | str))
     }
-    return {name: found[name] for name in fields} | others
+    return {name: record[name] for name in fields} | others
 
 
-def breakpoints(run_dir: Location) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def breakpoints(run_dir: Location) -> tuple[list[Record], Record]:
     """One record per breakpoint of path.zarr, in the order they were solved; and its attributes."""
     from gapwise.storage.layout import BOUNDS, read_group
 
     bounded = read_group(run_dir / "path.zarr", ())[1].get("certainty") == UPPER_BOUNDED
     fields = (*PATH_FIELDS, *(spec.name for spec in BOUNDS if bounded))
     arrays, attrs = read_group(run_dir / "path.zarr", (*fields, "status"))
-    columns: dict[str, list[Any]] = {name: arrays[name].tolist() for name in fields}
+    columns: dict[str, list[object]] = {name: arrays[name].tolist() for name in fields}
     columns["status"] = [attrs["status_meanings"][code] for code in arrays["status"].tolist()]
     records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     return records, attrs
 
 
 def summary(
-    found: Mapping[str, Any],
+    result: Facts,
     run_dir: Location,
     width: int = 100,
     took: Mapping[str, float] | None = None,
-    solve: Mapping[str, Any] | None = None,
+    solve: Facts | None = None,
 ) -> str:
     """A few lines for the end of a run: what was solved, at what cost, how good it is, where to look, what to do next.
 
     `took`: seconds of this command by stage, and of compiling, which they contain. `solve`: the manifest's facts of the
     solve, which name the limit that ended it.
     """
-    path, verdict, best = found["path"], verdict_of(found["verdict"]), found["evaluate"]
-    problem, last = found["problem"], path[-1]
+    path, verdict, best = result["path"], verdict_of(result["verdict"]), result["evaluate"]
+    problem, last = result["problem"], path[-1]
     lines = [("problem", f"{problem['name']}: {problem['n']:,} blocks, {problem['d']:,} features")]
-    within = found.get("every_lambda_within")
+    within = result.get("every_lambda_within")
     every = "" if within is None else f" · every λ within {_number(within)}"
     count = f"{len(path)} breakpoint" + "s" * (len(path) != 1)
-    lines.append(("path", f"{count}, λ {path[0]['lambda']:.3g} … {last['lambda']:.3g} · {found['status']}{every}"))
+    lines.append(("path", f"{count}, λ {path[0]['lambda']:.3g} … {last['lambda']:.3g} · {result['status']}{every}"))
     passes, calls, seconds = (
         sum(record[name] for record in path) for name in ("effective_passes", "oracle_calls", "seconds")
     )
@@ -149,7 +150,7 @@ def summary(
         extra["all zero: test loss"] = best["all_zero_test_loss"]
     if extra:
         lines.append(("", " · ".join(f"{name.replace('_', ' ')} {_number(value)}" for name, value in extra.items())))
-    if advice := what_next(found, solve):
+    if advice := what_next(result, solve):
         lines.append(("next", advice))
     lines.append(
         ("look at", "report.html · figures/*.png · path.zarr (xarray.open_zarr(…, consolidated=False)) · result.json")
@@ -158,7 +159,7 @@ def summary(
     return "\n".join([rule, *(f"{name:>8}  {text}" for name, text in lines), rule])
 
 
-def _picked(best: Mapping[str, Any]) -> str:
+def _picked(best: Facts) -> str:
     """What the best lambda was chosen on, in words."""
     if "validation_blocks" not in best:
         return "picked on the test split"
@@ -176,9 +177,9 @@ def _numbers(verdict: Verdict) -> str:
     return f": largest gap {_number(verdict.largest_gap)} ({bound}){rebuilt}"
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _number(value: Any) -> str:
+def _number(value: object) -> str:
     return f"{value:.3g}" if _is_number(value) and math.isfinite(value) else str(value)

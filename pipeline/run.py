@@ -57,14 +57,14 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
         source = source_of(settings)
     except (ValueError, OSError) as error:
         return refuse_setup(error)
-    directory, features, features_key = places(settings, source)
+    directory, features, features_key = locations(settings, source)
     tracker = open_tracker(settings.tracking, directory)
     try:
-        found = complete(directory, settings) if asked is None else None
-        if found:
-            tracker.mend()
+        finished = complete(directory, settings) if asked is None else None
+        if finished:
+            tracker.ensure_shown()
             _export(settings, directory, features)
-            return _print_summary(found, directory)
+            return _print_summary(finished, directory)
         if asked is not None and not asked.computes and not (directory.path / "manifest.json").is_file():
             raise FileNotFoundError(
                 f"{directory.path}: there is no such run yet; run.stage={asked.name} only shows what is there"
@@ -83,8 +83,8 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
             if asked is not None:
                 _check_done(directory, asked.name)
             with (
-                directory.attempt(_hydra_files(cfg, overrides)) as attempt,
-                Progress(attempt / "pipeline.log") as progress,
+                directory.invocation(_hydra_files(cfg, overrides)) as invocation,
+                Progress(invocation / "pipeline.log") as progress,
             ):
                 code = _guarded(Job(settings, directory, features, features_key, pool, progress, stop, tracker))
             if code == REFUSED:
@@ -97,7 +97,7 @@ def run(cfg: DictConfig, experiment: str | None = None, overrides: Sequence[str]
         return INTERRUPTED + 2
 
 
-def places(settings: Settings, source: Mapping[str, object]) -> tuple[RunDir, Location, str]:
+def locations(settings: Settings, source: Mapping[str, object]) -> tuple[RunDir, Location, str]:
     """The run's directory, the location of its features, and their key; creates nothing."""
     root = location(settings.run.root)
     name, key, features_key = settings.dataset["name"], settings.run_key(source), settings.features_key(source)
@@ -108,7 +108,7 @@ def places(settings: Settings, source: Mapping[str, object]) -> tuple[RunDir, Lo
 def _guarded(job: Job) -> int:
     """Run the stages and turn however they end into an exit code; REFUSED if the directory need not be kept."""
     try:
-        found = _run_stages(job)
+        outcome = _run_stages(job)
         _export(job.settings, job.dir, job.features_path)
     except (Interrupted, KeyboardInterrupt) as end:
         signal = end.signal if isinstance(end, Interrupted) else 2
@@ -128,10 +128,10 @@ def _guarded(job: Job) -> int:
         job.tracker.finish("FAILED")
         return FAILED
     job.progress.close()
-    if found is None:
+    if outcome is None:
         return _print_directory(job.dir)
     job.tracker.finish("FINISHED")
-    return _print_summary(found, job.dir, job.seconds)
+    return _print_summary(outcome, job.dir, job.seconds)
 
 
 def _run_stages(job: Job) -> dict[str, object] | None:
@@ -155,21 +155,21 @@ def _run_stages(job: Job) -> dict[str, object] | None:
             compiling = stack.enter_context(Compiling(job.progress))
             early = stack.enter_context(Precompile(settings, job.progress, job.stop))
         imports = stack.enter_context(LoadAhead())
-        for at, stage in enumerate(wanted):
-            if stage.every_attempt or due(stage):  # asked anew, because a stage that runs again takes later ones along
+        for position, stage in enumerate(wanted):
+            if stage.every_invocation or due(stage):  # asked anew: a stage that runs again takes later ones along
                 if stage.spares_core:
-                    later = [name for other in wanted[at + 1 :] for name in other.modules]
+                    later = [name for other in wanted[position + 1 :] for name in other.modules]
                     imports.begin(later, job.tracker.load if len(wanted) == len(flow()) else lambda: None)
                 _run_stage(stage, job, early)
     if compiling is not None and early is not None:
         job.seconds["compiling"] = compiling.seconds + early.seconds
     if not all(stage.in_flow for stage in wanted) or set(flow()) - set(directory.manifest["stages"]):
         return None
-    if found := complete(directory, settings):
-        return found
-    found = result.build(settings, directory)
-    write_json(directory.path / "result.json", found, seal=True)
-    return found
+    if outcome := complete(directory, settings):
+        return outcome
+    outcome = result.build(settings, directory)
+    write_json(directory.path / "result.json", outcome, seal=True)
+    return outcome
 
 
 def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
@@ -184,11 +184,11 @@ def _run_stage(stage: Stage, job: Job, early: Precompile | None = None) -> None:
     else:
         known = stage.name in directory.manifest["stages"]
         (directory.path / "result.json").unlink(missing_ok=True)
-        if known and not stage.every_attempt:
+        if known and not stage.every_invocation:
             directory.forget(stage.name)
         facts = stage.run(job)
         job.seconds[stage.name] = time.monotonic() - start
-        if not (known and stage.every_attempt):
+        if not (known and stage.every_invocation):
             directory.record(stage.name, **{"seconds": round(job.seconds[stage.name], 3), **facts})
     job.stop.check()
 
@@ -198,8 +198,8 @@ def _forget_damaged(job: Job) -> None:
 
     What was said of a damaged output goes first: result.json, then what later stages made of it.
     """
-    while (found := job.dir.damaged()) is not None:
-        name, changed = found
+    while (damage := job.dir.damaged()) is not None:
+        name, changed = damage
         log.warning("%s: changed since stage %s wrote it; the stage runs again", job.dir.path / changed, name)
         (job.dir.path / "result.json").unlink(missing_ok=True)
         for other in reversed(after(name)):
@@ -247,10 +247,10 @@ def _wait(holder: str) -> None:
     print(f"waiting for this run, which {holder} works on", file=sys.stderr, flush=True)
 
 
-def _print_summary(found: Mapping[str, object], directory: RunDir, seconds: Mapping[str, float] | None = None) -> int:
+def _print_summary(outcome: Mapping[str, object], directory: RunDir, seconds: Mapping[str, float] | None = None) -> int:
     width = min(shutil.get_terminal_size().columns, 120)
     solve = directory.manifest["stages"].get("solve", {})
-    print(result.summary(found, directory.path, width, seconds or {}, solve))
+    print(result.summary(outcome, directory.path, width, seconds or {}, solve))
     return _print_directory(directory)
 
 

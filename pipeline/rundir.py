@@ -1,4 +1,4 @@
-"""The run directory: its lock, its manifest, its attempts.
+"""The run directory: its lock, its manifest, its invocations.
 
 All files written here are small JSON files, replaced atomically, so that a reader never sees half a file.
 """
@@ -28,13 +28,14 @@ from gapwise.storage.files import LockedError as LockedError
 from gapwise.storage.files import locked as locked
 from gapwise.storage.format import FORMAT_VERSION, MEASURES
 from gapwise.storage.integrity import sealed, unsealed
+from gapwise.storage.records import Record
 
-BLANK = {"lock", "manifest.json", "attempts"}
+BLANK = {"lock", "manifest.json", "invocations"}
 VERSIONS = ("gapwise", "numpy", "scipy", "numba", "zarr", "dask", "scikit-image")
 log = logging.getLogger("gapwise")
 
 
-def write_json(path: Location, value: Any, seal: bool = False) -> None:
+def write_json(path: Location, value: Mapping[str, object], seal: bool = False) -> None:
     """Write `value` durably and atomically, with a checksum if `seal`; infinities and NaN, which JSON lacks, as text."""
     value = json.loads(json.dumps(_finite(value), allow_nan=False, default=str))
     text = json.dumps(sealed(value) if seal else value, indent=1, ensure_ascii=False)
@@ -48,8 +49,8 @@ def read_json(path: Location, seal: bool = False) -> Any:
     """
     if not path.is_file():
         return None
-    found = files.read_json(path)
-    return unsealed(found, path) if seal or (isinstance(found, dict) and "seal" in found) else found
+    record = files.read_json(path)
+    return unsealed(record, path) if seal or (isinstance(record, dict) and "seal" in record) else record
 
 
 class RunDir:
@@ -66,7 +67,7 @@ class RunDir:
     def __init__(self, path: Location, key: str) -> None:
         self.path = path
         self.key = key
-        self.manifest: dict[str, Any] = {}
+        self.manifest: Record = {}
 
     def prepare(self, settings: Settings, source: Mapping[str, object]) -> None:
         """Make the directory and its manifest, or check the manifest that exists: ValueError lists the keys that differ.
@@ -74,16 +75,17 @@ class RunDir:
         A damaged manifest is renamed and a new one begun; its stages then run again, from what they have committed.
         """
         make_directory(self.path)
-        science = _finite(json.loads(json.dumps(settings.science, default=str)))
+        plain = json.loads(json.dumps(settings.science, default=str))
+        science = {name: _finite(value) for name, value in plain.items()}
         try:
-            found = read_json(self.path / "manifest.json", seal=True)
+            manifest = read_json(self.path / "manifest.json", seal=True)
         except DamagedError as error:
             log.warning(
                 "%s; it is kept as damaged-manifest.json, and its stages run again from what they committed", error
             )
             rename(self.path / "manifest.json", "damaged-manifest.json")
-            found = None
-        if found is None:
+            manifest = None
+        if manifest is None:
             self.manifest = {
                 "format_version": FORMAT_VERSION,
                 "key": self.key,
@@ -103,9 +105,10 @@ class RunDir:
             }
             self.save()
             return
-        if found.get("format_version") != FORMAT_VERSION or found.get("key") != self.key:
+        if manifest.get("format_version") != FORMAT_VERSION or manifest.get("key") != self.key:
             mine = {"format_version": FORMAT_VERSION, "key": self.key, **flat(science)}
-            theirs = {name: found.get(name) for name in ("format_version", "key")} | flat(found.get("science", {}))
+            theirs = {name: manifest.get(name) for name in ("format_version", "key")}
+            theirs |= flat(manifest.get("science", {}))
             differ = [
                 f"{name} ({theirs.get(name)!r} there, {mine.get(name)!r} here)"
                 for name in sorted(mine.keys() | theirs.keys())
@@ -115,7 +118,7 @@ class RunDir:
                 f"{self.path}/manifest.json belongs to another run: {', '.join(differ)}. "
                 "Move the directory away to start anew."
             )
-        self.manifest = found
+        self.manifest = manifest
 
     def save(self) -> None:
         write_json(self.path / "manifest.json", self.manifest, seal=True)
@@ -123,7 +126,7 @@ class RunDir:
     def record(self, stage: str, **facts: object) -> None:
         """Note that `stage` is done, with its facts and the checksums of its outputs."""
         self.forget(stage)
-        outputs = {name: found for name in stages()[stage].outputs if (found := self._checksum(name)) is not None}
+        outputs = {name: checksum for name in stages()[stage].outputs if (checksum := self._checksum(name)) is not None}
         self.manifest["stages"][stage] = {**facts, **({"outputs": outputs} if outputs else {})}
         self.save()
 
@@ -148,7 +151,7 @@ class RunDir:
 
     @property
     def is_blank(self) -> bool:
-        """Whether no stage has left anything: the directory has no more than a manifest, attempts and the lock."""
+        """Whether no stage has left anything: the directory has no more than a manifest, invocations and the lock."""
         return not self.manifest["stages"] and {path.name for path in self.path.iterdir()} <= BLANK
 
     def discard(self) -> None:
@@ -166,14 +169,14 @@ class RunDir:
         self.save()
 
     @contextlib.contextmanager
-    def attempt(self, hydra: Mapping[str, str]) -> Iterator[Path]:
-        """A new directory attempts/<time>/ with the files `hydra` (name to text) in its .hydra/.
+    def invocation(self, hydra: Mapping[str, str]) -> Iterator[Path]:
+        """A new directory invocations/<time>/ with the files `hydra` (name to text) in its .hydra/.
 
-        For a run on an object store it is on this machine, and its log is uploaded when the attempt ends.
+        For a run on an object store it is on this machine, and its log is uploaded when the invocation ends.
         """
         stamp = time.strftime("%Y-%m-%dT%H-%M-%S")
         for number in range(1000):
-            path = self.path / "attempts" / (f"{stamp}-{number}" if number else stamp)
+            path = self.path / "invocations" / (f"{stamp}-{number}" if number else stamp)
             with contextlib.suppress(FileExistsError):
                 path.mkdir(parents=True)
                 break
@@ -188,7 +191,7 @@ class RunDir:
             deliver(path, last=True)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: Any) -> object:
     """`value` with infinities and NaN as text, since JSON lacks them."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
@@ -199,7 +202,7 @@ def _finite(value: Any) -> Any:
     return _finite(value.tolist()) if type(value).__module__ == "numpy" else value
 
 
-def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
+def flat(value: Mapping[str, object], prefix: str = "") -> Record:
     """Nested mappings as one, with dotted keys."""
     out: dict[str, object] = {}
     for name, item in value.items():
@@ -210,8 +213,8 @@ def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
-    found = {}
+    versions = {}
     for name in VERSIONS:
         with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+            versions[name] = version(name)
+    return versions

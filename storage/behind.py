@@ -17,8 +17,9 @@ from types import TracebackType
 
 import numpy as np
 
-from gapwise.storage.commits import CommitStore
+from gapwise.storage.commits import CommitStore, Segment
 from gapwise.storage.layout import ArraySpec
+from gapwise.storage.records import Facts
 
 BEHIND_BYTES = 8 << 20
 """States of fewer bytes are written at once, by the caller: they take less time than anyone notices."""
@@ -80,8 +81,8 @@ class CommitsBehind:
         self,
         specs: Sequence[ArraySpec],
         arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, object],
-        segment: Callable[[], Mapping[str, object]] | None,
+        attrs: Facts,
+        segment: Callable[[], Segment] | None,
         *,
         nbytes: int,
         then: Then,

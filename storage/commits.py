@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import sealed, unsealed
 from gapwise.storage.layout import ArraySpec, path_specs, read_group, write_group
 from gapwise.storage.pointer import Pointer
+from gapwise.storage.records import Facts, Record
 
 log = logging.getLogger("gapwise.storage")
 
@@ -49,8 +50,15 @@ class Commit:
     """A generation as it was committed."""
 
     arrays: dict[str, np.ndarray]
-    attrs: dict[str, Any]
+    attrs: Record
     segments: list[Location]
+
+
+class Segment(NamedTuple):
+    """Finished breakpoints, stacked, and the attributes of their group."""
+
+    arrays: dict[str, np.ndarray]
+    attrs: Facts
 
 
 class CommitStore:
@@ -103,8 +111,8 @@ class CommitStore:
         self,
         specs: Sequence[ArraySpec],
         arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
-        segment: Mapping[str, Any] | None,
+        attrs: Facts,
+        segment: Segment | None,
         go_on: Callable[[], None] = lambda: None,
     ) -> None:
         """Commit a state and, if there are any, the breakpoints that were finished since the last commit.
@@ -128,7 +136,7 @@ class CommitStore:
         segments = list(self.segments)
         if segment is not None:
             path = once(self.folder / f"s{number:06d}.zarr")
-            write_group(aside(path), path_specs(segment["arrays"]), segment["arrays"], segment["attrs"], go_on)
+            write_group(aside(path), path_specs(segment.arrays), *segment, go_on)
             segments.append({"name": path.name, "checksum": tree_checksum(aside(path))})
             go_on()
             publish(path)
@@ -160,12 +168,12 @@ class CommitStore:
         self._prune(keep_from=number - 1)
 
     # -- parts --------------------------------------------------------------------------------------------------------
-    def _path(self, sidecar: Mapping[str, Any]) -> Location:
+    def _path(self, sidecar: Facts) -> Location:
         return self.folder / sidecar.get("name", f"g{sidecar['generation']:06d}.zarr")
 
-    def _candidates(self) -> list[dict[str, object]]:
+    def _candidates(self) -> list[Record]:
         """Sidecars, the best first: HEAD, then older ones. Generations past an intact HEAD were never committed."""
-        sidecars: dict[int, dict[str, object]] = {}
+        sidecars: dict[int, Record] = {}
         for file in listed(self.folder, "g*.json"):
             try:
                 sidecar = unsealed(read_json(file), file)
@@ -186,7 +194,7 @@ class CommitStore:
             newest = max(sidecars, default=0)
         return [sidecars[number] for number in sorted(sidecars, reverse=True) if number <= newest]
 
-    def _check_identity(self, sidecar: Mapping[str, Any]) -> None:
+    def _check_identity(self, sidecar: Facts) -> None:
         version = sidecar.get("format_version")
         if version != FORMAT_VERSION:
             raise StateError(
@@ -202,7 +210,7 @@ class CommitStore:
                 "Move the directory away to start anew."
             )
 
-    def _damage(self, sidecar: Mapping[str, Any]) -> str | None:
+    def _damage(self, sidecar: Facts) -> str | None:
         parts = [(self._path(sidecar).name, sidecar["checksum"])]
         parts += [(segment["name"], segment["checksum"]) for segment in sidecar["segments"]]
         for name, checksum in parts:
@@ -212,7 +220,7 @@ class CommitStore:
                 return f"{name} does not match its checksum"
         return None
 
-    def _open(self, sidecar: Mapping[str, Any], fell_back: bool, problems: list[str]) -> Commit:
+    def _open(self, sidecar: Facts, fell_back: bool, problems: list[str]) -> Commit:
         if fell_back:
             log.warning("%s: %s; going on from generation %d", self.folder, "; ".join(problems), sidecar["generation"])
         self.generation, self.segments = int(sidecar["generation"]), list(sidecar["segments"])
@@ -233,7 +241,7 @@ class CommitStore:
                 remove(path)
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """What a value looks like after a round trip through JSON."""
     if isinstance(value, tuple | list):
         return [_plain(v) for v in value]

@@ -45,21 +45,21 @@ def contents(files: Mapping[str, Path], folder: Path) -> dict[str, object]:
     stats = {name: path.stat() for name, path in files.items()}
     small = sum(stat.st_size for stat in stats.values()) < SMALL
     known = {} if small else _known(folder / KNOWN)
-    kept, found = dict(known), {}
+    cached, digests = dict(known), {}
     for name, path in sorted(files.items()):
-        stat, place = stats[name], str(path.resolve())
+        stat, resolved = stats[name], str(path.resolve())
         mark = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
-        entry = known.get(place)
+        entry = known.get(resolved)
         if entry is None or entry[:3] != mark:
             entry = [*mark, file_digest(path)]
             if time.time_ns() - stat.st_mtime_ns > SETTLED * 1e9:
-                kept[place] = entry
-        found[name] = entry[3]
-    if not small and kept != known:
-        _keep(folder / KNOWN, kept)
-    if len(found) <= MANY:
-        return found
-    return {"files": len(found), "all": hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()}
+                cached[resolved] = entry
+        digests[name] = entry[3]
+    if not small and cached != known:
+        _keep(folder / KNOWN, cached)
+    if len(digests) <= MANY:
+        return digests
+    return {"files": len(digests), "all": hashlib.sha256(json.dumps(digests, sort_keys=True).encode()).hexdigest()}
 
 
 def _known(file: Path) -> dict[str, list[object]]:
@@ -67,8 +67,8 @@ def _known(file: Path) -> dict[str, list[object]]:
     if file.is_symlink():
         return {}
     try:
-        found = json.loads(file.read_bytes())
-        return {str(name): [*entry[:3], str(entry[3])] for name, entry in found.items()}
+        entries = json.loads(file.read_bytes())
+        return {str(name): [*entry[:3], str(entry[3])] for name, entry in entries.items()}
     except (OSError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return {}
 

@@ -13,7 +13,7 @@ from array import array as Numbers
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from gapwise.storage.backend import Location, backend, location
 from gapwise.storage.files import aside, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.integrity import changed, checked_array, checksums, sealed, unsealed
+from gapwise.storage.records import Facts, Record
 
 _HEADER = 128
 """Bytes kept free for the header of a growing .npy file."""
@@ -63,7 +64,7 @@ class FeatureWriter:
         self._growing: dict[tuple[str, str], _Growing] = {}
         self._offsets: dict[tuple[str, str], Numbers[int]] = {}
         self._names: dict[str, set[str]] = {}
-        self.meta: dict[str, object] | None = None
+        self.meta: Record | None = None
 
     def __enter__(self) -> FeatureWriter:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -92,12 +93,12 @@ class FeatureWriter:
             )
         for name, given in arrays.items():
             values = np.asarray(given)
-            at = (split, name)
-            if at not in self._growing:
-                self._growing[at] = _Growing(self._file(split, name), values)
-                self._offsets[at] = Numbers("q", [0])
-            self._growing[at].append(name, values)
-            self._offsets[at].append(self._growing[at].rows)
+            key = (split, name)
+            if key not in self._growing:
+                self._growing[key] = _Growing(self._file(split, name), values)
+                self._offsets[key] = Numbers("q", [0])
+            self._growing[key].append(name, values)
+            self._offsets[key].append(self._growing[key].rows)
 
     def put(self, split: str, name: str, array: np.ndarray) -> None:
         """Write a whole array; split "" means shared by all splits."""
@@ -130,7 +131,7 @@ class Features:
 
     def __init__(self, path: Location) -> None:
         self.path = path
-        self.meta = unsealed(read_json(path / "meta.json"), path / "meta.json")
+        self.meta: Record = unsealed(read_json(path / "meta.json"), path / "meta.json")
         if self.meta.get("format_version") != FORMAT_VERSION:
             raise ValueError(
                 f"{path}: features of format version {self.meta.get('format_version')}, expected {FORMAT_VERSION}; "
@@ -139,13 +140,13 @@ class Features:
 
     def arrays(self, split: str) -> Mapping[str, np.ndarray]:
         """The arrays of a split and the shared ones by name, read-only and memory-mapped."""
-        found = {}
+        arrays = {}
         root = backend(self.path).mapped_folder(self.path)
         for folder in ("shared", split):
             for name in sorted(self.meta["files"]):  # whatever else lies there is none of the store's
                 if name.startswith(f"{folder}/"):
-                    found[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
-        return found
+                    arrays[Path(name).stem] = np.load(root / name, mmap_mode="r", allow_pickle=False)
+        return arrays
 
     def has(self, split: str) -> bool:
         """Whether the store has blocks of `split`."""
@@ -174,15 +175,15 @@ def open_features(path: Location) -> Features:
     return Features(path)
 
 
-def features_of(run: Location, facts: Mapping[str, Any]) -> Features | None:
+def features_of(run: Location, facts: Facts) -> Features | None:
     """The features of a run: beside it, where they are made, also if both were moved; else where they were; None if gone.
 
     `facts` are the manifest's of the featurize stage, ``path`` and ``key``.
     """
     recorded = location(facts["path"])
-    for place in (run.parent / "features" / recorded.name, recorded):
-        if is_complete(place):
-            found = Features(place)
-            if found.meta.get("key") == facts["key"]:
-                return found
+    for folder in (run.parent / "features" / recorded.name, recorded):
+        if is_complete(folder):
+            features = Features(folder)
+            if features.meta.get("key") == facts["key"]:
+                return features
     return None

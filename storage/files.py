@@ -118,8 +118,8 @@ def changed_at(path: Location) -> float | None:
 
 def listed(folder: Location, pattern: str) -> list[Location]:
     """The children of `folder` that match `pattern`, sorted by name."""
-    found: Iterable[Location] = folder.glob(pattern)
-    return sorted(found, key=lambda path: str(path).split("/"))
+    matches: Iterable[Location] = folder.glob(pattern)
+    return sorted(matches, key=lambda path: str(path).split("/"))
 
 
 def write_json(path: Location, value: object) -> None:

@@ -13,9 +13,9 @@ MEASURES = ("train_*", "test_*", "validation_*", "evaluated_*")
 
 def check_format(attrs: Mapping[str, object], where: object) -> None:
     """ValueError unless `attrs`, read from `where`, say the present version."""
-    found = attrs.get("format_version")
-    if found != FORMAT_VERSION:
+    version = attrs.get("format_version")
+    if version != FORMAT_VERSION:
         raise ValueError(
-            f"{where}: format version {found}, expected {FORMAT_VERSION}; read it with the version of Gapwise that wrote "
+            f"{where}: format version {version}, expected {FORMAT_VERSION}; read it with the version of Gapwise that wrote "
             "it, or delete it and repeat the command"
         )

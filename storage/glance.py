@@ -6,25 +6,24 @@ opens the run instead. A run that is being written to may be read: every file is
 
 from __future__ import annotations
 
-from typing import Any
-
 from gapwise.storage.backend import Location
 from gapwise.storage.files import changed_at, read_json
 from gapwise.storage.integrity import unsealed
+from gapwise.storage.records import Record
 
 
-def record(path: Location) -> dict[str, Any] | None:
+def record(path: Location) -> Record | None:
     """A sealed record, such as manifest.json; None if there is none. DamagedError names one that is damaged."""
     return unsealed(read_json(path), path) if path.is_file() else None
 
 
-def attributes(group: Location) -> dict[str, Any]:
+def attributes(group: Location) -> Record:
     """The attributes of a zarr group; {} if it is not there. DamagedError names one that is not JSON."""
     file = group / "zarr.json"
     if not file.is_file():
         return {}
-    found = read_json(file)
-    attrs = found.get("attributes", {}) if isinstance(found, dict) else {}
+    record = read_json(file)
+    attrs = record.get("attributes", {}) if isinstance(record, dict) else {}
     return dict(attrs) if isinstance(attrs, dict) else {}
 
 
@@ -35,7 +34,7 @@ def rows(array: Location) -> int | None:
     return int(shape[0]) if shape else None
 
 
-def committed(state: Location) -> dict[str, object] | None:
+def committed(state: Location) -> Record | None:
     """The last commit in a run's ``state/``: `generation`, `at` (seconds since the epoch, or None) and the `counts` of the
     method (lambda, breakpoint …); None if nothing is committed. DamagedError names a file that is damaged.
     """

@@ -11,9 +11,10 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gapwise.storage.backend.base import DamagedError
+from gapwise.storage.backend.base import DamagedError, Location
+from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ def sealed(value: Mapping[str, object]) -> dict[str, object]:
     return {**bare, "seal": _seal(bare)}
 
 
-def unsealed(value: object, where: object) -> dict[str, Any]:
+def unsealed(value: object, where: object) -> Record:
     """`value` without its seal; DamagedError, naming `where` it came from, if the seal is missing or wrong."""
     if not isinstance(value, dict):
         raise DamagedError(f"{where}: expected an object, got {type(value).__name__}; the file is damaged")
@@ -37,10 +38,10 @@ def unsealed(value: object, where: object) -> dict[str, Any]:
 
 def checksums(folder: Path) -> dict[str, dict[str, object]]:
     """Size in bytes and sha256 of every file below `folder`, by its relative name; large files are read in pieces."""
-    found = {}
+    sums = {}
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        found[file.relative_to(folder).as_posix()] = {"bytes": file.stat().st_size, "sha256": file_digest(file)}
-    return found
+        sums[file.relative_to(folder).as_posix()] = {"bytes": file.stat().st_size, "sha256": file_digest(file)}
+    return sums
 
 
 def changed(folder: Path, expected: Mapping[str, Mapping[str, object]]) -> str | None:
@@ -57,11 +58,8 @@ def changed(folder: Path, expected: Mapping[str, Mapping[str, object]]) -> str |
     return None
 
 
-def checked_array(folder: Any, name: str, expected: Mapping[str, Any]) -> np.ndarray:
-    """The array of the file `name` below `folder`; DamagedError unless it matches `expected` (of `checksums`).
-
-    `folder` is a location: a path or a URL.
-    """
+def checked_array(folder: Location, name: str, expected: Mapping[str, object]) -> np.ndarray:
+    """The array of the file `name` below `folder`; DamagedError unless it matches `expected` (of `checksums`)."""
     import numpy as np  # not needed by a complete run
 
     try:

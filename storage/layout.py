@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import zarr
 from zarr.codecs import ZstdCodec
 
 from gapwise.storage.backend import DamagedError, Location, backend
+from gapwise.storage.records import Facts, Record
 
 CHUNK_BYTES = 1 << 21
 """Most bytes in a chunk: small chunks cost files (256-row chunks wrote ten times slower), large ones memory."""
@@ -158,7 +159,7 @@ def _chunks(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     return tuple(chunks)
 
 
-def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dtype: Any) -> zarr.Array:
+def create_array(group: zarr.Group, spec: ArraySpec, shape: tuple[int, ...], dtype: np.dtype | str) -> zarr.Array:
     """An empty array of the layout in an open group."""
     return group.create_array(
         spec.name,
@@ -179,15 +180,15 @@ def open_group(path: Location, mode: Literal["r", "a"] = "r") -> zarr.Group:
 
 
 @contextlib.contextmanager
-def readable(path: Location, what: str) -> Iterator[None]:
-    """Raise DamagedError, naming the group and `what` is read of it, for whatever zarr raises on contents it cannot read."""
+def readable(path: Location, name: str) -> Iterator[None]:
+    """Turn whatever zarr raises on contents it cannot read into a DamagedError that names the group and its part `name`."""
     try:
         yield
     except DamagedError:
         raise
     except (KeyError, IndexError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise DamagedError(
-            f"{path}: {what} is missing or cannot be read ({type(error).__name__}: {error}); delete {path} and repeat the "
+            f"{path}: {name} is missing or cannot be read ({type(error).__name__}: {error}); delete {path} and repeat the "
             "command, which makes it again"
         ) from error
 
@@ -196,7 +197,7 @@ def write_group(
     path: Location,
     specs: tuple[ArraySpec, ...],
     arrays: Mapping[str, np.ndarray],
-    attrs: Mapping[str, Any],
+    attrs: Facts,
     go_on: Callable[[], None] = lambda: None,
 ) -> None:
     """Write all arrays of `specs` into a new zarr group; `go_on` is called before each and may raise an error to end it.
@@ -224,7 +225,7 @@ def checked(spec: ArraySpec, array: np.ndarray) -> np.ndarray:
     return array
 
 
-def read_group(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_group(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], Record]:
     """(arrays, attributes) of a group, or the named arrays of it; DamagedError names one that cannot be read."""
     group = open_group(path)
     with readable(path, "the list of arrays"):
@@ -239,7 +240,7 @@ def _read(path: Location, group: zarr.Group, name: str) -> np.ndarray:
 
 def array_of(group: zarr.Group, name: str) -> zarr.Array:
     """An array of an open group; KeyError if there is none, TypeError if it is something else."""
-    found = group[name]
-    if not isinstance(found, zarr.Array):
+    array = group[name]
+    if not isinstance(array, zarr.Array):
         raise TypeError(f"{group.store_path}: {name} is not an array")
-    return found
+    return array

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.storage.backend import Location
+from gapwise.storage.records import Facts, Record
 
 NAMES = ("lambda", "gap", "dual")
 CELL_NAMES = ("cell_low", "cell_interval", "cell_primal", "cell_scale")
@@ -18,7 +19,7 @@ CELL_NAMES = ("cell_low", "cell_interval", "cell_primal", "cell_scale")
 class Mixture:
     """lambda -> {breakpoint: its share in w(lambda)}, from the arrays NAMES, and CELL_NAMES if the path has cells."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], attrs: Facts) -> None:
         self.arrays, self.attrs = arrays, attrs
 
     def __call__(self, lam: float) -> dict[int, float]:
@@ -97,7 +98,7 @@ class At(NamedTuple):
     """The duality gap, if the weights are those of one breakpoint at its own lambda; None if a cell certifies them."""
     allowed: float
     """What that gap must not exceed to certify them; infinite without a gap."""
-    attrs: dict[str, Any]
+    attrs: Record
     """Of the path."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.files import aside, make_directory, publish, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION, check_format
 from gapwise.storage.integrity import checked_array, checksums, sealed, unsealed
+from gapwise.storage.records import Record
 
 FILE, KIND = "model.json", "gapwise model"
 WEIGHTS, SHARED = "weights.npy", "shared/"
@@ -24,7 +25,7 @@ WEIGHTS, SHARED = "weights.npy", "shared/"
 class StoredModel(NamedTuple):
     """What a model's folder holds."""
 
-    facts: dict[str, Any]
+    facts: Record
     weights: np.ndarray
     """(d,), float64"""
     shared: dict[str, np.ndarray]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -87,8 +86,8 @@ def open_path(run: str | Location) -> SolvedPath:
     return SolvedPath(stored.data_vars, stored.coords, stored.attrs)
 
 
-def path_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> SolvedPath:
+def path_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]) -> SolvedPath:
     """A path in memory, of the arrays and attributes that its path.zarr would have."""
     specs = (*path_specs(arrays), *(spec for spec in CELL_SPECS if spec.name in arrays))
-    found = {spec.name: (spec.dims, arrays[spec.name], {"description": spec.doc}) for spec in specs}
-    return SolvedPath(found, attrs=dict(attrs)).set_coords("lambda")
+    variables = {spec.name: (spec.dims, arrays[spec.name], {"description": spec.doc}) for spec in specs}
+    return SolvedPath(variables, attrs=dict(attrs)).set_coords("lambda")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gapwise.storage.backend import Location, backend
 from gapwise.storage.files import json_bytes, parsed
 
@@ -15,7 +13,7 @@ class Pointer:
         self.path = path
         self._seen: str | None = None
 
-    def read(self) -> Any:
+    def read(self) -> object:
         """The value; FileNotFoundError if there is none, DamagedError if it is not JSON."""
         data, self._seen = backend(self.path).look(self.path)
         if data is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import zarr
@@ -26,12 +25,13 @@ from gapwise.storage.layout import (
     readable,
     write_group,
 )
+from gapwise.storage.records import Facts, Record
 
 RAGGED = {"support_alpha": "atom", "support_loss": "atom", "support_label": "label", "label_offset": "atom_edge"}
 """Arrays of PATH that are concatenated over breakpoints; all others have one row per breakpoint."""
 
 
-def stack(records: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+def stack(records: Sequence[Facts]) -> dict[str, np.ndarray]:
     """Arrays of PATH, and of BOUNDS, SCORES and TWO_POINTS if there are any, from breakpoints as mappings.
 
     `support_offset` (n + 1,) and `label_offset` begin at 0 in each.
@@ -57,12 +57,14 @@ def _joined_offsets(values: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def path_arrays(
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Facts],
     cells: Mapping[str, np.ndarray] | None = None,
-    kept: Sequence[int] | None = None,
+    selected: Sequence[int] | None = None,
 ) -> dict[str, np.ndarray]:
     """The arrays that `write_path` writes, of breakpoints as mappings in the order in which they were solved."""
-    arrays = stack(records if kept is None or len(kept) == len(records) else kept_records(records, kept))
+    if selected is not None and len(selected) < len(records):
+        records = selected_records(records, selected)
+    arrays = stack(records)
     if not cells:
         return arrays
     order = np.argsort(-arrays["lambda"], kind="stable")
@@ -78,16 +80,16 @@ def write_path(
     path: Location,
     segments: Sequence[Location],
     last: Mapping[str, np.ndarray] | None,
-    attrs: Mapping[str, Any],
+    attrs: Facts,
     cells: Mapping[str, np.ndarray] | None = None,
-    kept: Sequence[int] | None = None,
+    selected: Sequence[int] | None = None,
 ) -> None:
-    """Join segments and the breakpoints after them into one group; without `kept` one segment is in memory at a time.
+    """Join segments and the breakpoints after them into one group; without `selected` one segment is in memory at a time.
 
     The result does not depend on how the breakpoints were divided into segments. With
     `cells` (arrays of CELLS, and of CELL_CERTIFICATES if there are any), which count breakpoints by falling lambda,
-    breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved. With `kept`, only
-    the breakpoints of these numbers are written; the work of the others is counted with the next one that is.
+    breakpoints are sorted that way; their atoms and labels stay in the order in which they were solved. With `selected`,
+    only the breakpoints of these numbers are written; the work of each other one is counted with the next selected one.
     """
     shapes = [_shapes(segment) for segment in segments]
     dtypes = {}
@@ -96,9 +98,9 @@ def write_path(
     if last is not None:
         shapes.append({name: array.shape for name, array in last.items()})
         dtypes = {name: array.dtype for name, array in last.items()}
-    if kept is not None and len(kept) < sum(shape["lambda"][0] for shape in shapes):
+    if selected is not None and len(selected) < sum(shape["lambda"][0] for shape in shapes):
         parts = [read_group(segment)[0] for segment in segments] + ([] if last is None else [dict(last)])
-        records = kept_records([_record(part, b) for part in parts for b in range(part["lambda"].size)], kept)
+        records = selected_records([_record(part, b) for part in parts for b in range(part["lambda"].size)], selected)
         write_path(path, (), stack(records), attrs, cells)  # all of them are in memory
         return
     if not shapes:
@@ -144,18 +146,18 @@ WORK = ("effective_passes", "oracle_calls", "seconds")
 """The arrays of PATH whose sum is the work of the path."""
 
 
-def kept_records(records: Sequence[Mapping[str, Any]], kept: Sequence[int]) -> list[dict[str, Any]]:
-    """The breakpoints numbered `kept`; the work of the others is counted with the next one that is kept."""
-    found: list[dict[str, Any]] = []
+def selected_records(records: Sequence[Facts], selected: Sequence[int]) -> list[Record]:
+    """The breakpoints numbered `selected`; the work of each other one is counted with the next selected one."""
+    chosen: list[Record] = []
     waiting = dict.fromkeys(WORK, 0.0)
     for number, record in enumerate(records):
         work = {name: record[name] + waiting[name] for name in WORK}
-        if number in kept:
-            found.append({**record, **work})
-        waiting = dict.fromkeys(WORK, 0.0) if number in kept else work
+        if number in selected:
+            chosen.append({**record, **work})
+        waiting = dict.fromkeys(WORK, 0.0) if number in selected else work
     for name, more in waiting.items():
-        found[-1][name] += more
-    return found
+        chosen[-1][name] += more
+    return chosen
 
 
 def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, object]:
@@ -163,7 +165,7 @@ def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, object]:
     edges = part["support_offset"][b]
     first, last = int(edges[0]), int(edges[-1])
     labels = part["label_offset"][first : last + 1]
-    found = {name: array[b] for name, array in part.items() if name not in RAGGED}
+    dense = {name: array[b] for name, array in part.items() if name not in RAGGED}
     ragged = {
         "support_offset": edges - first,
         "support_alpha": part["support_alpha"][first:last],
@@ -171,21 +173,21 @@ def _record(part: Mapping[str, np.ndarray], b: int) -> dict[str, object]:
         "support_label": part["support_label"][int(labels[0]) : int(labels[-1])],
         "label_offset": labels - labels[0],
     }
-    return {**found, **ragged}
+    return {**dense, **ragged}
 
 
 def _shapes(segment: Location) -> dict[str, tuple[int, ...]]:
     """Shapes of a segment's arrays; DamagedError if one of PATH is missing."""
-    found = {name: array.shape for name, array in open_group(segment).arrays()}
-    if missing := [spec.name for spec in path_specs(found) if spec.name not in found]:
+    shapes = {name: array.shape for name, array in open_group(segment).arrays()}
+    if missing := [spec.name for spec in path_specs(shapes) if spec.name not in shapes]:
         raise DamagedError(
             f"{segment}: there is no array {missing[0]}; restore {segment.parent} from a copy, or delete it to solve again "
             "from the beginning"
         )
-    return found
+    return shapes
 
 
-def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dict[str, np.ndarray], Record]:
     """(arrays, attributes) of a path.zarr; FileNotFoundError if the solve stage has not written it."""
     if not path.is_dir():
         raise FileNotFoundError(
@@ -196,7 +198,7 @@ def read_path(path: Location, names: tuple[str, ...] | None = None) -> tuple[dic
     return arrays, attrs
 
 
-def without_weights(path: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def without_weights(path: Location) -> tuple[dict[str, np.ndarray], Record]:
     """Like `read_path`, without the weights: those of all breakpoints together may not fit in memory."""
     if not path.is_dir():
         raise FileNotFoundError(f"{path}: no solved path here; run the solve stage first")

@@ -13,15 +13,16 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
 from gapwise.storage.backend import Location
 from gapwise.storage.behind import CommitsBehind
-from gapwise.storage.commits import Commit, CommitStore
+from gapwise.storage.commits import Commit, CommitStore, Segment
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.layout import PATH, ArraySpec, read_group
+from gapwise.storage.records import Record
 from gapwise.storage.results import stack
 
 MAX_BUFFERED_BYTES = 64 << 20
@@ -45,7 +46,7 @@ class State(Protocol):
     def arrays(self) -> dict[str, np.ndarray]: ...
 
     @property
-    def attrs(self) -> dict[str, Any]: ...
+    def attrs(self) -> dict[str, object]: ...
 
     @property
     def trace(self) -> np.ndarray:
@@ -59,7 +60,7 @@ class Solved(Protocol):
     def nbytes(self) -> int:
         """Bytes of its arrays."""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Record:
         """Its numbers and arrays under the names of `layout.PATH`."""
 
 
@@ -70,7 +71,7 @@ class Beside(Protocol):
     def nbytes(self) -> int:
         """Bytes in memory."""
 
-    def commit(self) -> list[dict[str, Any]]:
+    def commit(self) -> list[dict[str, object]]:
         """Write what is in memory; returns what the commit has to record."""
 
 
@@ -171,8 +172,8 @@ class CommitSink:
         """Commit a state, with the breakpoints finished so far; nothing takes these again."""
         finished = tuple(self.finished)
 
-        def segment() -> dict[str, Any]:
-            return {"arrays": stack([b.record() for b in finished]), "attrs": {"format_version": FORMAT_VERSION}}
+        def segment() -> Segment:
+            return Segment(stack([b.record() for b in finished]), {"format_version": FORMAT_VERSION})
 
         beside = [] if self.snapshots is None else list(self.snapshots.commit())
         self._behind.commit(

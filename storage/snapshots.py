@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import zarr
@@ -16,6 +15,7 @@ import zarr
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, make_directory, once, publish, remove, remove_leftovers, tree_checksum
 from gapwise.storage.layout import SNAPSHOTS, create_array, open_group, read_group, write_group
+from gapwise.storage.records import Facts, Record
 
 
 class SnapshotParts:
@@ -29,10 +29,10 @@ class SnapshotParts:
 
     def __init__(self, folder: Location) -> None:
         self.folder = folder
-        self.parts: list[dict[str, Any]] = []
+        self.parts: list[Record] = []
         """Name, checksum and rows of each part, in order; each commit records them."""
 
-    def resume(self, parts: Sequence[Mapping[str, object]]) -> dict[str, np.ndarray]:
+    def resume(self, parts: Sequence[Facts]) -> dict[str, np.ndarray]:
         """Go on after the committed `parts`; returns the arrays of the last one ({} if there is none).
 
         Raises
@@ -65,11 +65,11 @@ class SnapshotParts:
         self.parts.append({"name": path.name, "checksum": tree_checksum(aside(path)), "rows": len(rows)})
         publish(path)
 
-    def join(self, target: Location, attrs: Mapping[str, Any]) -> None:
+    def join(self, target: Location, attrs: Facts) -> None:
         """Write `target` from all parts, one in memory at a time."""
         shapes, dtypes = {}, {}
         if self.parts:
-            group: Any = open_group(self.folder / self.parts[0]["name"])
+            group = open_group(self.folder / self.parts[0]["name"])
             shapes = {name: array.shape for name, array in group.arrays()}
             dtypes = {name: array.dtype for name, array in group.arrays()}
         total = sum(part["rows"] for part in self.parts)

@@ -15,16 +15,17 @@ file under two names does no harm.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gapwise.pipeline.estimators.base import GapwiseEstimator
-    from gapwise.pipeline.estimators.certificate import Certificate
+    from gapwise.pipeline.estimators.certificate import ModelCertificate
     from gapwise.pipeline.estimators.chain import ChainSVM
     from gapwise.pipeline.estimators.functions import path, solve
     from gapwise.pipeline.estimators.multiclass import MulticlassSVM
     from gapwise.pipeline.estimators.segmentation import SegmentationSVM
-    from gapwise.pipeline.estimators.structured import StructuredModel, StructuredSVM
+    from gapwise.pipeline.estimators.structured import StructuredSVM
+    from gapwise.pipeline.estimators.structured_model import StructuredModel
     from gapwise.stages.models import load_model, save_model
     from gapwise.stages.problems.python_oracle import Oracle
     from gapwise.storage.paths import open_path
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
     __version__: str
 
 HOME = {
-    "Certificate": "gapwise.pipeline.estimators.certificate",
     "ChainSVM": "gapwise.pipeline.estimators.chain",
     "GapwiseEstimator": "gapwise.pipeline.estimators.base",
+    "ModelCertificate": "gapwise.pipeline.estimators.certificate",
     "MulticlassSVM": "gapwise.pipeline.estimators.multiclass",
     "Oracle": "gapwise.stages.problems.python_oracle",
     "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
-    "StructuredModel": "gapwise.pipeline.estimators.structured",
+    "StructuredModel": "gapwise.pipeline.estimators.structured_model",
     "StructuredSVM": "gapwise.pipeline.estimators.structured",
     "load_model": "gapwise.stages.models",
     "open_path": "gapwise.storage.paths",
@@ -49,9 +50,9 @@ HOME = {
 """The module of each name."""
 
 __all__ = [
-    "Certificate",
     "ChainSVM",
     "GapwiseEstimator",
+    "ModelCertificate",
     "MulticlassSVM",
     "Oracle",
     "SegmentationSVM",
@@ -66,7 +67,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "__version__":
         from importlib.metadata import version
 
@@ -77,8 +78,8 @@ def __getattr__(name: str) -> Any:
         from gapwise.parts import modules
 
         for module in modules("estimators"):
-            if hasattr(found := import_module(module), name):
-                return getattr(found, name)
+            if hasattr(namespace := import_module(module), name):
+                return getattr(namespace, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -46,8 +46,8 @@ def known() -> list[str]:
 
 def command(name: str) -> Command:
     """The command called `name`."""
-    found: Command = import_module(f"{__name__}.{name}").COMMAND
-    return found
+    loaded: Command = import_module(f"{__name__}.{name}").COMMAND
+    return loaded
 
 
 REMOVED = {"status": "show"}

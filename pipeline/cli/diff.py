@@ -36,26 +36,26 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.pipeline.overview.find import named
     from gapwise.pipeline.overview.standing import standing
 
-    one, other = (standing(named(word, asked.root)) for word in (asked.one, asked.other))
-    for at in (one, other):
-        if not at.manifest:
-            raise ValueError(f"{at.run}: expected a run, but it is {at.state}: {at.why}")
-    found = differences(one, other)
+    first, second = (standing(named(word, asked.root)) for word in (asked.one, asked.other))
+    for run_standing in (first, second):
+        if not run_standing.manifest:
+            raise ValueError(f"{run_standing.run}: expected a run, but it is {run_standing.state}: {run_standing.why}")
+    changes = differences(first, second)
     if asked.json:
-        print(as_json({"runs": [str(one.run), str(other.run)], **found}))
+        print(as_json({"runs": [str(first.run), str(second.run)], **changes}))
     else:
-        print("\n".join(lines(one, other, found)))
+        print("\n".join(lines(first, second, changes)))
     return 0
 
 
-def lines(one: Standing, other: Standing, found: dict[str, Pairs]) -> list[str]:
+def lines(first: Standing, second: Standing, changes: dict[str, Pairs]) -> list[str]:
     """One table, a part below the other; parts without a difference in one line."""
-    rows = [("", one.run.name, other.run.name)]
-    for part in found:
-        rows += [(part, "", ""), *((f"  {name}", _cell(a), _cell(b)) for name, (a, b) in found[part].items())]
-    same = [TITLES[part] for part, pairs in found.items() if not pairs]
-    shown = [row for row in rows if row[0] not in found or found[row[0]]]
-    return [*(table(shown) if len(shown) > 1 else [f"{one.run.name} and {other.run.name}"]), *same]
+    rows = [("", first.run.name, second.run.name)]
+    for part in changes:
+        rows += [(part, "", ""), *((f"  {name}", _cell(a), _cell(b)) for name, (a, b) in changes[part].items())]
+    same = [TITLES[part] for part, pairs in changes.items() if not pairs]
+    shown = [row for row in rows if row[0] not in changes or changes[row[0]]]
+    return [*(table(shown) if len(shown) > 1 else [f"{first.run.name} and {second.run.name}"]), *same]
 
 
 def _cell(value: object) -> str:

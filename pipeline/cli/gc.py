@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
@@ -33,36 +33,31 @@ def run(asked: argparse.Namespace) -> int:
     root = _local(named[0].parent if named and asked.root is None else root_of(asked.root))
     if any(path.parent != root for path in named):
         raise ValueError(f"{root}: the runs to remove lie in several folders; name those of one at a time")
-    found = list(rubbish(root, named))
-    items: list[dict[str, Any]] = [
-        {"path": str(one.path), "bytes": one.bytes, "kind": one.kind, "why": one.why, "kept": ""} for one in found
-    ]
-    if asked.yes:
-        for item, (_, kept) in zip(items, remove_all(root, found, named), strict=True):
-            item["kept"] = kept
-    total = sum(item["bytes"] for item in items if not item["kept"])
+    entries = list(rubbish(root, named))
+    sizes = [entry.bytes for entry in entries]
+    kept = [why for _, why in remove_all(root, entries, named)] if asked.yes else [""] * len(entries)
+    listed = list(zip(entries, sizes, kept, strict=True))
+    total = sum(nbytes for _, nbytes, reason in listed if not reason)
     if asked.json:
+        items = [
+            {"path": str(entry.path), "bytes": nbytes, "kind": entry.kind, "why": entry.why, "kept": reason}
+            for entry, nbytes, reason in listed
+        ]
         print(as_json({"root": str(root), "removed": asked.yes, "bytes": total, "items": items}))
         return 0
-    if not items:
+    if not entries:
         print(f"nothing to remove in {root}")
         return 0
     rows = [
-        (
-            size(item["bytes"]),
-            str(Path(item["path"]).relative_to(root)),
-            item["why"],
-            _note(item["kept"]),
-        )
-        for item in items
+        (size(nbytes), str(entry.path.relative_to(root)), entry.why, _note(reason)) for entry, nbytes, reason in listed
     ]
     print("\n".join(table(rows, right=(0,))))
     print(f"{size(total)} removed" if asked.yes else f"{size(total)} in all; nothing is removed yet: add --yes")
     return 0
 
 
-def _note(kept: object) -> str:
-    return f"KEPT: {kept}" if kept else ""
+def _note(reason: str) -> str:
+    return f"KEPT: {reason}" if reason else ""
 
 
 def _local(root: Location) -> Path:
@@ -80,8 +75,8 @@ def _may_go(path: Location) -> Path:
     run = _local(path)
     if run.is_symlink():
         raise ValueError(f"{run}: {LINK}")
-    if (found := holder(run / "lock")) is not None:
-        raise ValueError(f"{run} is in use by {found}; stop it first")
+    if (user := holder(run / "lock")) is not None:
+        raise ValueError(f"{run} is in use by {user}; stop it first")
     return run
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.cli import Command
 from gapwise.pipeline.overview.states import add_root, add_run
@@ -12,6 +12,7 @@ from gapwise.pipeline.overview.states import add_root, add_run
 if TYPE_CHECKING:
     from gapwise.storage.backend import Location
     from gapwise.storage.features import Features
+    from gapwise.storage.records import Record
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +26,12 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.pipeline.overview.find import named
     from gapwise.storage.backend import location
 
-    place = location(asked.run)
+    folder = location(asked.run)
     target = None if asked.output is None else location(asked.output)
-    if (place / "summary.json").is_file():
+    if (folder / "summary.json").is_file():
         from gapwise.stages.reports.page.sweep import write_sweep_report
 
-        made = write_sweep_report(place, target)
+        made = write_sweep_report(folder, target)
     else:
         made = of_run(named(asked.run, asked.root), target)
     print(f"report: {made}", flush=True)
@@ -42,41 +43,41 @@ def run(asked: argparse.Namespace) -> int:
     return 0
 
 
-def of_run(place: Location, target: Location | None) -> Location:
+def of_run(run_dir: Location, target: Location | None) -> Location:
     """Write the report of a run. In its own directory it replaces the stage's, so the manifest gets its checksum."""
     from gapwise.pipeline.rundir import RunDir, locked
     from gapwise.stages.reports.page import write_report
 
     if target is not None:
-        return write_report(place, features(place, manifest_of(place)), target)
-    with locked(place / "lock"):
-        began, manifest = time.monotonic(), manifest_of(place)
-        made = write_report(place, features(place, manifest))
-        directory = RunDir(place, str(manifest["key"]))
+        return write_report(run_dir, features(run_dir, manifest_of(run_dir)), target)
+    with locked(run_dir / "lock"):
+        began, manifest = time.monotonic(), manifest_of(run_dir)
+        made = write_report(run_dir, features(run_dir, manifest))
+        directory = RunDir(run_dir, str(manifest["key"]))
         directory.manifest = manifest
         if "evaluate" in manifest["stages"]:
             directory.record("report", seconds=round(time.monotonic() - began, 3), report=made.name)
     return made
 
 
-def manifest_of(place: Location) -> dict[str, Any]:
+def manifest_of(run_dir: Location) -> Record:
     """The manifest of a run; FileNotFoundError if it is missing."""
     from gapwise.pipeline.rundir import read_json
 
-    found: dict[str, Any] | None = read_json(place / "manifest.json", seal=True)
-    if found is None:
+    manifest: Record | None = read_json(run_dir / "manifest.json", seal=True)
+    if manifest is None:
         raise FileNotFoundError(
-            f"{place / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
+            f"{run_dir / 'manifest.json'}: missing, so nothing is known of this run; give its command again"
         )
-    return found
+    return manifest
 
 
-def features(place: Location, manifest: dict[str, Any]) -> Features | None:
+def features(run_dir: Location, manifest: Record) -> Features | None:
     """The features of a run; None if they are gone, or were never made."""
     from gapwise.storage.features import features_of
 
     facts = manifest["stages"].get("featurize")
-    return None if facts is None else features_of(place, facts)
+    return None if facts is None else features_of(run_dir, facts)
 
 
 COMMAND = Command("Makes the report of a run or a sweep, one HTML file for people.", arguments, run)

@@ -33,79 +33,88 @@ def run(asked: argparse.Namespace) -> int:
     from gapwise.pipeline.overview.standing import standing
 
     where = all_named(asked.runs, asked.root) if asked.runs else folders(root_of(asked.root))
-    found = [standing(path) for path in where]
-    shown = found if asked.runs else [at for at in found if at.state == "running"]
+    standings = [standing(path) for path in where]
+    shown = standings if asked.runs else [run for run in standings if run.state == "running"]
     if asked.json:
-        objects = [as_facts(at) for at in shown]
+        objects = [as_facts(run) for run in shown]
         print(as_json(objects[0] if len(asked.runs) == len(objects) == 1 else objects))
         return 0
-    parts = [lines(at) if asked.brief or not asked.runs else in_full(at) for at in shown]
-    print("\n\n".join("\n".join(part) for part in parts) or _nothing(found))
+    parts = [lines(run) if asked.brief or not asked.runs else in_full(run) for run in shown]
+    print("\n\n".join("\n".join(part) for part in parts) or _nothing(standings))
     return 0
 
 
-def as_facts(at: Standing) -> dict[str, object]:
+def as_facts(standing: Standing) -> dict[str, object]:
     """`Standing.facts`, what only a live run has, its manifest and its result."""
+    said = standing.said
     return {
-        **at.facts(), "at": at.said.solving, "said": at.said.line, "said_at": at.said.at, "stage_since": at.said.since,
-        "commit": at.commit, "command": at.manifest.get("command"), "manifest": at.manifest, "result": at.result,
-    }  # fmt: skip
+        **standing.facts(),
+        "at": said.solving,
+        "said": said.line,
+        "said_at": said.time,
+        "stage_since": said.since,
+        "commit": standing.commit,
+        "command": standing.manifest.get("command"),
+        "manifest": standing.manifest,
+        "result": standing.result,
+    }
 
 
-def in_full(at: Standing) -> list[str]:
+def in_full(standing: Standing) -> list[str]:
     """What came out or where it is, what was asked for, and its directory, alone on the last line."""
-    return [*outcome(at), *origin(at), f"run: {at.run}"]
+    return [*outcome(standing), *origin(standing), f"run: {standing.run}"]
 
 
-def outcome(at: Standing) -> list[str]:
+def outcome(standing: Standing) -> list[str]:
     """The summary that the run printed at its end, or where it is."""
-    if at.state != "complete" or at.result is None:
-        return lines(at)
+    if standing.state != "complete" or standing.result is None:
+        return lines(standing)
     from gapwise.pipeline.result import summary
 
-    return summary(at.result, at.run, took=seconds_of(at), solve=at.stages.get("solve", {})).splitlines()
+    solve = standing.stages.get("solve", {})
+    return summary(standing.result, standing.run, took=seconds_of(standing), solve=solve).splitlines()
 
 
-def lines(at: Standing, now: float | None = None) -> list[str]:
+def lines(standing: Standing, now: float | None = None) -> list[str]:
     """What is known of one run, in few lines; `now` in seconds since the epoch."""
     now = time.time() if now is None else now
-    resumable = ", resumable" if at.state in RESUMABLE else ""
-    out = [f"{at.run.name}: {at.state}{resumable}" + (f" ({at.why})" if at.why else "")]
+    resumable = ", resumable" if standing.state in RESUMABLE else ""
+    out = [f"{standing.run.name}: {standing.state}{resumable}" + (f" ({standing.why})" if standing.why else "")]
     rows = []
-    if at.holder is not None:
-        spent = "" if at.holder.since is None else f", for {duration(now - at.holder.since)}"
-        rows.append(("held by", f"{at.holder}{spent}"))
-    if at.manifest:
-        stage = f"{'in' if at.state == 'running' else 'next:'} {at.stage}" if at.stage else ""
-        if at.state == "running" and at.said.since is not None:
-            stage += f", for {duration(now - at.said.since)}"
-        done = f"done: {', '.join(at.stages) or 'none'}"
+    if standing.holder is not None:
+        spent = "" if standing.holder.since is None else f", for {duration(now - standing.holder.since)}"
+        rows.append(("held by", f"{standing.holder}{spent}"))
+    if standing.manifest:
+        stage = f"{'in' if standing.state == 'running' else 'next:'} {standing.stage}" if standing.stage else ""
+        if standing.state == "running" and standing.said.since is not None:
+            stage += f", for {duration(now - standing.said.since)}"
+        done = f"done: {', '.join(standing.stages) or 'none'}"
         rows.append(("stages", " · ".join(part for part in (stage, done) if part)))
-    if at.said.line and at.state in ("running", "interrupted", "failed"):
-        rows.append(("at", f"{_without_clock(at.said.line)} · said {ago(at.said.at, now)}"))
-    if at.commit is not None:
-        counts = at.commit["counts"]
+    if standing.said.line and standing.state in ("running", "interrupted", "failed"):
+        rows.append(("at", f"{_without_clock(standing.said.line)} · said {ago(standing.said.time, now)}"))
+    if standing.commit is not None:
+        counts = standing.commit["counts"]
         where = f" at λ {int(counts['breakpoint']) + 1} ({number(counts['lam'])})" if "lam" in counts else ""
-        rows.append(("commit", f"number {at.commit['generation']}{where}, {ago(at.commit['at'], now)}"))
-    elif at.manifest and at.state != "complete" and "solve" not in at.stages:
+        rows.append(("commit", f"number {standing.commit['generation']}{where}, {ago(standing.commit['at'], now)}"))
+    elif standing.manifest and standing.state != "complete" and "solve" not in standing.stages:
         rows.append(("commit", "none yet"))
-    if at.state in RESUMABLE and at.manifest.get("command"):
-        rows.append(("go on", f"the command that began it: {at.manifest['command']}"))
+    if standing.state in RESUMABLE and standing.manifest.get("command"):
+        rows.append(("go on", f"the command that began it: {standing.manifest['command']}"))
     return out + [f"{name:>8}  {text}" for name, text in rows]
 
 
-def seconds_of(at: Standing) -> dict[str, float]:
-    """Seconds of every stage, as the attempt took that did it."""
-    return {name: float(facts["seconds"]) for name, facts in at.stages.items() if "seconds" in facts}
+def seconds_of(standing: Standing) -> dict[str, float]:
+    """Seconds of every stage, as the invocation took that did it."""
+    return {name: float(facts["seconds"]) for name, facts in standing.stages.items() if "seconds" in facts}
 
 
-def origin(at: Standing) -> list[str]:
+def origin(standing: Standing) -> list[str]:
     """What the run was asked for and where it was made."""
     from gapwise.pipeline.overview.disk import bytes_below
 
-    if not at.manifest:
+    if not standing.manifest:
         return []
-    science: Mapping[str, object] = at.manifest.get("science", {})
+    science: Mapping[str, object] = standing.manifest.get("science", {})
     rows = [
         (
             group,
@@ -113,12 +122,12 @@ def origin(at: Standing) -> list[str]:
         )
         for group in ("dataset", "solver", "path")
     ]
-    versions = at.manifest.get("versions", {})
-    made = f"{at.manifest.get('created')} on {at.manifest.get('host')}, Gapwise {versions.get('gapwise')}"
-    rows += [("seed", str(science.get("seed"))), ("made", made), ("command", str(at.manifest.get("command")))]
-    if (bytes := bytes_below(at.run)) is not None:
+    versions = standing.manifest.get("versions", {})
+    made = f"{standing.manifest.get('created')} on {standing.manifest.get('host')}, Gapwise {versions.get('gapwise')}"
+    rows += [("seed", str(science.get("seed"))), ("made", made), ("command", str(standing.manifest.get("command")))]
+    if (bytes := bytes_below(standing.run)) is not None:
         rows.append(("size", size(bytes)))
-    if at.state != "complete" and (spent := seconds_of(at)):
+    if standing.state != "complete" and (spent := seconds_of(standing)):
         rows.append(("time", " · ".join(f"{name} {duration(seconds)}" for name, seconds in spent.items())))
     return [line for name, text in rows for line in _wrapped(name, text)]
 
@@ -133,16 +142,16 @@ def _chosen(science: Mapping[str, object], group: str) -> list[tuple[str, object
     from gapwise.pipeline.overview.differences import flat
 
     chosen = science.get(group)
-    found = flat(chosen) if isinstance(chosen, Mapping) else {}
-    return [(key, value) for key, value in found.items() if value not in (None, [], "")]
+    settings = flat(chosen) if isinstance(chosen, Mapping) else {}
+    return [(key, value) for key, value in settings.items() if value not in (None, [], "")]
 
 
 def _without_clock(line: str) -> str:
     return line.rpartition(" · ")[0] or line
 
 
-def _nothing(found: list[Standing]) -> str:
-    left = [at.run.name for at in found if at.state in RESUMABLE]
+def _nothing(standings: list[Standing]) -> str:
+    left = [standing.run.name for standing in standings if standing.state in RESUMABLE]
     more = f"; resumable: {', '.join(left[:8])}{' …' if len(left) > 8 else ''}" if left else ""
     return f"no run is running{more}"
 

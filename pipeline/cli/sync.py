@@ -17,7 +17,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_run(parser, "runs", nargs="+")
     add_root(parser)
     parser.add_argument(
-        "--uri", help="MLflow's store (default: where the run was shown before, else tracking.uri of its last attempt)"
+        "--uri",
+        help="MLflow's store (default: where the run was shown before, else its last invocation's tracking.uri)",
     )
     parser.add_argument("--json", action="store_true", help="a list of objects: run, uri, status, error")
 
@@ -60,7 +61,7 @@ def synced(path: Location, uri: str | None) -> dict[str, str]:
 
 
 def shown_at(path: Location) -> str | None:
-    """The MLflow store that shows the run already, or that its last attempt names; None if neither is known."""
+    """The MLflow store that shows the run already, or that its last invocation names; None if neither is known."""
     from omegaconf import OmegaConf
 
     from gapwise.storage.files import listed, read_json
@@ -70,7 +71,7 @@ def shown_at(path: Location) -> str | None:
         found = read_json(marker)
         if isinstance(found, dict) and found.get("uri"):
             return str(found["uri"])
-    for config in reversed(listed(path, "attempts/*/.hydra/config.yaml")):
+    for config in reversed(listed(path, "invocations/*/.hydra/config.yaml")):
         uri = OmegaConf.select(OmegaConf.create(config.read_text(encoding="utf-8")), "tracking.uri")
         return None if uri is None else str(uri)
     return None

@@ -12,10 +12,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import dask
 from distributed import Client, Future, WorkerPlugin, as_completed
+from distributed.core import PooledRPCCall, rpc
 from distributed.scheduler import KilledWorker
 
 from gapwise.pipeline.compute.ready import check_scheduler
@@ -56,23 +57,23 @@ class Cluster:
         self.options, self._stop = options, stop
         self._exit = contextlib.ExitStack()
         self._ready: set[str | None] = set()
-        self.client: Any = self._connect()
+        self.client = self._connect()
 
     def close(self) -> None:
         """Disconnect, leaving the scheduler as it was before."""
         self._exit.close()
 
-    def _connect(self) -> Any:
+    def _connect(self) -> Client:
         if self.options.kind == "slurm":
             from gapwise.pipeline.compute.slurm import started
 
-            place: Any = self._exit.enter_context(started(self.options))
+            scheduler: object = self._exit.enter_context(started(self.options))
         else:
-            place = self.options.address
+            scheduler = self.options.address
             check_scheduler(self.options)
         try:
             with dask.config.set({"distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s"}):
-                client = Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
+                client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError) as error:
             raise WorkerError(
                 f"compute.address: no scheduler answers at {self.options.address} within {CONNECT_SECONDS} s "
@@ -83,7 +84,13 @@ class Cluster:
     @property
     def where(self) -> str:
         """The scheduler's address."""
-        return str(self.client.scheduler.address)
+        return str(self._scheduler.address)
+
+    @property
+    def _scheduler(self) -> PooledRPCCall | rpc:
+        scheduler = self.client.scheduler
+        assert scheduler is not None  # `_connect` waits for it
+        return scheduler
 
     def threads(self) -> int:
         """Number of threads of all present workers; at least 1."""
@@ -96,7 +103,7 @@ class Cluster:
 
     def _workers(self) -> Mapping[str, int]:
         try:
-            return dict(self.client.sync(self.client.scheduler.ncores, callback_timeout=CONNECT_SECONDS))
+            return dict(self.client.sync(self._scheduler.ncores, callback_timeout=CONNECT_SECONDS))
         except (OSError, TimeoutError):
             self._alive()
             return {}
@@ -168,9 +175,9 @@ class Cluster:
         try:
             while len(results) < len(numbers):
                 batch = ended.next_batch(block=False)
-                for future, found in batch:
-                    self._check(future, found)
-                    results[numbers[future.key]] = found
+                for future, value in batch:
+                    self._check(future, value)
+                    results[numbers[future.key]] = value
                     future.release()
                 watch.look()
                 pause = SHORT if batch else min(2.0 * pause, LONG)
@@ -181,14 +188,15 @@ class Cluster:
                 self.client.cancel(left, force=True)
         return [results[k] for k in range(len(numbers))]
 
-    def _check(self, future: Future, found: Any) -> None:
+    def _check(self, future: Future, value: object) -> None:
         """Raise the error that a task ended with, if any."""
-        if isinstance(found, CancelledError):
+        if isinstance(value, CancelledError):
             self._alive()
             raise WorkerError(f"compute: the scheduler at {self.where} dropped the work; does another program use it?")
         if future.status != "error":
             return
-        error = found[1]
+        assert isinstance(value, tuple)  # type and error, of `as_completed`
+        error = value[1]
         if isinstance(error, KilledWorker):
             raise WorkerError(
                 f"compute: the workers of one part died one after another, {error.last_worker.address} the last (out of "

@@ -47,6 +47,6 @@ class ByContent(_CacheLocator):
     def from_function(cls, py_func: Callable[..., object], py_file: str) -> ByContent | None:
         if not asked_for() or not Path(py_file).is_file():
             return None
-        found = cls(py_func, py_file)
-        found.ensure_cache_path()
-        return found
+        cache = cls(py_func, py_file)
+        cache.ensure_cache_path()
+        return cache

@@ -22,11 +22,11 @@ def check_packages(compute: ComputeOptions, tracking: TrackingOptions) -> None:
 
 def check_scheduler(compute: ComputeOptions) -> None:
     """Raise OSError if nothing accepts connections at `compute.address` (of compute=cluster)."""
-    found = re.fullmatch(r"(?:tcp|tls|ws|wss)://(.+):(\d+)/?", compute.address or "")
-    if compute.kind != "cluster" or found is None:
+    match = re.fullmatch(r"(?:tcp|tls|ws|wss)://(.+):(\d+)/?", compute.address or "")
+    if compute.kind != "cluster" or match is None:
         return
     try:
-        socket.create_connection((found[1].strip("[]"), int(found[2])), timeout=ANSWER_SECONDS).close()
+        socket.create_connection((match[1].strip("[]"), int(match[2])), timeout=ANSWER_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise OSError(
             f"compute.address: no scheduler answers at {compute.address} ({error}); start one with `dask scheduler` and "

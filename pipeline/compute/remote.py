@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -27,10 +27,15 @@ from gapwise.stages.problems.protocol import Problem, frozen
 from gapwise.storage.backend import Location, location
 from gapwise.storage.weights import mapped, published
 
+T = TypeVar("T")
 R = TypeVar("R")
 
-MapTasks = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""map_tasks(fn, items): fn(item) for every item, in order, in other processes; both must pickle."""
+
+class MapTasks(Protocol):
+    """map_tasks(fn, items): fn(item) for every item, in order, in other processes; both must pickle."""
+
+    def __call__(self, fn: Callable[[T], R], items: Sequence[T], /) -> list[R]: ...
+
 
 MUST_AGREE = ("sources", "python", "numpy", "numba", "distributed", "processor")
 """Facts about a process that must be the same everywhere; otherwise the last bits, or everything, may differ."""
@@ -41,10 +46,10 @@ class WorkerError(OSError):
 
 
 @dataclass(frozen=True)
-class Errand:
+class Errand(Generic[R]):
     """One part of a pass: everything that is sent to a worker."""
 
-    fn: BlockFunction[object]
+    fn: BlockFunction[R]
     features: str
     split: str
     weights: str
@@ -74,7 +79,7 @@ class Sender:
             return self.map_tasks(do, errands)
 
 
-def do(errand: Errand) -> Any:
+def do(errand: Errand[R]) -> R:
     """Do an errand, on a worker."""
     if errand.sources != sources():
         raise WorkerError(
@@ -110,7 +115,7 @@ def _weights(path: str) -> np.ndarray:
 
 def facts(features: str | None = None) -> dict[str, str]:
     """The facts in `MUST_AGREE` about this process; also "features", the reason, if they cannot be opened."""
-    found = {
+    versions = {
         "sources": sources(),
         "python": platform.python_version(),
         "processor": _processor(),
@@ -120,8 +125,8 @@ def facts(features: str | None = None) -> dict[str, str]:
         try:
             opened(features, "train")
         except (ValueError, OSError, ImportError) as error:
-            found["features"] = str(error)
-    return found
+            versions["features"] = str(error)
+    return versions
 
 
 @functools.cache

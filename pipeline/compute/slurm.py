@@ -6,15 +6,18 @@ import contextlib
 import math
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.config.run_options import ComputeOptions
+
+if TYPE_CHECKING:
+    from dask_jobqueue import SLURMCluster
 
 LOOPBACK = "127.0.0.1:0"
 """Where web pages of scheduler and workers listen: anybody who reaches them can read what runs."""
 
 
-def slurm_cluster(options: ComputeOptions) -> Any:
+def slurm_cluster(options: ComputeOptions) -> SLURMCluster:
     """The dask-jobqueue cluster of these options; no job is submitted yet."""
     from dask_jobqueue import SLURMCluster
 
@@ -37,7 +40,7 @@ def slurm_cluster(options: ComputeOptions) -> Any:
 
 
 @contextlib.contextmanager
-def started(options: ComputeOptions) -> Iterator[Any]:
+def started(options: ComputeOptions) -> Iterator[SLURMCluster]:
     """The cluster with its jobs submitted; they are cancelled at exit."""
     with slurm_cluster(options) as cluster:
         cluster.scale(jobs=math.ceil((options.workers or 1) / options.slurm.cores))

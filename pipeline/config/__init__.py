@@ -15,5 +15,5 @@ def conf_folders() -> list[Path]:
 
 def choices(group: str) -> dict[str, Path]:
     """The YAML of every choice of a group, by name, sorted."""
-    found = {file.stem: file for folder in reversed(conf_folders()) for file in (folder / group).glob("*.yaml")}
-    return dict(sorted(found.items()))
+    files = {file.stem: file for folder in reversed(conf_folders()) for file in (folder / group).glob("*.yaml")}
+    return dict(sorted(files.items()))

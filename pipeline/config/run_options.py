@@ -147,9 +147,9 @@ class RunOptions:
         except ValueError as error:
             raise ConfigError(f"run.root: {error}") from None
         if isinstance(root, Path):
-            there = next(path for path in (root, *root.parents) if path.exists())
-            if not there.is_dir():
-                raise ConfigError(f"run.root: expected a directory, or one that can be made, but {there} is a file")
+            existing = next(path for path in (root, *root.parents) if path.exists())
+            if not existing.is_dir():
+                raise ConfigError(f"run.root: expected a directory, or one that can be made, but {existing} is a file")
         if self.stage is not None:
             one_of("run.stage", self.stage, tuple(stages()))
         if self.until is not None:

@@ -41,6 +41,7 @@ from gapwise.stages.solver.options import MethodOptions, PathOptions, check_one_
 from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import backend, location
 from gapwise.storage.format import FORMAT_VERSION
+from gapwise.storage.records import Record
 
 DATASET_KINDS = {"dataset.name": str, "dataset.root": str, "dataset.size": str, "dataset.seed": int}
 KIND_NAMES = {
@@ -61,7 +62,7 @@ GONE = {
 class Checked(Protocol):
     """A dataclass of options that checks itself."""
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
 
     def check(self) -> None:
         """ValueError names the option that is wrong."""
@@ -85,7 +86,7 @@ OmegaConf.register_new_resolver("on_this_machine", on_this_machine, replace=True
 class Settings:
     """Everything one run needs to know, checked."""
 
-    dataset: dict[str, Any]
+    dataset: Record
     solver: MethodOptions
     path: PathOptions
     compute: ComputeOptions
@@ -99,7 +100,7 @@ class Settings:
     overrides: tuple[str, ...] = field(default=())
 
     @property
-    def science(self) -> dict[str, Any]:
+    def science(self) -> Record:
         """Everything that determines the numbers besides the contents of files: data set, solver, path, seed.
 
         Not where the data are, the preset's name, or a time limit.
@@ -165,8 +166,8 @@ def read(cfg: DictConfig, experiment: str | None = None, overrides: Iterable[str
 def _same_parts(wanted: object) -> None:
     """ConfigError if `parts` was set where it comes too late: parts are found before the configuration is composed."""
     used = parts.folder()
-    found = Path(str(wanted)).expanduser().resolve() if wanted else None
-    if found is not None and found != used:
+    folder = Path(str(wanted)).expanduser().resolve() if wanted else None
+    if folder is not None and folder != used:
         raise ConfigError(
             f"parts: expected the folder as a word of the command, parts={wanted}, or in the variable {parts.VARIABLE}; "
             f"this process uses {used or 'none'}"
@@ -211,8 +212,8 @@ def explain(error: Exception) -> str:
     if isinstance(cause, OmegaConfBaseException) and cause.full_key and "is not in struct" in str(cause):
         if str(cause.full_key) in GONE:
             return f"{cause.full_key}: {GONE[str(cause.full_key)]}"
-        there = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
-        return f"{cause.full_key}: unknown key; there are: {', '.join(there)}"
+        known = sorted(str(key) for key in cause.parent_node) if isinstance(cause.parent_node, DictConfig) else []
+        return f"{cause.full_key}: unknown key; there are: {', '.join(known)}"
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith(("Config search path", "provider=", "Set the env"))]
     text = " ".join(lines)
@@ -253,7 +254,7 @@ def dataset_yaml(name: str) -> Path | None:
     return installed[1] if installed else None
 
 
-def _like(key: str, value: object, default: object) -> Any:
+def _like(key: str, value: object, default: object) -> object:
     """`value` if it has the type of `default`; where the default is null, the type that the key's name implies."""
     kind = DATASET_KINDS.get(key, type(default) if default not in (None, "???") else None)
     if kind is None or value is None:
@@ -303,6 +304,13 @@ def _plain(section: str, cfg: DictConfig) -> dict[str, object]:
         raise ConfigError(f"{key}: must be given, e.g. {key}=...") from None
     except OmegaConfBaseException as error:
         raise ConfigError(f"{section}: {str(error).splitlines()[0]}") from None
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items()}
+
+
+def resolved(cfg: DictConfig) -> dict[str, object]:
+    """`cfg` as plain values, with interpolations resolved: what another process composes the same configuration from."""
+    values = OmegaConf.to_container(cfg, resolve=True)
     assert isinstance(values, dict)
     return {str(name): value for name, value in values.items()}
 

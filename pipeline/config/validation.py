@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from gapwise.pipeline.config.run_options import MAX_SEED, ConfigError
 from gapwise.stages.datasets import own_validation
@@ -22,11 +21,11 @@ def with_validation(dataset: Mapping[str, object], wanted: object) -> dict[str, 
     for option, way in unused.items():
         if dataset.get(option) is not None:
             raise ConfigError(f"dataset.{option}: is read only with dataset.validation={way}; give both or neither")
-    found = {name: value for name, value in dataset.items() if name not in unused}
-    return found if wanted is None else {**found, "validation": _normal(wanted, [*ways])}
+    options = {name: value for name, value in dataset.items() if name not in unused}
+    return options if wanted is None else {**options, "validation": _normal(wanted, [*ways])}
 
 
-def _normal(wanted: object, ways: list[str]) -> Any:
+def _normal(wanted: object, ways: list[str]) -> object:
     """A reader's own way, or `{share, seed}` or `{folds, fold, seed}` with all keys."""
     if isinstance(wanted, str) and wanted in ways:
         return wanted

@@ -10,17 +10,20 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
-from gapwise.pipeline.estimators.certificate import Certificate, certificate_of, ended_early
+from gapwise.pipeline.estimators.certificate import ModelCertificate, certificate_of, ended_early
 from gapwise.pipeline.estimators.choices import (
     PER_BLOCK,
+    Lambdas,
+    Seed,
     is_number,
     path_options,
     refuse,
@@ -28,16 +31,18 @@ from gapwise.pipeline.estimators.choices import (
     solver_options,
     workers_of,
 )
-from gapwise.pipeline.estimators.data import Data, part
+from gapwise.pipeline.estimators.data import Data, Samples, part
 from gapwise.pipeline.estimators.solving import Solved, computing, digest, solved, spread_of
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.predict import predict as decode
 from gapwise.stages.problems import build
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.options import PathOptions, Status
 from gapwise.stages.solver.supports import Supports
 from gapwise.storage.backend import Location
+from gapwise.storage.paths import SolvedPath
 
 log = logging.getLogger("gapwise")
 
@@ -82,7 +87,7 @@ class GapwiseEstimator(BaseEstimator):
     def __init__(
         self,
         *,
-        lam: Any = "1/n",
+        lam: Lambdas = "1/n",
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -92,7 +97,7 @@ class GapwiseEstimator(BaseEstimator):
         verify: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         self.lam = lam
         self.tolerance = tolerance
@@ -106,13 +111,13 @@ class GapwiseEstimator(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
 
     # -- what a subclass says -------------------------------------------------------------------------------------------
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
         """Write `train`, and `held` as the split "test", into `sink`; returns the meta of the problem.
 
         Sets what new inputs are encoded with. Labels that do not occur in `train` count as errors.
@@ -123,7 +128,7 @@ class GapwiseEstimator(BaseEstimator):
         """The structure of these data."""
         return self._structure
 
-    def _portable(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
         """Facts and shared arrays of a feature store with this feature map, named ``dataset`` there; None: there is none."""
         return None
 
@@ -160,29 +165,29 @@ class GapwiseEstimator(BaseEstimator):
             compute = stack.enter_context(computing(workers, stop))
             problem, other = stack.enter_context(self._problems(train, held, compute))
             known = None if run_dir is None and not self.warm_start else digest(problem, self._own_digest(train))
-            found = solved(
+            result = solved(
                 problem, options, path, seed=seed, compute=compute, stop=stop, run_dir=run_dir, kind=type(self).__name__,
                 data=lambda: str(known), check=self.verify, initial=self._initial(known, path),
             )  # fmt: skip
             losses = None
             if other is not None:
                 spread = spread_of(compute)
-                weights = found.path["weights"].values
+                weights = result.path["weights"].values
                 losses = np.array([np.mean(decode(other, w, spread)[1]) for w in weights])
         self._data_digest = known
-        self._keep(found, path, losses, n=len(train.y))
-        if ended_early(found):
-            warnings.warn(self._said_of(found, path), ConvergenceWarning, stacklevel=3)
+        self._keep(result, path, losses, n=len(train.y))
+        if ended_early(result):
+            warnings.warn(self._said_of(result, path), ConvergenceWarning, stacklevel=3)
         return self
 
-    def _said_of(self, found: Solved, path: PathOptions) -> str:
+    def _said_of(self, result: Solved, path: PathOptions) -> str:
         """The warning of a solve that a limit ended."""
-        at, limit = self.certificate_, "max_seconds" if found.status is Status.TIME_LIMIT else "max_passes"
-        what = f"{type(self).__name__}: ended at {limit} ({found.status})"
-        if path.can.finds_lambdas and at.holds:
-            return f"{what}; the path goes down to lam {at.lam_low:.3g} only; raise {limit}, or eps"
-        asked = f"{at.allowed:.3g} was asked for, at lam {float(found.path['lambda'].values[-1]):.3g}"
-        return f"{what} with a gap of {at.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"
+        certificate, limit = self.certificate_, "max_seconds" if result.status is Status.TIME_LIMIT else "max_passes"
+        ending = f"{type(self).__name__}: ended at {limit} ({result.status})"
+        if path.can.finds_lambdas and certificate.holds:
+            return f"{ending}; the path goes down to lam {certificate.lam_low:.3g} only; raise {limit}, or eps"
+        asked = f"{certificate.allowed:.3g} was asked for, at lam {float(result.path['lambda'].values[-1]):.3g}"
+        return f"{ending} with a gap of {certificate.gap:.3g} where {asked}; raise {limit}, or tolerance or eps"
 
     def _held_out(self, data: Data, n: int, seed: int) -> np.ndarray:
         """(n,) bool: the blocks that are held out."""
@@ -203,7 +208,7 @@ class GapwiseEstimator(BaseEstimator):
 
     def _initial(self, known: str | None, path: PathOptions) -> Supports | None:
         """The dual solution to begin at, if `warm_start` asks for one and there is one of the same data."""
-        if not self.warm_start or not hasattr(self, "path_"):
+        if not self.warm_start or "path_" not in vars(self):
             return None
         if path.can.finds_lambdas:
             log.info("warm_start: a path begins at its own first lambda, so this fit begins anew")
@@ -217,19 +222,19 @@ class GapwiseEstimator(BaseEstimator):
             return supports_of(self.path_, self._row())
         return None
 
-    def _keep(self, found: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
+    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
         """Set the fitted attributes."""
-        lams = found.path["lambda"].values
+        lams = result.path["lambda"].values
         if losses is not None:
-            found.path["validation_loss"] = ("breakpoint", losses)
+            result.path["validation_loss"] = ("breakpoint", losses)
             self.lambda_ = float(lams[np.flatnonzero(losses == losses.min())[np.argmax(lams[losses == losses.min()])]])
         elif path.can.finds_lambdas:
-            low = float(found.path["cell_low"].values[-1]) if found.path.sizes.get("cell") else float(lams[-1])
+            low = float(result.path["cell_low"].values[-1]) if result.path.sizes.get("cell") else float(lams[-1])
             self.lambda_ = max(1.0 / n, low)
         else:
             self.lambda_ = float(lams[np.argmin(np.abs(np.log(lams * n)))])
-        self.path_ = found.path
-        self.certificate_: Certificate = certificate_of(found, path, self._row())
+        self.path_ = result.path
+        self.certificate_: ModelCertificate = certificate_of(result, path, self._row())
         self._weights = self._weights_at(None)
         self.coef_ = self._weights
 
@@ -262,22 +267,23 @@ class GapwiseEstimator(BaseEstimator):
         from gapwise.stages.models import Model, versions
 
         weights = self._weights_at(lam)
-        found = self._portable()
-        if found is None:
+        portable = self._portable()
+        if portable is None:
             raise ValueError(f"save: a {type(self).__name__} of such inputs has no form outside Python; pickle it")
-        meta, shared = found
-        at, attrs = self.certificate_, self.path_.attrs
-        certificate = {
-            "gap": at.gap if lam is None and at.lam_low == at.lam_high else None,
+        meta, shared = portable
+        certificate, attrs = self.certificate_, self.path_.attrs
+        claims = {
+            "gap": certificate.gap if lam is None and certificate.lam_low == certificate.lam_high else None,
             "eps": attrs["eps"],
             "relative": bool(attrs["relative"]),
-            "certainty": at.certainty,
-            "verified": at.verified,
-            "certified": at.verified and at.holds,
+            "certainty": certificate.certainty,
+            "verified": certificate.verified,
+            "certified": certificate.verified and certificate.holds,
         }
         origin = {"run": type(self).__name__, "key": attrs["key"], "rule": attrs["rule"], "versions": versions()}
         facts = {**meta, "d": int(weights.size)}
-        Model(float(self.lambda_ if lam is None else lam), weights, certificate, facts, shared, origin).save(folder)
+        chosen = float(self.lambda_ if lam is None else lam)
+        Model(chosen, weights, claims, facts, shared, origin).save(folder)
 
     def _decoded(self, problem: Problem, lam: float | None) -> np.ndarray:
         """Flat labels of all blocks."""
@@ -285,17 +291,17 @@ class GapwiseEstimator(BaseEstimator):
             labels, _ = decode(problem, self._weights_at(lam), spread_of(compute))
         return labels
 
-    def problem(self, X: Any, y: Any) -> Problem:
+    def problem(self, X: Samples, y: Samples) -> Problem:
         """The compiled problem over these data, for `gapwise.solve` and `gapwise.path`."""
         with computing(1, None) as compute, self._problems(self._checked(X, y), None, compute) as (problem, _):
             return problem
 
-    def _checked(self, X: Any, y: Any) -> Data:
+    def _checked(self, X: Samples, y: Samples) -> Data:
         """Training data in the form that `_learn` takes; ValueError names the argument."""
         raise NotImplementedError
 
 
-def supports_of(path: Any, row: int) -> Supports:
+def supports_of(path: SolvedPath, row: int) -> Supports:
     """The dual solution at a breakpoint."""
     offset = path["support_offset"].values[row]
     atoms = slice(int(offset[0]), int(offset[-1]))

@@ -14,7 +14,7 @@ from gapwise.stages.verdict import Verdict, claimed, verdict_of
 
 
 @dataclass(frozen=True)
-class Certificate:
+class ModelCertificate:
     """The duality gap of a model, which bounds how far its objective is above the smallest possible.
 
     Attributes
@@ -54,30 +54,30 @@ class Certificate:
         return self.verdict.certified
 
 
-def certificate_of(solved: Solved, path: PathOptions, row: int) -> Certificate:
+def certificate_of(solved: Solved, path: PathOptions, row: int) -> ModelCertificate:
     """The certificate of a path, or of breakpoint `row` of given lambdas."""
     stored = solved.path
     arrays = {str(name): variable.values for name, variable in stored.variables.items()}
     whole = claimed(arrays, stored.attrs) if solved.verified is None else verdict_of(solved.verified["verdict"])
     whole = dataclasses.replace(whole, status=str(solved.status))  # a limit of time ends a copy of the state
     if path.can.finds_lambdas:
-        found = whole
+        verdict = whole
         low, high = (np.inf if whole.lam_low is None else whole.lam_low), np.inf
     else:
         dual = max(float(stored["dual"].values[row]), 0.0) if path.relative else 1.0
         low = high = float(stored["lambda"].values[row])
-        found = whole.at(low, float(stored["gap"].values[row]), path.tolerance * dual)
+        verdict = whole.at(low, float(stored["gap"].values[row]), path.tolerance * dual)
     nothing = float("nan")
-    return Certificate(
-        gap=nothing if found.largest_gap is None else found.largest_gap,
-        allowed=nothing if found.allowed is None else found.allowed,
-        exact=found.sense == EXACT,
-        certainty=found.sense,
-        verified=found.verified and found.bounded,
+    return ModelCertificate(
+        gap=nothing if verdict.largest_gap is None else verdict.largest_gap,
+        allowed=nothing if verdict.allowed is None else verdict.allowed,
+        exact=verdict.sense == EXACT,
+        certainty=verdict.sense,
+        verified=verdict.verified and verdict.bounded,
         lam_low=low,
         lam_high=high,
         status=str(solved.status),
-        verdict=found,
+        verdict=verdict,
     )
 
 

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.data import Data, same_length
-from gapwise.pipeline.estimators.tokens import has_columns, lengths_of, rows_of_attributes, rows_of_columns
+from gapwise.pipeline.estimators.choices import Lambdas, Seed
+from gapwise.pipeline.estimators.data import Data, Samples, same_length
+from gapwise.pipeline.estimators.solving import Solved
+from gapwise.pipeline.estimators.tokens import (
+    Tokens,
+    has_columns,
+    lengths_of,
+    rows_of_attributes,
+    rows_of_columns,
+    sequences_of,
+)
 from gapwise.stages.datasets import Blocks
+from gapwise.stages.datasets.arrays.rows import Label
 from gapwise.stages.datasets.text.sequences import label_type, write_blocks
 from gapwise.stages.datasets.text.vocabulary import Rows, number_rows, put_vocabulary
 from gapwise.stages.problems import build
 from gapwise.stages.problems.chain.metrics import encode_names
+from gapwise.stages.problems.facts import Json
+from gapwise.stages.solver.options import PathOptions
 from gapwise.storage.backend import Location
 
 
@@ -57,7 +69,7 @@ class ChainSVM(GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Any = "1/n",
+        lam: Lambdas = "1/n",
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -68,7 +80,7 @@ class ChainSVM(GapwiseEstimator):
         verify: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(
             lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
@@ -76,7 +88,7 @@ class ChainSVM(GapwiseEstimator):
         )  # fmt: skip
         self.min_count = min_count
 
-    def fit(self, X: Any, y: Any, *, run_dir: str | Location | None = None) -> Self:
+    def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
         """Solve and verify.
 
         Parameters
@@ -96,18 +108,20 @@ class ChainSVM(GapwiseEstimator):
         """
         return self._fit(self._checked(X, y), run_dir)
 
-    def _checked(self, X: Any, y: Any) -> Data:
+    def _checked(self, X: Samples, y: Samples) -> Data:
         same_length(X, y, "sequences")
-        lengths = lengths_of(X)
+        sequences = sequences_of(X)
+        lengths, outputs = lengths_of(sequences), []
         for i, (length, labels) in enumerate(zip(lengths.tolist(), y, strict=True)):
             if length == 0:
                 raise ValueError(f"X: sequence {i} is empty; leave it out")
-            if not hasattr(labels, "__len__") or len(labels) != length:
-                got = len(labels) if hasattr(labels, "__len__") else repr(labels)
+            if not isinstance(labels, Collection) or len(labels) != length:
+                got = len(labels) if isinstance(labels, Collection) else repr(labels)
                 raise ValueError(f"y: sequence {i}: expected {length} labels, as X has tokens there, got {got}")
-        return Data(X, [_plain(labels) for labels in y])
+            outputs.append(_plain(labels))
+        return Data(sequences, outputs)
 
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
         flat = [label for labels in train.y for label in labels]
         self.classes_ = _sorted(set(flat))
         if len(self.classes_) < 2:
@@ -116,22 +130,22 @@ class ChainSVM(GapwiseEstimator):
             rows, self.n_features_in_ = rows_of_columns(train.x, None)
             self.vocabulary_ = None
         else:
-            found: dict[str, int] = {}
-            rows = rows_of_attributes(train.x, lambda name: found.setdefault(name, len(found)))
+            ids: dict[str, int] = {}
+            rows = rows_of_attributes(train.x, lambda name: ids.setdefault(name, len(ids)))
             rows, _, order = number_rows(rows.ids, rows.counts, rows.counts.size, self.min_count, rows.values)
-            names = list(found)
+            names = list(ids)
             self.vocabulary_ = {names[k]: number for number, k in enumerate(order.tolist())}
             self.n_features_in_ = len(self.vocabulary_)
-        self._write(sink, "train", train.x, train.y, rows)
+        self._write(sink, "train", train.y, rows)
         if held is not None:
-            self._write(sink, "test", held.x, held.y, self._rows(held.x))
+            self._write(sink, "test", held.y, self._rows(held.x))
             sink.put("test", "decode_only", np.ones(1, np.uint8))
         return self._meta()
 
-    def _meta(self) -> dict[str, Any]:
+    def _meta(self) -> Json:
         return {"classes": len(self.classes_), "attributes": self.n_features_in_ + 3}
 
-    def _rows(self, X: Sequence[Any]) -> Rows:
+    def _rows(self, X: Sequence[Tokens]) -> Rows:
         """Rows of new sequences: attributes that did not occur in training are left out."""
         if has_columns(X) is not (self.vocabulary_ is None):
             wanted = "arrays" if self.vocabulary_ is None else "dicts or lists of attributes"
@@ -141,14 +155,14 @@ class ChainSVM(GapwiseEstimator):
         numbers: dict[str, int] = self.vocabulary_
         return rows_of_attributes(X, lambda name: numbers.get(name, -1))
 
-    def _write(self, sink: Blocks, split: str, X: Any, y: Any, rows: Rows) -> None:
-        number = {label: k for k, label in enumerate(self.classes_)}
+    def _write(self, sink: Blocks, split: str, y: Sequence[Sequence[object]], rows: Rows) -> None:
+        number: dict[object, int] = {label: k for k, label in enumerate(self.classes_)}
         start = np.cumsum([0, *(len(labels) for labels in y)], dtype=np.int64)
         unknown = len(self.classes_)
         flat = np.array([number.get(label, unknown) for labels in y for label in labels], label_type(unknown + 1))
         write_blocks(sink, lambda *_: None, split, start, flat, rows, self.n_features_in_ + 3)
 
-    def _portable(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
         if self.vocabulary_ is None:
             return None
         names = [str(label) for label in self.classes_]
@@ -157,48 +171,51 @@ class ChainSVM(GapwiseEstimator):
         facts = {"dataset": "sequences_csv", "structure": "chain", "label_names": names, "test_only_labels": []}
         return {**facts, **self._meta(), "text": {"templates": None, "valued": True}}, sink.whole[""]
 
-    def _keep(self, *arguments: Any, **named: Any) -> None:
-        super()._keep(*arguments, **named)
+    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
+        super()._keep(result, path, losses, n)
         K = len(self.classes_)
         emissions = self._weights[: -K * K].reshape(-1, K)
         self.coef_, self.bias_ = emissions[:-3], emissions[-3:]
         self.transitions_ = self._weights[-K * K :].reshape(K, K)
 
-    def predict(self, X: Any, lam: float | None = None) -> list[list[Any]]:
+    def predict(self, X: Samples, lam: float | None = None) -> list[list[Label]]:
         """Labels of new sequences; attributes that did not occur in training are ignored. An empty sequence has none.
 
         `lam`: any lambda that the path certifies; by default `lambda_`.
         """
         check_is_fitted(self, "path_")
-        lengths = lengths_of(X)
-        full = [X[i] for i in np.flatnonzero(lengths)]
+        sequences = sequences_of(X)
+        lengths = lengths_of(sequences)
+        full = [sequences[i] for i in np.flatnonzero(lengths)]
         if not full:
-            return [[] for _ in X]
+            return [[] for _ in sequences]
         sink = Blocks(self._structure, decoding=True)
         start = np.cumsum([0, *lengths.tolist()])
-        self._write(sink, "new", full, [[self.classes_[0]] * k for k in lengths[lengths > 0]], self._rows(full))
+        self._write(sink, "new", [[self.classes_[0]] * k for k in lengths[lengths > 0]], self._rows(full))
         labels = self._decoded(build(self._structure, sink.arrays("new"), self._meta()), lam)
         return [[self.classes_[k] for k in labels[a:b]] for a, b in pairwise(start.tolist())]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Samples, y: Samples) -> float:
         """Share of tokens whose label is right; a label that did not occur in training counts as an error."""
         data = self._checked(X, y)
         pairs = zip(self.predict(X), data.y, strict=True)
-        right = [a == b for found, true in pairs for a, b in zip(found, true, strict=True)]
+        right = [a == b for predicted, true in pairs for a, b in zip(predicted, true, strict=True)]
         return float(np.mean(right))
 
 
-def _plain(labels: Any) -> list[Any]:
+def _plain(labels: Collection[object]) -> list[object]:
     """Labels as Python's own strings and numbers."""
     return labels.tolist() if isinstance(labels, np.ndarray) else [_item(label) for label in labels]
 
 
-def _item(label: Any) -> Any:
+def _item(label: object) -> object:
     return label.item() if isinstance(label, np.generic) else label
 
 
-def _sorted(labels: set[Any]) -> list[Any]:
-    kinds = {type(label).__name__ for label in labels}
-    if not kinds <= {"str"} and not kinds <= {"int", "bool"}:
-        raise ValueError(f"y: expected labels that are all strings or all integers, got {' and '.join(sorted(kinds))}")
-    return sorted(labels)
+def _sorted(labels: set[object]) -> list[Label]:
+    words = sorted(label for label in labels if isinstance(label, str))
+    numbers = sorted(label for label in labels if isinstance(label, int))
+    if len(labels) not in (len(words), len(numbers)):
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(f"y: expected labels that are all strings or all integers, got {' and '.join(kinds)}")
+    return [*words, *numbers]

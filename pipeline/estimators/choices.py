@@ -5,11 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable
-from typing import TypeGuard
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
 from gapwise.stages.solver.options import MethodOptions, PathOptions
+
+Lambdas: TypeAlias = float | str | Iterable[float]
+"""Values of `lam`."""
+
+Seed: TypeAlias = int | np.random.RandomState | None
+"""Values of `random_state`."""
 
 PER_BLOCK, PATH = "1/n", "path"
 """Values of `lam` besides numbers: one over the number of blocks, and the whole path."""

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from gapwise.stages.datasets.arrays.rows import Csr
 
 
+@runtime_checkable
+class Samples(Protocol):
+    """Inputs or outputs as users have them, one per block: a list, an array, a column of a table."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> object: ...
+
+    def __iter__(self) -> Iterator[object]: ...
+
+
 class Data(NamedTuple):
-    """Inputs and their true outputs, one of each per block."""
+    """Inputs and their true outputs, one of each per block, in the form that the estimator's `_checked` gives them."""
 
     x: Any
     y: Any
@@ -31,12 +42,12 @@ def part(data: Data, chosen: np.ndarray) -> Data:
     return Data(of(data.x), of(data.y))
 
 
-def same_length(X: Sequence[Any], y: Sequence[Any], what: str) -> None:
+def same_length(X: Samples, y: Samples, noun: str) -> None:
     """ValueError unless there is an output for every input, and at least one."""
     for name, values in (("X", X), ("y", y)):
-        if isinstance(values, str) or not hasattr(values, "__len__") or not hasattr(values, "__getitem__"):
-            raise ValueError(f"{name}: expected a list of {what}, got {type(values).__name__}")
+        if isinstance(values, str) or not isinstance(values, Samples):
+            raise ValueError(f"{name}: expected a list of {noun}, got {type(values).__name__}")
     if len(X) != len(y):
-        raise ValueError(f"y: expected one entry for each of the {len(X)} {what} of X, got {len(y)}")
+        raise ValueError(f"y: expected one entry for each of the {len(X)} {noun} of X, got {len(y)}")
     if len(X) == 0:
-        raise ValueError(f"X: expected at least one of the {what}, got none")
+        raise ValueError(f"X: expected at least one of the {noun}, got none")

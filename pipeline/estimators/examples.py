@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from gapwise.pipeline.estimators.data import Samples
+from gapwise.pipeline.estimators.structured_model import StructuredModel
 from gapwise.stages.problems.python_oracle import Oracle
 
 
 class Lent(NamedTuple):
     """A user's model and one part of the data, for as long as a fit lasts."""
 
-    model: Any
-    x: Any
-    y: Any
+    model: StructuredModel
+    x: Samples
+    y: Samples
 
 
 LENT: dict[int, dict[str, Lent]] = {}
@@ -37,38 +40,36 @@ class Examples(Oracle):
         return LENT[self.number][self.split]
 
     @classmethod
-    def files(cls, **arguments: Any) -> Sequence[str | Path]:
+    def files(cls, **arguments: object) -> Sequence[str | Path]:
         """None: the data are in memory."""
         return ()
 
     def __len__(self) -> int:
         return len(self._lent.x)
 
-    def truth(self, i: int) -> Any:
+    def truth(self, i: int) -> np.ndarray:
         return np.asarray(self._lent.y[i])
 
-    def features(self, i: int, y: np.ndarray) -> Any:
+    def features(self, i: int, y: np.ndarray) -> npt.ArrayLike:
         lent = self._lent
         return lent.model.features(lent.x[i], y)
 
     def loss(self, i: int, y: np.ndarray) -> float:
         lent = self._lent
-        found: float = lent.model.loss(np.asarray(lent.y[i]), y)
-        return found
+        return lent.model.loss(np.asarray(lent.y[i]), y)
 
-    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
+    def max_oracle(self, i: int, theta: np.ndarray) -> npt.ArrayLike:
         lent = self._lent
         return lent.model.max_oracle(lent.x[i], np.asarray(lent.y[i]), theta)
 
-    def decode(self, i: int, theta: np.ndarray) -> Any:
+    def decode(self, i: int, theta: np.ndarray) -> npt.ArrayLike:
         lent = self._lent
         return lent.model.decode(lent.x[i], theta)
 
     def least_loss(self, i: int) -> float:
         lent = self._lent
-        found: float = lent.model.least_loss(lent.x[i], np.asarray(lent.y[i]))
-        return found
+        return lent.model.least_loss(lent.x[i], np.asarray(lent.y[i]))
 
-    def coordinates(self, i: int) -> Any:
+    def coordinates(self, i: int) -> npt.ArrayLike | None:
         lent = self._lent
         return lent.model.coordinates(lent.x[i])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TypedDict, Unpack
 
-from gapwise.pipeline.estimators.choices import path_options, seed_of, solver_options, workers_of
+from gapwise.pipeline.estimators.choices import Lambdas, Seed, path_options, seed_of, solver_options, workers_of
 from gapwise.pipeline.estimators.solving import computing, solved
 from gapwise.pipeline.interrupt import Stop
 from gapwise.stages.problems.protocol import Problem
@@ -15,7 +15,7 @@ from gapwise.storage.paths import SolvedPath
 
 def solve(
     problem: Problem,
-    lam: Any = "1/n",
+    lam: Lambdas = "1/n",
     *,
     tolerance: float = 1e-3,
     eps: float | None = None,
@@ -24,7 +24,7 @@ def solve(
     max_seconds: float | None = None,
     verify: bool = True,
     n_jobs: int | None = None,
-    random_state: Any = 0,
+    random_state: Seed = 0,
     run_dir: str | Location | None = None,
 ) -> SolvedPath:
     """Solve a problem at one lambda, or at each of a list.
@@ -62,7 +62,19 @@ def solve(
         return solved(problem, options, path, seed=seed, compute=compute, stop=stop, run_dir=run_dir, check=verify).path
 
 
-def path(problem: Problem, eps: float = 0.1, **choices: Any) -> SolvedPath:
+class Choices(TypedDict, total=False):
+    """The arguments of `solve` that `path` takes as well."""
+
+    solver: str
+    max_passes: float | None
+    max_seconds: float | None
+    verify: bool
+    n_jobs: int | None
+    random_state: Seed
+    run_dir: str | Location | None
+
+
+def path(problem: Problem, eps: float = 0.1, **choices: Unpack[Choices]) -> SolvedPath:
     """The model of every lambda, each certified to a duality gap of at most `eps`, in units of the loss.
 
     Parameters

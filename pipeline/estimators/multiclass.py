@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.data import Data
+from gapwise.pipeline.estimators.choices import Lambdas, Seed
+from gapwise.pipeline.estimators.data import Data, Samples
+from gapwise.pipeline.estimators.solving import Solved
 from gapwise.stages.datasets import Blocks
 from gapwise.stages.datasets.arrays.rows import Csr
 from gapwise.stages.datasets.multiclass_arrays import write
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.multiclass_sparse import class_weights
+from gapwise.stages.solver.options import PathOptions
 from gapwise.storage.backend import Location
 
 
@@ -43,7 +49,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     lambda_ : float
     path_ : xarray.Dataset
         Everything that was solved: lambda, gap, weights, supports; of several lam also `validation_loss`.
-    certificate_ : Certificate
+    certificate_ : ModelCertificate
     n_features_in_ : int
     """
 
@@ -52,19 +58,19 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Any = "1/n",
+        lam: Lambdas = "1/n",
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
         fit_intercept: bool = True,
-        costs: Any = None,
+        costs: npt.ArrayLike | None = None,
         solver: str = "auto",
         max_passes: float | None = None,
         max_seconds: float | None = None,
         verify: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(
             lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
@@ -73,12 +79,12 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         self.fit_intercept = fit_intercept
         self.costs = costs
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any, *, run_dir: str | Location | None = None) -> Self:
+    def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
         """Solve and verify.
 
         Parameters
@@ -97,14 +103,16 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         """
         return self._fit(self._checked(X, y), run_dir)
 
-    def _checked(self, X: Any, y: Any) -> Data:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True)
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, labels = np.unique(y, return_inverse=True)
+    def _checked(self, X: Samples, y: Samples) -> Data:
+        rows, outputs = validate_data(
+            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], multi_output=True
+        )
+        targets = column_or_1d(outputs, warn=True)
+        check_classification_targets(targets)
+        self.classes_, labels = np.unique(targets, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(f"y: expected at least two classes, got one class only: {self.classes_[0]!r}")
-        return Data(_csr(X) if sparse.issparse(X) else X, labels)
+        return Data(_csr(rows) if sparse.issparse(rows) else rows, labels)
 
     def _structure_of(self, data: Data) -> str:
         return "multiclass_sparse" if isinstance(data.x, Csr) else "multiclass"
@@ -112,7 +120,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
     def _groups(self, data: Data) -> np.ndarray:
         return np.asarray(data.y)
 
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
         for split, data in (("train", train), ("test", held)):
             if data is not None:
                 write(sink, split, data.x, self._bias)
@@ -134,15 +142,15 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         """Value of the constant column."""
         return 1.0 if self.fit_intercept else None
 
-    def _portable(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    def _portable(self) -> tuple[Json, dict[str, np.ndarray]]:
         arrays = {"width": self.n_features_in_, "bias": self._bias, "dtype": self._dtype}
         facts = {"dataset": "multiclass_arrays", "structure": "multiclass_sparse" if self._sparse else "multiclass"}
         sizes = {"classes": self.classes_.size, "width": self.n_features_in_ + bool(self.fit_intercept)}
         names = [name.item() if name.dtype.kind in "iub" else str(name) for name in self.classes_]
         return {**facts, **sizes, "class_names": names, "arrays": arrays, "label_column": None, "first_index": None}, {}
 
-    def _keep(self, *arguments: Any, **named: Any) -> None:
-        super()._keep(*arguments, **named)
+    def _keep(self, result: Solved, path: PathOptions, losses: np.ndarray | None, n: int) -> None:
+        super()._keep(result, path, losses, n)
         self.coef_, self.intercept_ = self._model(self._weights)
 
     def _model(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -150,7 +158,7 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         rows = class_weights(w, self.classes_.size) if self._sparse else w.reshape(self.classes_.size, -1)
         return (rows[:, :-1], rows[:, -1]) if self.fit_intercept else (rows, np.zeros(len(rows)))
 
-    def decision_function(self, X: Any, lam: float | None = None) -> np.ndarray:
+    def decision_function(self, X: Samples, lam: float | None = None) -> np.ndarray:
         """Scores of the classes, (n, K); of two classes the difference, (n,), positive for the second.
 
         `lam`: any lambda that the path certifies; by default `lambda_`.
@@ -158,21 +166,21 @@ class MulticlassSVM(ClassifierMixin, GapwiseEstimator):
         scores = self._scores(X, lam)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def _scores(self, X: Any, lam: float | None) -> np.ndarray:
+    def _scores(self, X: Samples, lam: float | None) -> np.ndarray:
         check_is_fitted(self, "path_")
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        rows = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         coef, intercept = self._model(self._weights if lam is None else self._weights_at(lam))
-        scores: np.ndarray = X @ coef.T + intercept
+        scores: np.ndarray = rows @ coef.T + intercept
         return scores
 
-    def predict(self, X: Any, lam: float | None = None) -> np.ndarray:
+    def predict(self, X: Samples, lam: float | None = None) -> np.ndarray:
         """Classes, (n,), those of largest score; `lam` as in `decision_function`."""
         best = np.argmax(self._scores(X, lam), axis=1)
-        found: np.ndarray = self.classes_[best]
-        return found
+        labels: np.ndarray = self.classes_[best]
+        return labels
 
 
-def _csr(X: Any) -> Csr:
+def _csr(X: sparse.sparray | sparse.spmatrix) -> Csr:
     """Rows with rising column numbers and without zeros."""
     rows = X.copy()
     rows.sum_duplicates()

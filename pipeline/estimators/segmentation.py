@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.choices import refuse, seed_of, workers_of
-from gapwise.pipeline.estimators.data import Data, same_length
+from gapwise.pipeline.estimators.choices import Lambdas, Seed, refuse, seed_of, workers_of
+from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.stages.datasets import NEW, Blocks
 from gapwise.stages.datasets.vision.pictures import (
@@ -23,7 +23,11 @@ from gapwise.stages.datasets.vision.pictures import (
     picture_encoder,
 )
 from gapwise.stages.problems import build
+from gapwise.stages.problems.facts import Json
 from gapwise.storage.backend import Location
+
+Graph: TypeAlias = dict[str, np.ndarray]
+"""A picture as a graph of superpixels, with its arrays unary, edges, pairwise and area."""
 
 WIDTHS = ("unary", "pairwise")
 """Features whose numbers of columns all graphs share."""
@@ -58,7 +62,7 @@ class SegmentationSVM(GapwiseEstimator):
     def __init__(
         self,
         *,
-        lam: Any = "1/n",
+        lam: Lambdas = "1/n",
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -72,7 +76,7 @@ class SegmentationSVM(GapwiseEstimator):
         verify: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(
             lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
@@ -83,7 +87,7 @@ class SegmentationSVM(GapwiseEstimator):
         self.sift_words = sift_words
         self.pairwise = pairwise
 
-    def fit(self, X: Any, y: Any, *, run_dir: str | Location | None = None) -> Self:
+    def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
         """Solve and verify.
 
         Parameters
@@ -104,15 +108,15 @@ class SegmentationSVM(GapwiseEstimator):
         """
         return self._fit(self._checked(X, y), run_dir)
 
-    def _checked(self, X: Any, y: Any) -> Data:
+    def _checked(self, X: Samples, y: Samples) -> Data:
         same_length(X, y, "pictures")
         inputs = _inputs(X)
-        masks = [_mask(i, one, labels) for i, (one, labels) in enumerate(zip(inputs, y, strict=True))]
+        masks = [_mask(i, mask, labels) for i, (mask, labels) in enumerate(zip(inputs, y, strict=True))]
         if not any((mask != masks[0].flat[0]).any() for mask in masks):
             raise ValueError(f"y: expected both labels, got one only: {masks[0].flat[0]}")
         return Data(inputs, masks)
 
-    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+    def _learn(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
         self._encoder: PictureEncoder | None = None
         if isinstance(train.x[0], dict):
             self._widths: dict[str, int] = {name: train.x[0][name].shape[1] for name in WIDTHS}
@@ -122,7 +126,7 @@ class SegmentationSVM(GapwiseEstimator):
             return {"checked": True}
         return self._learn_pictures(sink, train, held, compute)
 
-    def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> dict[str, Any]:
+    def _learn_pictures(self, sink: Blocks, train: Data, held: Data | None, compute: Compute) -> Json:
         parts = {"train": train, "test": held or Data(train.x[:1], train.y[:1])}
         names = ("superpixels", "colour_words", "sift_words")
         for name in names:
@@ -142,7 +146,7 @@ class SegmentationSVM(GapwiseEstimator):
         self._facts = facts
         return {**facts, "checked": True}
 
-    def _portable(self) -> tuple[dict[str, Any], dict[str, np.ndarray]] | None:
+    def _portable(self) -> tuple[Json, dict[str, np.ndarray]] | None:
         if self._encoder is None:
             return None
         words = {"colour_words": self._encoder.words.colour, "sift_words": self._encoder.words.sift}
@@ -154,7 +158,7 @@ class SegmentationSVM(GapwiseEstimator):
                 raise ValueError(f"X: graph {number}: {name} has {graph[name].shape[1]} columns, expected {width}")
         return dict(graph)
 
-    def predict(self, X: Any, lam: float | None = None) -> list[np.ndarray]:
+    def predict(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
         """Masks uint8 (H, W) of pictures, or labels uint8 (S,) of graphs.
 
         `lam`: any lambda that the path certifies; by default `lambda_`.
@@ -170,42 +174,42 @@ class SegmentationSVM(GapwiseEstimator):
             with computing(workers_of(self.n_jobs), None) as compute:
                 self._encoder.encode(inputs, sink, compute.map_blocks)
         else:
-            for number, graph in enumerate(inputs):
+            for number, graph in enumerate(x for x in inputs if isinstance(x, dict)):
                 unknown = np.zeros(len(graph["unary"]), np.uint8)
                 sink.append(NEW, **self._graph(number, graph), labels=unknown)
         arrays = sink.arrays(NEW)
         problem = build(self._structure, arrays, {"checked": True})
         labels = self._decoded(problem, lam).astype(np.uint8)
-        found = [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
+        labellings = [labels[a:b] for a, b in pairwise(problem.label_ptr.tolist())]
         if self._encoder is None:
-            return found
+            return labellings
         maps = np.split(arrays["superpixel_map"], arrays["superpixel_map_ptr"][1:-1])
         shapes = arrays["hw"].tolist()
-        return [own[pixels].reshape(shape) for own, pixels, shape in zip(found, maps, shapes, strict=True)]
+        return [own[pixels].reshape(shape) for own, pixels, shape in zip(labellings, maps, shapes, strict=True)]
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Samples, y: Samples) -> float:
         """1 minus the mean loss: of pictures over pixels, of graphs over superpixels by their area."""
         data = self._checked(X, y)
         losses = []
-        for one, true, found in zip(data.x, data.y, self.predict(X), strict=True):
-            area = one["area"] if isinstance(one, dict) else np.ones(true.shape)
+        for x, true, predicted in zip(data.x, data.y, self.predict(X), strict=True):
+            area = x["area"] if isinstance(x, dict) else np.ones(true.shape)
             shares = [
-                float(np.sum(area[(true == k) & (found != k)]) / np.sum(area[true == k])) for k in np.unique(true)
+                float(np.sum(area[(true == k) & (predicted != k)]) / np.sum(area[true == k])) for k in np.unique(true)
             ]
             losses.append(np.mean(shares))
         return 1.0 - float(np.mean(losses))
 
 
-def _inputs(X: Sequence[Any]) -> list[Any]:
+def _inputs(X: Samples) -> list[np.ndarray | Graph]:
     """Pictures as arrays, graphs as dicts with all fields; ValueError names the first that is neither."""
-    found = [_graph_of(i, one) if isinstance(one, Mapping) else _picture(i, one) for i, one in enumerate(X)]
-    if len({isinstance(one, dict) for one in found}) > 1:
+    inputs = [_graph_of(i, x) if isinstance(x, Mapping) else _picture(i, x) for i, x in enumerate(X)]
+    if len({isinstance(x, dict) for x in inputs}) > 1:
         raise ValueError("X: expected pictures only or graphs only, got both")
-    return found
+    return inputs
 
 
-def _picture(i: int, one: Any) -> np.ndarray:
-    picture = np.asarray(one)
+def _picture(i: int, x: object) -> np.ndarray:
+    picture = np.asarray(x)
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
         raise ValueError(
             f"X: picture {i}: expected uint8 (H, W, 3), RGB, at least 8 x 8, or a dict with unary and edges, got "
@@ -214,22 +218,22 @@ def _picture(i: int, one: Any) -> np.ndarray:
     return picture
 
 
-def _graph_of(i: int, one: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _graph_of(i: int, x: Mapping[str, object]) -> Graph:
     where = f"X: graph {i}"
     for name in ("unary", "edges"):
-        if name not in one:
+        if name not in x:
             raise ValueError(f"{where}: expected the fields unary and edges, {name} is missing")
-    unary, edges = _numbers(where, "unary", one["unary"]), np.asarray(one["edges"]).reshape(-1, 2)
+    unary, edges = _numbers(where, "unary", x["unary"]), np.asarray(x["edges"]).reshape(-1, 2)
     size = len(unary)
     if edges.size and edges.dtype.kind not in "iu":
         raise ValueError(f"{where}: expected edges as whole numbers, got {edges.dtype}")
     edges = np.sort(edges, axis=1).astype(np.int32)
     if edges.size and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
         raise ValueError(f"{where}: expected edges between different superpixels 0..{size - 1}")
-    pairwise = _numbers(where, "pairwise", one.get("pairwise", np.ones((len(edges), 1))))
+    pairwise = _numbers(where, "pairwise", x.get("pairwise", np.ones((len(edges), 1))))
     if pairwise.size and pairwise.min() < 0:
         raise ValueError(f"{where}: pairwise holds {pairwise.min():g}, expected numbers >= 0: the oracle is a cut")
-    area = np.asarray(one.get("area", np.ones(size)), np.float64)
+    area = np.asarray(x.get("area", np.ones(size)), np.float64)
     for name, array, length in (("pairwise", pairwise, len(edges)), ("area", area, size)):
         if len(array) != length:
             raise ValueError(f"{where}: {name} has {len(array)} rows, expected {length}")
@@ -238,7 +242,7 @@ def _graph_of(i: int, one: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return {"unary": unary, "edges": edges, "pairwise": pairwise, "area": area}
 
 
-def _numbers(where: str, name: str, value: Any) -> np.ndarray:
+def _numbers(where: str, name: str, value: object) -> np.ndarray:
     """`value` as float32, two-dimensional and finite."""
     array = np.asarray(value)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
@@ -250,10 +254,10 @@ def _numbers(where: str, name: str, value: Any) -> np.ndarray:
     return array
 
 
-def _mask(i: int, one: Any, labels: Any) -> np.ndarray:
+def _mask(i: int, x: np.ndarray | Graph, labels: object) -> np.ndarray:
     """The true labels as uint8."""
     mask = np.asarray(labels)
-    shape = (len(one["unary"]),) if isinstance(one, dict) else one.shape[:2]
+    shape = (len(x["unary"]),) if isinstance(x, dict) else x.shape[:2]
     if mask.shape != shape or mask.dtype.kind not in "iub" or not np.isin(mask, (0, 1)).all():
         got = f"{mask.dtype} {mask.shape}"
         if mask.shape == shape:

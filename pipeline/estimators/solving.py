@@ -8,7 +8,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from gapwise.storage.commits import CommitStore
 from gapwise.storage.files import locked, make_directory, read_json, write_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.paths import SolvedPath, open_path, path_of
+from gapwise.storage.records import Record
 from gapwise.storage.sink import MemorySink
 
 log = logging.getLogger("gapwise")
@@ -50,7 +51,7 @@ class Solved(NamedTuple):
     path: SolvedPath
     """in memory"""
     status: Status
-    verified: dict[str, Any] | None
+    verified: Record | None
     """The result of `stages.verify.verify`; None if it was not asked for"""
     data: str | None
     """digest of the problem, if one was needed"""
@@ -61,9 +62,9 @@ class _Compiler:
 
     said = False
 
-    def report(self, done: int, total: int, what: str) -> None:
+    def report(self, done: int, total: int, activity: str) -> None:
         if not _Compiler.said:
-            log.warning("%s: half a minute, more or less", what)
+            log.warning("%s: half a minute, more or less", activity)
             _Compiler.said = True
 
 
@@ -71,9 +72,8 @@ class _Compiler:
 def computing(workers: int, stop: Stop | None) -> Iterator[Compute]:
     """Threads for the blocks; says so if code is compiled meanwhile. A stop becomes the exception of its signal."""
     options = ComputeOptions(kind="serial" if workers == 1 else "threads", workers=workers)
-    progress: Any = _Compiler()
     try:
-        with Compute(options, stop) as compute, Compiling(progress):
+        with Compute(options, stop) as compute, Compiling(_Compiler()):
             yield compute
     except Interrupted as end:
         raise _ended(end.signal) from end
@@ -86,13 +86,13 @@ def spread_of(compute: Compute) -> Spread:
 
 def digest(problem: Problem, besides: bytes = b"") -> str:
     """Hash of everything that a problem holds, and of `besides`; the name of a user's object in this process is left out."""
-    found = hashlib.sha256(besides)
+    checksum = hashlib.sha256(besides)
     for name, value in leaves(problem):
         if name != "spec":
             array = np.ascontiguousarray(value)
-            found.update(f"{name} {array.dtype} {array.shape}\0".encode())
-            found.update(array.data if array.size else b"")
-    return found.hexdigest()
+            checksum.update(f"{name} {array.dtype} {array.shape}\0".encode())
+            checksum.update(array.data if array.size else b"")
+    return checksum.hexdigest()
 
 
 def solved(
@@ -139,22 +139,22 @@ def solved(
     if run_dir is None:
         return _in_memory(Engine.begin(task, spread), check)
     where = location(run_dir)
-    found = (data or (lambda: digest(problem)))()
+    data_digest = (data or (lambda: digest(problem)))()
     science = _science(options, path, seed)
     if initial is not None:
         science["initial"] = hashlib.sha256(b"".join(part.tobytes() for part in initial)).hexdigest()
     session = Session(spread=spread, stop=stop or never, every_seconds=every_seconds)
     make_directory(where)
     with locked(where / "lock"):
-        _claim(where, {"kind": kind, "data": found, "format_version": FORMAT_VERSION, "science": science})
-        status = solve(task, where, key=found, science=science, session=session)
+        _claim(where, {"kind": kind, "data": data_digest, "format_version": FORMAT_VERSION, "science": science})
+        status = solve(task, where, key=data_digest, science=science, session=session)
         if status is Status.INTERRUPTED:
             raise Interrupted(stop.signal if stop is not None else 2)
         if (where / "path.zarr").is_dir():
-            return _loaded(where, found, status, task, spread, check)._replace(data=found)
-        commit = CommitStore(where / "state", identity(found, science)).load()
+            return _loaded(where, data_digest, status, task, spread, check)._replace(data=data_digest)
+        commit = CommitStore(where / "state", identity(data_digest, science)).load()
         assert commit is not None  # time ran out at a boundary, whose state is committed
-        return _at_limit(restored(task, commit, spread, where / "state"), found, check)._replace(data=found)
+        return _at_limit(restored(task, commit, spread, where / "state"), data_digest, check)._replace(data=data_digest)
 
 
 def _in_memory(engine: Engine, check: bool) -> Solved:
@@ -180,11 +180,11 @@ def _at_limit(engine: Engine, key: str, check: bool) -> Solved:
 def _given(engine: Engine, sink: MemorySink, key: str, check: bool) -> Solved:
     """The path of a walk that has ended, verified."""
     arrays, attrs = in_memory(engine, sink, key)
-    found = None
+    checked = None
     if check:
         asked = _asked(engine.task, key, attrs["status"])
-        found = verified(engine.task.problem, source_in_memory(arrays, attrs), asked=asked, spread=engine.spread)
-    return Solved(path_of(arrays, attrs), Status(attrs["status"]), found, None)
+        checked = verified(engine.task.problem, source_in_memory(arrays, attrs), asked=asked, spread=engine.spread)
+    return Solved(path_of(arrays, attrs), Status(attrs["status"]), checked, None)
 
 
 def _asked(task: Task, key: str, status: str) -> Asked:
@@ -196,27 +196,27 @@ def _asked(task: Task, key: str, status: str) -> Asked:
 def _loaded(folder: Location, key: str, status: Status, task: Task, spread: Spread, check: bool) -> Solved:
     """The path of a folder, verified."""
     asked = _asked(task, key, status.value)
-    found = verify(task.problem, folder, asked=asked, spread=spread) if check else None
+    checked = verify(task.problem, folder, asked=asked, spread=spread) if check else None
     stored = open_path(folder)
     loaded = SolvedPath(stored.load().variables, attrs=stored.attrs).set_coords("lambda")
     for variable in loaded.variables.values():
         variable.encoding = {}  # it holds on to the store
-    return Solved(loaded, status, found, None)
+    return Solved(loaded, status, checked, None)
 
 
 def _ended(signal: int) -> BaseException:
     """The exception of a solve that a signal ended."""
-    what = "stopped: what was done is committed, and the same call goes on from there"
-    return KeyboardInterrupt(what) if signal == 2 else SystemExit(128 + signal)
+    message = "stopped: what was done is committed, and the same call goes on from there"
+    return KeyboardInterrupt(message) if signal == 2 else SystemExit(128 + signal)
 
 
-def _science(options: MethodOptions, path: PathOptions, seed: int) -> dict[str, Any]:
+def _science(options: MethodOptions, path: PathOptions, seed: int) -> Record:
     """All that determines the numbers, besides the data."""
     solver = {name: value for name, value in dataclasses.asdict(options).items() if name not in UNTIMED}
     return flat({"solver": solver, "path": dataclasses.asdict(path), "seed": seed})
 
 
-def _claim(folder: Any, record: Mapping[str, Any]) -> None:
+def _claim(folder: Location, record: Mapping[str, object]) -> None:
     """Write the record of a new folder; ValueError if it belongs to something else."""
     file = folder / RECORD
     if not file.is_file():
@@ -225,13 +225,13 @@ def _claim(folder: Any, record: Mapping[str, Any]) -> None:
             raise ValueError(f"run_dir: {folder} holds {sorted(others)[0]} and no {RECORD}; give a folder of its own")
         write_json(file, record)
         return
-    there = flat(read_json(file))
+    stored = flat(read_json(file))
     here = flat(record)
-    if there.get("data") != here["data"] and there.get("kind") == here["kind"]:
+    if stored.get("data") != here["data"] and stored.get("kind") == here["kind"]:
         raise ValueError(f"run_dir: {folder} holds a fit of other data; give another folder, or remove this one")
-    keys = sorted(key for key in {*there, *here} if there.get(key) != here.get(key))
+    keys = sorted(key for key in {*stored, *here} if stored.get(key) != here.get(key))
     if keys:
-        pairs = ", ".join(f"{_short(key)} {there.get(key)!r} there, {here.get(key)!r} here" for key in keys)
+        pairs = ", ".join(f"{_short(key)} {stored.get(key)!r} there, {here.get(key)!r} here" for key in keys)
         raise ValueError(f"run_dir: {folder} holds another fit ({pairs}); give another folder, or remove this one")
 
 

@@ -6,8 +6,8 @@ import contextlib
 import hashlib
 import inspect
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Iterator
+from typing import Self
 
 import joblib
 import numpy as np
@@ -15,62 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from gapwise.pipeline.compute.local import Compute
 from gapwise.pipeline.estimators.base import GapwiseEstimator
-from gapwise.pipeline.estimators.data import Data, same_length
+from gapwise.pipeline.estimators.choices import Lambdas, Seed
+from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.examples import LENT, Lent
+from gapwise.pipeline.estimators.structured_model import StructuredModel
 from gapwise.stages.datasets import Blocks, open_dataset
 from gapwise.stages.problems import build
 from gapwise.stages.problems.answers import labelling
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
-
-
-class StructuredModel:
-    """What a user says of one example (x, y): the `oracle` of a `StructuredSVM`.
-
-    x is whatever the user has. A labelling y is a row of integers 0, ..., labels - 1, whose length may depend on x. Methods
-    must always return the same for the same arguments and must not keep `w`: certificates and resuming rely on that.
-
-    Attributes
-    ----------
-    d : int
-        Number of weights.
-    labels : int
-        Entries of a labelling are 0, ..., labels - 1.
-    lower, upper : sequence of float
-        Bounds on w, of length d; empty: none. A path needs each to be 0 or infinite.
-    approximate : bool
-        Whether `max_oracle` may miss the maximum; the certificate is then an estimate.
-    """
-
-    d: int
-    labels: int = 2
-    lower: Any = ()
-    upper: Any = ()
-    approximate: bool = False
-
-    def features(self, x: Any, y: np.ndarray) -> Any:
-        """Joint features phi(x, y), (d,), or their entries at `coordinates(x)`."""
-        raise NotImplementedError
-
-    def loss(self, y: np.ndarray, other: np.ndarray) -> float:
-        """Task loss >= 0 of predicting `other` where y is true; 0 for y itself."""
-        raise NotImplementedError
-
-    def max_oracle(self, x: Any, y: np.ndarray, w: np.ndarray) -> Any:
-        """The labelling z of largest loss(y, z) + <w, features(x, z)>; w at `coordinates(x)` if there are any."""
-        raise NotImplementedError
-
-    def decode(self, x: Any, w: np.ndarray) -> Any:
-        """The labelling z of largest <w, features(x, z)>."""
-        raise NotImplementedError
-
-    def least_loss(self, x: Any, y: np.ndarray) -> float:
-        """A lower bound on the loss of all labellings but y; 0 if none is known."""
-        return 0.0
-
-    def coordinates(self, x: Any) -> Any:
-        """Indices of the weights that x can touch, without repeats; None, for every x or for none: all."""
-        return None
 
 
 class StructuredSVM(GapwiseEstimator):
@@ -96,9 +49,9 @@ class StructuredSVM(GapwiseEstimator):
 
     def __init__(
         self,
-        oracle: Any = None,
+        oracle: StructuredModel | None = None,
         *,
-        lam: Any = "1/n",
+        lam: Lambdas = "1/n",
         tolerance: float = 1e-3,
         eps: float | None = None,
         validation: float | None = 0.2,
@@ -108,7 +61,7 @@ class StructuredSVM(GapwiseEstimator):
         verify: bool = True,
         warm_start: bool = False,
         n_jobs: int | None = None,
-        random_state: Any = 0,
+        random_state: Seed = 0,
     ) -> None:
         super().__init__(
             lam=lam, tolerance=tolerance, eps=eps, validation=validation, solver=solver, max_passes=max_passes,
@@ -116,7 +69,7 @@ class StructuredSVM(GapwiseEstimator):
         )  # fmt: skip
         self.oracle = oracle
 
-    def fit(self, X: Any, y: Any, *, run_dir: str | Location | None = None) -> Self:
+    def fit(self, X: Samples, y: Samples, *, run_dir: str | Location | None = None) -> Self:
         """Try the oracle on a few examples, solve and verify.
 
         Parameters
@@ -136,16 +89,22 @@ class StructuredSVM(GapwiseEstimator):
         """
         return self._fit(self._checked(X, y), run_dir)
 
-    def _checked(self, X: Any, y: Any) -> Data:
+    @property
+    def _model(self) -> StructuredModel:
+        """`oracle`; ValueError if it is none."""
         if not isinstance(self.oracle, StructuredModel):
             raise ValueError(f"oracle: expected an object of a subclass of StructuredModel, got {self.oracle!r}")
+        return self.oracle
+
+    def _checked(self, X: Samples, y: Samples) -> Data:
+        _ = self._model  # what is wrong with the oracle is said first
         same_length(X, y, "examples")
         return Data(X, y)
 
     @contextlib.contextmanager
     def _problems(self, train: Data, held: Data | None, compute: Compute) -> Iterator[tuple[Problem, Problem | None]]:
         number = next(_numbers)
-        LENT[number] = {"train": Lent(self.oracle, *train), "test": Lent(self.oracle, *(held or train))}
+        LENT[number] = {"train": Lent(self._model, *train), "test": Lent(self._model, *(held or train))}
         try:
             options = {"oracle": "gapwise.pipeline.estimators.examples:Examples", "arguments": {"number": number}}
             sink = Blocks(self._structure)
@@ -165,28 +124,29 @@ class StructuredSVM(GapwiseEstimator):
                 text.update(inspect.getsource(kind).encode())
         return text.digest()
 
-    def problem(self, X: Any, y: Any) -> Problem:
+    def problem(self, X: Samples, y: Samples) -> Problem:
         """Always raises: the problem calls back into this object, so it lives no longer than a fit."""
         raise ValueError("problem: a StructuredSVM's problem exists only within fit; set lam, or use fit(…, run_dir=…)")
 
-    def predict(self, X: Any, lam: float | None = None) -> list[np.ndarray]:
+    def predict(self, X: Samples, lam: float | None = None) -> list[np.ndarray]:
         """Labellings of new inputs by `oracle.decode`; `lam`: any lambda that the path certifies, by default `lambda_`."""
         check_is_fitted(self, "path_")
-        w = self._weights if lam is None else self._weights_at(lam)
-        found = []
+        w, model = self._weights if lam is None else self._weights_at(lam), self._model
+        labellings = []
         for i, x in enumerate(X):
-            ids = self.oracle.coordinates(x)
+            ids = model.coordinates(x)
             try:
-                found.append(labelling(self.oracle.decode(x, w.copy() if ids is None else w[ids]), self.oracle.labels))
+                decoded = model.decode(x, w.copy() if ids is None else w[np.asarray(ids, np.int64)])
+                labellings.append(labelling(decoded, model.labels))
             except ValueError as error:
                 raise ValueError(f"oracle.decode: example {i}: {error}") from error
-        return found
+        return labellings
 
-    def score(self, X: Any, y: Sequence[Any]) -> float:
+    def score(self, X: Samples, y: Samples) -> float:
         """1 minus the mean loss."""
         same_length(X, y, "examples")
         pairs = zip(y, self.predict(X), strict=True)
-        return 1.0 - float(np.mean([self.oracle.loss(np.asarray(true), found) for true, found in pairs]))
+        return 1.0 - float(np.mean([self._model.loss(np.asarray(true), predicted) for true, predicted in pairs]))
 
 
 _numbers = itertools.count()

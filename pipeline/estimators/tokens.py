@@ -8,28 +8,40 @@ attribute ``word:the``, ``{"bias": 1.5}`` is ``bias`` with the value 1.5, ``{"up
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
+from gapwise.pipeline.estimators.data import Samples
 from gapwise.stages.datasets.text.vocabulary import Rows
 
 SEPARATOR = ":"
 
+SPARSE = (sparse.sparray, sparse.spmatrix)
+Tokens: TypeAlias = sparse.sparray | sparse.spmatrix | Collection[object]
+"""A sequence: rows of numbers, or tokens that list attributes."""
 
-def lengths_of(X: Sequence[Any]) -> np.ndarray:
-    """Number of tokens of each sequence; ValueError names one that is none."""
-    found = np.zeros(len(X), np.int64)
+
+def sequences_of(X: Samples) -> list[Tokens]:
+    """The sequences of `X`; ValueError names what is none."""
+    sequences: list[Tokens] = []
     for i, sequence in enumerate(X):
-        if isinstance(sequence, str | Mapping) or not (hasattr(sequence, "__len__") or sparse.issparse(sequence)):
+        if not sparse.issparse(sequence) and (
+            isinstance(sequence, str | Mapping) or not isinstance(sequence, Collection)
+        ):
             raise ValueError(f"X: sequence {i}: expected a list of tokens or an array, got {type(sequence).__name__}")
-        found[i] = sequence.shape[0] if sparse.issparse(sequence) else len(sequence)
-    return found
+        sequences.append(sequence)
+    return sequences
 
 
-def has_columns(X: Sequence[Any]) -> bool:
+def lengths_of(X: Sequence[Tokens]) -> np.ndarray:
+    """Number of tokens of each sequence."""
+    return np.array([s.shape[0] if isinstance(s, SPARSE) else len(s) for s in X], np.int64)
+
+
+def has_columns(X: Sequence[Tokens]) -> bool:
     """Whether tokens are rows of numbers; otherwise they list attributes. The first token of all decides."""
     for sequence in X:
         if sparse.issparse(sequence):
@@ -39,7 +51,7 @@ def has_columns(X: Sequence[Any]) -> bool:
     return False
 
 
-def rows_of_columns(X: Sequence[Any], width: int | None) -> tuple[Rows, int]:
+def rows_of_columns(X: Sequence[Tokens], width: int | None) -> tuple[Rows, int]:
     """Rows of arrays or sparse matrices (T, p), without their zeros, and p; `width`: the p they must have."""
     counts, ids, values = [], [], []
     for i, sequence in enumerate(X):
@@ -60,14 +72,14 @@ def rows_of_columns(X: Sequence[Any], width: int | None) -> tuple[Rows, int]:
     return _rows(np.concatenate(counts), np.concatenate(ids), np.concatenate(values)), width or 0
 
 
-def _dense(i: int, sequence: Any) -> np.ndarray:
+def _dense(i: int, sequence: Tokens) -> np.ndarray:
     try:
         return np.asarray(sequence, np.float64)
     except (ValueError, TypeError) as error:
         raise ValueError(f"X: sequence {i}: expected an array of numbers (tokens, p): {error}") from error
 
 
-def rows_of_attributes(X: Sequence[Any], number: Callable[[str], int]) -> Rows:
+def rows_of_attributes(X: Sequence[Tokens], number: Callable[[str], int]) -> Rows:
     """Rows of tokens that list attributes; those whose `number` is negative are left out."""
     counts: list[int] = []
     ids: list[int] = []
@@ -86,7 +98,7 @@ def rows_of_attributes(X: Sequence[Any], number: Callable[[str], int]) -> Rows:
     return _rows(np.array(counts, np.int64), np.array(ids, np.int64), np.array(values))
 
 
-def attributes(token: Any) -> Iterator[tuple[str, float]]:
+def attributes(token: object) -> Iterator[tuple[str, float]]:
     """Names and values of a token's attributes; ValueError or TypeError says what cannot be one."""
     if isinstance(token, Mapping):
         for name, value in token.items():
@@ -100,7 +112,7 @@ def attributes(token: Any) -> Iterator[tuple[str, float]]:
         raise TypeError(f"expected a dict or a list of attributes, got {token!r}")
 
 
-def _named(name: str, value: Any) -> Iterator[tuple[str, float]]:
+def _named(name: str, value: object) -> Iterator[tuple[str, float]]:
     if isinstance(value, str):
         yield f"{name}{SEPARATOR}{value}", 1.0
     elif isinstance(value, bool | int | float | np.number | np.bool_):

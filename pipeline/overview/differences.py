@@ -24,55 +24,55 @@ def differences(a: Standing, b: Standing) -> dict[str, Pairs]:
     }
 
 
-def asked(at: Standing) -> dict[str, object]:
+def asked(run: Standing) -> dict[str, object]:
     """The keys of the configuration that make the run's key, and its data."""
-    data = {f"data.{name}": value for name, value in flat(at.manifest.get("source", {})).items()}
-    return {**flat(at.manifest.get("science", {})), **data}
+    data = {f"data.{name}": value for name, value in flat(run.manifest.get("source", {})).items()}
+    return {**flat(run.manifest.get("science", {})), **data}
 
 
-def made(at: Standing) -> dict[str, object]:
+def made(run: Standing) -> dict[str, object]:
     """Machine and versions, which are not part of the key."""
-    kept = {name: at.manifest.get(name) for name in ("solver", "host", "python")}
-    return {**kept, **flat(at.manifest.get("versions", {}))}
+    facts = {name: run.manifest.get(name) for name in ("solver", "host", "python")}
+    return {**facts, **flat(run.manifest.get("versions", {}))}
 
 
-def results(at: Standing) -> dict[str, object]:
+def results(run: Standing) -> dict[str, object]:
     """Every single number and word of result.json that is no cost, and how many lambdas there are."""
-    found = at.result or {}
+    result = run.result or {}
     single: dict[str, object] = {
-        "state": at.state,
-        "status": at.solved,
-        "lambdas": len(found["path"]) if "path" in found else MISSING,
+        "state": run.state,
+        "status": run.solved,
+        "lambdas": len(result["path"]) if "path" in result else MISSING,
     }
     for part in ("verify", "evaluate"):
-        single |= {f"{part}.{name}": value for name, value in found.get(part, {}).items()}
+        single |= {f"{part}.{name}": value for name, value in result.get(part, {}).items()}
     return single
 
 
-def cost(at: Standing) -> dict[str, object]:
+def cost(run: Standing) -> dict[str, object]:
     """Passes, oracle calls and seconds of the whole path, and seconds of the stages."""
-    path = (at.result or {}).get("path", [])
+    path = (run.result or {}).get("path", [])
     total = {name: sum(record[name] for record in path) for name in COST} if path else {}
-    return total | {f"{name} seconds": facts.get("seconds") for name, facts in at.stages.items()}
+    return total | {f"{name} seconds": facts.get("seconds") for name, facts in run.stages.items()}
 
 
 def _between(a: Standing, b: Standing) -> Pairs:
     """Of two paths over as many lambdas: at how many of them each number differs, and where first."""
-    one, other = ((at.result or {}).get("path", []) for at in (a, b))
-    found: Pairs = {}
-    if one and len(one) == len(other):
+    left, right = ((run.result or {}).get("path", []) for run in (a, b))
+    pairs: Pairs = {}
+    if left and len(left) == len(right):
         for name in VALUES:
-            differ = [k for k, (x, y) in enumerate(zip(one, other, strict=True)) if x[name] != y[name]]
+            differ = [k for k, (x, y) in enumerate(zip(left, right, strict=True)) if x[name] != y[name]]
             if differ:
                 first = differ[0]
-                words = f"path {name}: {len(differ)} of {len(one)} differ, first at λ {first + 1}"
-                found[words] = (one[first][name], other[first][name])
-    return found
+                words = f"path {name}: {len(differ)} of {len(left)} differ, first at λ {first + 1}"
+                pairs[words] = (left[first][name], right[first][name])
+    return pairs
 
 
-def _differ(one: Mapping[str, object], other: Mapping[str, object]) -> Pairs:
-    names = [*one, *(name for name in other if name not in one)]
-    return {name: (one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)}
+def _differ(left: Mapping[str, object], right: Mapping[str, object]) -> Pairs:
+    names = [*left, *(name for name in right if name not in left)]
+    return {name: (left.get(name), right.get(name)) for name in names if left.get(name) != right.get(name)}
 
 
 def flat(value: Mapping[str, object], prefix: str = "") -> dict[str, object]:

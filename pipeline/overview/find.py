@@ -10,7 +10,7 @@ from gapwise.storage.backend import Location, location
 
 SHARED = ("features", "sweeps")
 """Folders beside the run directories that are no runs."""
-OF_A_RUN = ("manifest.json", "lock", "state", "attempts")
+OF_A_RUN = ("manifest.json", "lock", "state", "invocations")
 """What a run directory has from its beginning, some of it even where it is damaged."""
 
 
@@ -24,8 +24,8 @@ def root_of(given: str | None) -> Location:
 
 def folders(root: Location) -> list[Location]:
     """All folders of `root` but those that runs share, sorted by name; whether each is a run is `standing`'s to say."""
-    found = [path for path in root.iterdir() if not path.name.startswith(".") and path.name not in SHARED]
-    return sorted((path for path in found if path.is_dir()), key=lambda path: path.name)
+    paths = [path for path in root.iterdir() if not path.name.startswith(".") and path.name not in SHARED]
+    return sorted((path for path in paths if path.is_dir()), key=lambda path: path.name)
 
 
 def is_run(path: Location) -> bool:
@@ -48,19 +48,20 @@ def named(word: str, root: str | None) -> Location:
     if (location(word) / "summary.json").is_file():
         raise ValueError(f"{word}: is a sweep; gapwise report shows it as a whole, gapwise ls its runs")
     if "://" in word or os.sep in word or (Path(word) / "manifest.json").is_file():
-        there = location(word)
-        if not there.is_dir() or not is_run(there):
-            raise ValueError(f"{there}: expected a run directory; gapwise ls lists the runs")
-        return there
+        path = location(word)
+        if not path.is_dir() or not is_run(path):
+            raise ValueError(f"{path}: expected a run directory; gapwise ls lists the runs")
+        return path
     where = root_of(root)
     runs = [path for path in folders(where) if is_run(path)]
-    found = [path for path in runs if path.name == word] or [
+    matches = [path for path in runs if path.name == word] or [
         path for path in runs if path.name.startswith(word) or path.name.rsplit("-", 1)[-1].startswith(word)
     ]
-    if len(found) != 1:
-        several = f"{len(found)} runs begin with that: {', '.join(path.name for path in found[:5])}" if found else ""
-        raise ValueError(f"{word}: {several or f'no run in {where} has such a name or key'}; gapwise ls lists the runs")
-    return found[0]
+    if len(matches) != 1:
+        several = f"{len(matches)} runs begin with that: {', '.join(path.name for path in matches[:5])}"
+        why = several if matches else f"no run in {where} has such a name or key"
+        raise ValueError(f"{word}: {why}; gapwise ls lists the runs")
+    return matches[0]
 
 
 def all_named(words: Sequence[str], root: str | None) -> list[Location]:

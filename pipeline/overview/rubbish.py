@@ -45,19 +45,19 @@ def rubbish(root: Path, named: Sequence[Path] = ()) -> Iterator[Rubbish]:
     """All that may go below `root`, the runs in `named` first."""
     runs = [standing(path) for path in folders(root)]
     doomed = set(named)
-    for at in runs:
-        path = Path(str(at.run))
-        if path.is_symlink() or at.state == "foreign" or _held(path / "lock"):
+    for run in runs:
+        path = Path(str(run.run))
+        if path.is_symlink() or run.state == "foreign" or _held(path / "lock"):
             continue
         if path in doomed:
-            yield Rubbish(path, f"named; it is {at.state}", "run", path / "lock")
+            yield Rubbish(path, f"named; it is {run.state}", "run", path / "lock")
         else:
-            yield from _of_run(at, path)
-    yield from _features(root, [at for at in runs if Path(str(at.run)) not in doomed])
+            yield from _of_run(run, path)
+    yield from _features(root, [run for run in runs if Path(str(run.run)) not in doomed])
     yield from _sweeps(root)
 
 
-def _of_run(at: Standing, path: Path) -> Iterator[Rubbish]:
+def _of_run(run: Standing, path: Path) -> Iterator[Rubbish]:
     """Scratch of one run, and what its state no longer needs."""
     for name in SCRATCH:
         folder = path / name
@@ -67,15 +67,15 @@ def _of_run(at: Standing, path: Path) -> Iterator[Rubbish]:
                 for left in _scratch(folder)
             )
     state = path / "state"
-    if at.state != "complete" or at.solved == "TIME_LIMIT" or not state.is_dir() or state.is_symlink():
+    if run.state != "complete" or run.solved == "TIME_LIMIT" or not state.is_dir() or state.is_symlink():
         return
     try:
         head = record(state / "HEAD.json") or {}
-        kept = {f"g{int(head['generation']):06d}", *(str(segment["name"]) for segment in head["segments"])}
+        needed = {f"g{int(head['generation']):06d}", *(str(segment["name"]) for segment in head["segments"])}
     except (OSError, ValueError, KeyError, TypeError):
         return  # its state is what a repair would start from
     for old in listed(state, "[gs]??????.*"):
-        if old.name not in kept and old.name.split(".")[0] not in kept:
+        if old.name not in needed and old.name.split(".")[0] not in needed:
             yield Rubbish(Path(str(old)), "an older generation of a complete run", "state", path / "lock")
 
 
@@ -112,9 +112,9 @@ def _features(root: Path, runs: Sequence[Standing]) -> Iterator[Rubbish]:
 def needs(runs: Sequence[Standing], features: str) -> bool:
     """Whether one of the runs has, or may be about to have, the features of this name."""
     data = features.rpartition("-")[0]
-    for at in runs:
-        key = at.stages.get("featurize", {}).get("key")
-        if features == f"{data}-{str(key)[:8]}" if key else at.run.name.startswith(f"{data}-"):
+    for run in runs:
+        key = run.stages.get("featurize", {}).get("key")
+        if features == f"{data}-{str(key)[:8]}" if key else run.run.name.startswith(f"{data}-"):
             return True
     return False
 
@@ -134,54 +134,54 @@ def _sweeps(root: Path) -> Iterator[Rubbish]:
             yield Rubbish(path / "workers", "scratch of a sweep that has ended", "scratch", lock)
 
 
-def remove_all(root: Path, found: Sequence[Rubbish], named: Sequence[Path] = ()) -> Iterator[tuple[Rubbish, str]]:
+def remove_all(root: Path, items: Sequence[Rubbish], named: Sequence[Path] = ()) -> Iterator[tuple[Rubbish, str]]:
     """Remove each, under its lock and only if it still may go; yields each with why it stays, empty if it is gone."""
-    for one in found:
+    for item in items:
         try:
-            if one.lock is None:
-                remove(one.path)
+            if item.lock is None:
+                remove(item.path)
             else:
-                with locked(one.lock):
-                    if not _still(root, one, named):
-                        yield one, "it is needed or gone by now"
+                with locked(item.lock):
+                    if not _still(root, item, named):
+                        yield item, "it is needed or gone by now"
                         continue
-                    _remove(one)
-            yield one, ""
+                    _remove(item)
+            yield item, ""
         except (OSError, RuntimeError) as error:
-            yield one, " ".join(str(error).split())
+            yield item, " ".join(str(error).split())
 
 
-def _still(root: Path, one: Rubbish, named: Sequence[Path]) -> bool:
+def _still(root: Path, item: Rubbish, named: Sequence[Path]) -> bool:
     """Whether it still may go, now that this process holds its lock."""
-    if one.path.is_symlink() and one.kind != "scratch":
+    if item.path.is_symlink() and item.kind != "scratch":
         return False
-    if one.kind == "features":
-        return (one.path / "meta.json").is_file() and not needs(
-            [standing(path) for path in folders(root)], one.path.name
+    if item.kind == "features":
+        return (item.path / "meta.json").is_file() and not needs(
+            [standing(path) for path in folders(root)], item.path.name
         )
-    if one.kind == "state":
-        at = standing(one.path.parents[1])
-        return at.result is not None and one in set(_of_run(_at_rest(at), one.path.parents[1]))
-    return one.kind != "run" or one.path in named
+    if item.kind == "state":
+        run = standing(item.path.parents[1])
+        return run.result is not None and item in set(_of_run(_at_rest(run), item.path.parents[1]))
+    return item.kind != "run" or item.path in named
 
 
-def _at_rest(at: Standing) -> Standing:
+def _at_rest(run: Standing) -> Standing:
     """How a run stands apart from this process's lock on it."""
-    return dataclasses.replace(at, state="complete", holder=None)
+    return dataclasses.replace(run, state="complete", holder=None)
 
 
-def _remove(one: Rubbish) -> None:
+def _remove(item: Rubbish) -> None:
     """Remove it; of a folder that holds its own lock the lock last, result.json first."""
-    if one.lock is None or one.lock.parent != one.path:
-        remove(one.path)
-        if one.kind == "features" and one.lock is not None:
-            one.lock.unlink()
+    if item.lock is None or item.lock.parent != item.path:
+        remove(item.path)
+        if item.kind == "features" and item.lock is not None:
+            item.lock.unlink()
         return
-    for child in sorted(one.path.iterdir(), key=lambda child: child.name != "result.json"):
-        if child != one.lock:
+    for child in sorted(item.path.iterdir(), key=lambda child: child.name != "result.json"):
+        if child != item.lock:
             remove(child)
-    one.lock.unlink()
-    one.path.rmdir()
+    item.lock.unlink()
+    item.path.rmdir()
 
 
 def _held(lock: Path) -> bool:

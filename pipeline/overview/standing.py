@@ -7,15 +7,15 @@ import dataclasses
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from gapwise.pipeline.overview.attempt_log import Said, last_words
+from gapwise.pipeline.overview.invocation_log import Said, last_words
 from gapwise.pipeline.stage_graph import flow
 from gapwise.stages.verdict import Verdict, verdict_of
 from gapwise.storage.backend import Holder, Location
 from gapwise.storage.files import DamagedError, changed_at, holder, read_json
 from gapwise.storage.format import FORMAT_VERSION
 from gapwise.storage.glance import committed, record, rows
+from gapwise.storage.records import Facts, Record
 
 SILENT_SECONDS = 600.0
 """After so long without a sign of life, a process that cannot be looked up is no longer taken to be running."""
@@ -30,10 +30,10 @@ class Standing:
     """One of `states.STATES`."""
     why: str = ""
     """What is damaged, which error, which signal; empty where there is nothing to say."""
-    manifest: Mapping[str, Any] = field(default_factory=dict)
-    result: Mapping[str, Any] | None = None
+    manifest: Facts = field(default_factory=dict)
+    result: Facts | None = None
     said: Said = field(default_factory=Said)
-    commit: Mapping[str, Any] | None = None
+    commit: Facts | None = None
     """`storage.glance.committed`, of a run that is not complete."""
     holder: Holder | None = None
     lambdas: int | None = None
@@ -42,10 +42,10 @@ class Standing:
     """When the run last gave a sign of life, in seconds since the epoch."""
 
     @property
-    def stages(self) -> Mapping[str, Any]:
+    def stages(self) -> Facts:
         """Facts of the stages that are done, by name."""
-        found = self.manifest.get("stages", {})
-        return found if isinstance(found, Mapping) else {}
+        stages = self.manifest.get("stages", {})
+        return stages if isinstance(stages, Mapping) else {}
 
     @property
     def stage(self) -> str | None:
@@ -56,15 +56,15 @@ class Standing:
     @property
     def solved(self) -> str | None:
         """How the solve ended, e.g. CONVERGED."""
-        found = self.stages.get("solve", {}).get("status")
-        return None if found is None else str(found)
+        status = self.stages.get("solve", {}).get("status")
+        return None if status is None else str(status)
 
     @property
     def verdict(self) -> Verdict | None:
         """What its path proves; None before the run is complete."""
         return None if self.result is None else verdict_of(self.result["verdict"])
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Record:
         """What `gapwise ls --json` says of it."""
         path = (self.result or {}).get("path") or []
         best, verdict = (self.result or {}).get("evaluate", {}), self.verdict
@@ -93,20 +93,20 @@ class Standing:
 
 def standing(run: Location) -> Standing:
     """How `run` stands. Never raises because of what it finds there."""
-    found = Standing(run, "damaged")
+    state = Standing(run, "damaged")
     try:
-        found = dataclasses.replace(found, holder=holder(run / "lock"))
+        state = dataclasses.replace(state, holder=holder(run / "lock"))
         manifest = record(run / "manifest.json") if _has_manifest(run) else None
     except (OSError, ValueError) as error:
-        return dataclasses.replace(found, why=_line(error))
-    if manifest is None and not found.holder:
+        return dataclasses.replace(state, why=_line(error))
+    if manifest is None and not state.holder:
         return _without_manifest(run)
     try:
-        known = _standing(dataclasses.replace(found, manifest=manifest or {}))
+        known = _standing(dataclasses.replace(state, manifest=manifest or {}))
         known.facts()  # so that nothing that has another form than ours is met later
         return known
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        return dataclasses.replace(found, why=f"{run}: {_line(error)}")
+        return dataclasses.replace(state, why=f"{run}: {_line(error)}")
 
 
 def _without_manifest(run: Location) -> Standing:
@@ -121,39 +121,45 @@ def _has_manifest(run: Location) -> bool:
     if not (run / "manifest.json").is_file():
         return False
     with contextlib.suppress(DamagedError):
-        found = read_json(run / "manifest.json")
-        return (isinstance(found, dict) and "seal" in found) or _is_begun(run)
+        manifest = read_json(run / "manifest.json")
+        return (isinstance(manifest, dict) and "seal" in manifest) or _is_begun(run)
     return _is_begun(run)
 
 
 def _is_begun(run: Location) -> bool:
-    return any((run / name).exists() for name in ("lock", "state", "attempts"))
+    return any((run / name).exists() for name in ("lock", "state", "invocations"))
 
 
-def _standing(found: Standing) -> Standing:
-    run, manifest = found.run, found.manifest
+def _standing(known: Standing) -> Standing:
+    run, manifest = known.run, known.manifest
     if manifest and manifest.get("format_version") != FORMAT_VERSION:
         why = f"format version {manifest.get('format_version')}, this Gapwise reads {FORMAT_VERSION}"
-        return dataclasses.replace(found, state="other version", why=why)
+        return dataclasses.replace(known, state="other version", why=why)
     result_at = changed_at(run / "result.json")
     try:
         result = record(run / "result.json")
     except ValueError as error:
-        found = dataclasses.replace(found, why=_line(error))
+        known = dataclasses.replace(known, why=_line(error))
         result = None
-    ours = result is not None and result.get("key") == manifest.get("key") and not set(flow()) - set(found.stages)
-    if ours and not found.holder:
-        return dataclasses.replace(found, state="complete", result=result, changed=result_at)
+    ours = result is not None and result.get("key") == manifest.get("key") and not set(flow()) - set(known.stages)
+    if ours and not known.holder:
+        return dataclasses.replace(known, state="complete", result=result, changed=result_at)
     said = last_words(run)
-    commit = None if "solve" in found.stages else _commit(run)
-    signs = [at for at in (said.at, (commit or {}).get("at"), changed_at(run / "manifest.json")) if at is not None]
-    solved = rows(run / "path.zarr" / "lambda") if "solve" in found.stages else None
-    found = dataclasses.replace(found, said=said, commit=commit, lambdas=solved, changed=max(signs, default=None))
-    state, why = _unfinished(found)
-    return dataclasses.replace(found, state=state, why=why, result=result if ours else None)
+    commit = None if "solve" in known.stages else _commit(run)
+    stamps = (said.time, (commit or {}).get("at"), changed_at(run / "manifest.json"))
+    solved = rows(run / "path.zarr" / "lambda") if "solve" in known.stages else None
+    known = dataclasses.replace(
+        known,
+        said=said,
+        commit=commit,
+        lambdas=solved,
+        changed=max((stamp for stamp in stamps if stamp is not None), default=None),
+    )
+    state, why = _unfinished(known)
+    return dataclasses.replace(known, state=state, why=why, result=result if ours else None)
 
 
-def _commit(run: Location) -> dict[str, Any] | None:
+def _commit(run: Location) -> Record | None:
     """The last commit; None also where HEAD is damaged, since a resume then falls back on the one before."""
     try:
         return committed(run / "state")
@@ -161,21 +167,21 @@ def _commit(run: Location) -> dict[str, Any] | None:
         return None
 
 
-def _unfinished(found: Standing) -> tuple[str, str]:
+def _unfinished(known: Standing) -> tuple[str, str]:
     """State, and why, of a run that is not complete."""
-    said = found.said
-    if found.holder is not None and found.holder.certain:
+    said = known.said
+    if known.holder is not None and known.holder.certain:
         return "running", ""
-    if found.holder is not None:
-        silent = time.time() - (found.changed or 0.0) > SILENT_SECONDS
-        return "silent" if silent else "running", f"{found.holder}, which cannot be looked up from here"
-    if found.why:
-        return "damaged", found.why
+    if known.holder is not None:
+        silent = time.time() - (known.changed or 0.0) > SILENT_SECONDS
+        return "silent" if silent else "running", f"{known.holder}, which cannot be looked up from here"
+    if known.why:
+        return "damaged", known.why
     if said.error:
         return "failed", said.error
     if said.stopped:
         return "interrupted", "by a signal"
-    if said.stage is not None and said.stage == next(reversed([*found.stages]), None):
+    if said.stage is not None and said.stage == next(reversed([*known.stages]), None):
         return "partial", f"ended after {said.stage}"
     return "interrupted", f"killed in {said.stage}" if said.stage else "killed before its first stage"
 

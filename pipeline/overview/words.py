@@ -25,9 +25,9 @@ def duration(seconds: float) -> str:
     return f"{max(seconds, 0.0):.0f} s"
 
 
-def ago(at: float | None, now: float | None = None) -> str:
-    """How long ago `at` was, in seconds since the epoch; a dash if that is not known."""
-    return "–" if at is None else f"{duration((time.time() if now is None else now) - at)} ago"
+def ago(then: float | None, now: float | None = None) -> str:
+    """How long ago `then` was, in seconds since the epoch; a dash if that is not known."""
+    return "–" if then is None else f"{duration((time.time() if now is None else now) - then)} ago"
 
 
 def size(bytes: int) -> str:

@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gapwise.parts import with_parts
+
+if TYPE_CHECKING:  # help lists the stages without loading the storage
+    from gapwise.storage.records import Facts
 
 __path__ = with_parts(__path__, "stages")
 
@@ -43,9 +46,9 @@ class Stage:
     in_flow : bool
         Whether it is part of a plain run; otherwise it runs only as `run.stage=<name>`, and every time.
     computes : bool
-        False for a stage that only displays an existing run: no attempt is begun.
-    every_attempt : bool
-        Whether it runs in every attempt and finds out itself what is left to do, because runs share its output.
+        False for a stage that only displays an existing run: no invocation is begun.
+    every_invocation : bool
+        Whether it runs in every invocation and finds out itself what is left to do, because runs share its output.
     modules : tuple of str
         Modules that `run` imports and that take long; they are imported earlier, while another stage has a core to spare.
     spares_core : bool
@@ -68,20 +71,20 @@ class Stage:
     """
 
     name: str
-    run: Callable[[Job], Mapping[str, Any]]
+    run: Callable[[Job], Mapping[str, object]]
     needs: tuple[str, ...] = ()
     in_flow: bool = True
     computes: bool = True
-    every_attempt: bool = False
+    every_invocation: bool = False
     modules: tuple[str, ...] = ()
     spares_core: bool = False
     outputs: tuple[str, ...] = ()
     check: Callable[[Settings], None] | None = None
-    unfinished: Callable[[Mapping[str, Any], Settings], bool] | None = None
+    unfinished: Callable[[Facts, Settings], bool] | None = None
     discard: Callable[[Job], None] | None = None
     usable: Callable[[Job], None] | None = None
     export: Callable[[Export], None] | None = None
-    result: Callable[[Settings, RunDir], Mapping[str, Any]] | None = None
+    result: Callable[[Settings, RunDir], Mapping[str, object]] | None = None
 
     def has_more(self, done: Mapping[str, Mapping[str, object]], settings: Settings) -> bool:
         """Whether the stage has to be run or continued; `done` holds the manifest's facts by stage."""
@@ -92,19 +95,19 @@ class Stage:
 @functools.cache
 def stages() -> Mapping[str, Stage]:
     """Every stage by its name, each after those it needs."""
-    found: dict[str, Stage] = {}
+    known: dict[str, Stage] = {}
     for module in sorted(iter_modules(__path__), key=lambda module: module.name):
         stage: Stage = import_module(f"{__name__}.{module.name}").STAGE
         if stage.name != module.name:
             raise ValueError(f"{__name__}.{module.name}: expected STAGE.name {module.name!r}, got {stage.name!r}")
-        found[stage.name] = stage
-    for stage in found.values():
+        known[stage.name] = stage
+    for stage in known.values():
         for name in stage.needs:
-            if name not in found or (stage.in_flow and not found[name].in_flow):
-                there = ", ".join(other.name for other in found.values() if other.in_flow)
-                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage of the run is one of {there}")
-    order = TopologicalSorter({stage.name: stage.needs for stage in found.values()}).static_order()
-    return {name: found[name] for name in order}
+            if name not in known or (stage.in_flow and not known[name].in_flow):
+                others = ", ".join(other.name for other in known.values() if other.in_flow)
+                raise ValueError(f"{__name__}.{stage.name}: needs {name!r}; a stage of the run is one of {others}")
+    order = TopologicalSorter({stage.name: stage.needs for stage in known.values()}).static_order()
+    return {name: known[name] for name in order}
 
 
 def flow() -> dict[str, Stage]:

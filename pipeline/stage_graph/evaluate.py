@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage, figures
 from gapwise.storage.format import MEASURES
@@ -32,11 +32,12 @@ def discard(job: Job) -> None:
 
 def export(to: Export) -> None:
     from gapwise.pipeline.rundir import read_json
-    from gapwise.storage.layout import open_group
+    from gapwise.storage.layout import open_group, read_group
 
-    group: Any = open_group(to.run / "path.zarr")
-    measures = sorted(name for name, array in group.arrays() if name.startswith(("train_", "test_", "validation_")))
-    columns = {name: group[name][:].tolist() for name in ("lambda", *measures)}
+    names = [name for name, _ in open_group(to.run / "path.zarr").arrays()]
+    measures = sorted(name for name in names if name.startswith(("train_", "test_", "validation_")))
+    arrays, _ = read_group(to.run / "path.zarr", ("lambda", *measures))
+    columns = {name: array.tolist() for name, array in arrays.items()}
     to.table("losses.csv", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
     to.json("metrics.json", read_json(to.run / "metrics.json"))
     to.tree("figures")

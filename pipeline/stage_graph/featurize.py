@@ -75,4 +75,4 @@ def export(to: Export) -> None:
     to.json("features.json", {name: value for name, value in meta.items() if isinstance(value, str | int | float)})
 
 
-STAGE = Stage("featurize", run, every_attempt=True, usable=usable, export=export)
+STAGE = Stage("featurize", run, every_invocation=True, usable=usable, export=export)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 from gapwise.stages.solver.options import ENDED
+from gapwise.storage.records import Facts
 
 if TYPE_CHECKING:
     from gapwise.pipeline.config.settings import Settings
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.rundir import RunDir
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.pipeline.interrupt import Interrupted
     from gapwise.pipeline.progress import solver_line
     from gapwise.pipeline.rundir import flat
@@ -29,7 +29,7 @@ def run(job: Job) -> dict[str, Any]:
     settings = job.settings
     session = Session(
         spread=job.spread,
-        report=lambda at: job.progress.report(at["breakpoint"], total, solver_line(at, total)),
+        report=lambda counters: job.progress.report(counters["breakpoint"], total, solver_line(counters, total)),
         stop=job.stop,
         committed=lambda rows: job.tracker.observe(dict(zip((*TRACE, CERTIFIED), rows.T, strict=False))),
         every_seconds=settings.checkpoint.every_seconds,
@@ -66,17 +66,17 @@ def run(job: Job) -> dict[str, Any]:
     }
 
 
-def certified_of(job: Job) -> dict[str, Any]:
+def certified_of(job: Job) -> dict[str, object]:
     """The eps that is certified at every lambda, where `path.eps` only says where to stop."""
-    found = job.dir.path / "path.zarr"
-    if not job.settings.path.can.open_ended or not found.exists():
+    path = job.dir.path / "path.zarr"
+    if not job.settings.path.can.open_ended or not path.exists():
         return {}
     from gapwise.storage.results import read_path
 
-    return {"certified": float(read_path(found, ())[1]["eps"])}
+    return {"certified": float(read_path(path, ())[1]["eps"])}
 
 
-def unfinished(facts: Mapping[str, Any], settings: Settings) -> bool:
+def unfinished(facts: Facts, settings: Settings) -> bool:
     """Whether a solve that is done has more to do.
 
     It does if it ran out of time and is now allowed more, or has no result for the stages after it; and with
@@ -105,28 +105,28 @@ def export(to: Export) -> None:
     from gapwise.pipeline.rundir import read_json
     from gapwise.storage.format import MEASURES
 
-    found, _ = breakpoints(to.run)
+    records, _ = breakpoints(to.run)
     rows, passes, calls = [], 0.0, 0
-    for number, record in enumerate(found):
+    for number, record in enumerate(records):
         passes, calls = passes + record["effective_passes"], calls + record["oracle_calls"]
-        kept = {name: record[name] for name in ("lambda", "gap", "primal", "dual", "status")}
-        rows.append({"breakpoint": number, **kept, "passes": passes, "oracle_calls": calls})
+        facts = {name: record[name] for name in ("lambda", "gap", "primal", "dual", "status")}
+        rows.append({"breakpoint": number, **facts, "passes": passes, "oracle_calls": calls})
     to.table("path.csv", rows)
     to.tree("path.zarr", *MEASURES)
     to.json(
         "solve.json",
         {
             "status": read_json(to.run / "manifest.json")["stages"]["solve"]["status"],
-            "breakpoints": len(found),
-            "last_lambda": found[-1]["lambda"],
+            "breakpoints": len(records),
+            "last_lambda": records[-1]["lambda"],
             "effective_passes": passes,
             "oracle_calls": calls,
-            "seconds": sum(record["seconds"] for record in found),
+            "seconds": sum(record["seconds"] for record in records),
         },
     )
 
 
-def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+def result(settings: Settings, directory: RunDir) -> dict[str, object]:
     from gapwise.pipeline.result import breakpoints
 
     path, attrs = breakpoints(directory.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.stage_graph import Stage
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.rundir import RunDir
 
 
-def run(job: Job) -> dict[str, Any]:
+def run(job: Job) -> dict[str, object]:
     from gapwise.stages.problems.certainty import certainty_of
     from gapwise.stages.verify import asked_for, verify
 
@@ -26,25 +26,25 @@ def run(job: Job) -> dict[str, Any]:
         status=solved["status"],
         certainty=certainty_of(job.train),
     )
-    found = verify(job.train, job.dir.path, asked=asked, spread=job.spread, report=job.report)
-    return {"certified": bool(found["verdict"]["certified"])}
+    checks = verify(job.train, job.dir.path, asked=asked, spread=job.spread, report=job.report)
+    return {"certified": bool(checks["verdict"]["certified"])}
 
 
 def export(to: Export) -> None:
     from gapwise.pipeline.rundir import read_json
 
-    found = read_json(to.run / "verify.json")
-    to.json("verify.json", {name: value for name, value in found.items() if not isinstance(value, list)})
+    checks = read_json(to.run / "verify.json")
+    to.json("verify.json", {name: value for name, value in checks.items() if not isinstance(value, list)})
 
 
-def result(settings: Settings, directory: RunDir) -> dict[str, Any]:
+def result(settings: Settings, directory: RunDir) -> dict[str, object]:
     from gapwise.pipeline.result import VERIFY_FIELDS, facts_of
     from gapwise.pipeline.rundir import read_json
     from gapwise.stages.verdict import verdict_in
 
     file = directory.path / "verify.json"
-    found = facts_of(file, VERIFY_FIELDS)
-    return {"verify": found, "verdict": verdict_in(read_json(file), file).record()}
+    checks = facts_of(file, VERIFY_FIELDS)
+    return {"verify": checks, "verdict": verdict_in(read_json(file), file).record()}
 
 
 STAGE = Stage(

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from gapwise.pipeline.config.run_options import ConfigError, default_workers
-from gapwise.pipeline.config.settings import Settings, read
-from gapwise.pipeline.run import places
+from gapwise.pipeline.config.settings import Settings, read, resolved
+from gapwise.pipeline.run import locations
 from gapwise.pipeline.sweep.plan import EXPORT, Planned, sweep_options
 from gapwise.storage.backend import Location
 
@@ -62,7 +61,7 @@ def plan_folds(
         if fold is not None:
             own.dataset.validation = {"folds": folds, "fold": fold}
         name = WHOLE if fold is None else f"fold {fold} of {folds}"
-        config: Any = OmegaConf.to_container(own, resolve=True)
+        config = resolved(own)
         of_run = read(own, experiment=settings.experiment)
         jobs.append(Planned(name, name, "", settings.seed, config, of_run, source, settings.experiment))
     return jobs, workers
@@ -86,11 +85,11 @@ def choose_lambda(
     runs = []
     for job in jobs:
         assert job.settings is not None
-        directory, features, _ = places(job.settings, job.source)
+        directory, features, _ = locations(job.settings, job.source)
         runs.append(FinishedRun(directory.key, directory.path, features))
-    found = cross_validated(runs[:-1], runs[-1], folder, report)
-    write_json(folder / "cross_validation.json", found)
-    write_csv(folder / "cross_validation.csv", table(found))
-    draw(found, folder / "figures" / "cross_validation.png")
-    numbers = {name: value for name, value in found.items() if isinstance(value, int | float)}
-    return {"figures": ["cross_validation.png"], "text": lines(found), "cross_validation": numbers}
+    result = cross_validated(runs[:-1], runs[-1], folder, report)
+    write_json(folder / "cross_validation.json", result)
+    write_csv(folder / "cross_validation.csv", table(result))
+    draw(result, folder / "figures" / "cross_validation.png")
+    numbers = {name: value for name, value in result.items() if isinstance(value, int | float)}
+    return {"figures": ["cross_validation.png"], "text": lines(result), "cross_validation": numbers}

@@ -59,7 +59,7 @@ def outlook(todo: Sequence[Ahead], root: Location, workers: int) -> str:
     if not todo:
         return "nothing to solve"
     done = earlier_in(root) if root.is_dir() else []
-    known = [seconds for one in todo if (seconds := seconds_like(one, done)) is not None]
+    known = [seconds for planned in todo if (seconds := seconds_like(planned, done)) is not None]
     if not known:
         return "how long they take is not known: no earlier run is like them"
     about = duration(max(max(known), sum(known) * len(todo) / len(known) / workers))
@@ -76,31 +76,31 @@ def most_seconds(limits: Sequence[float], workers: int) -> str:
 
 def earlier_in(root: Location) -> list[Earlier]:
     """All runs of a folder, with the seconds of the stages that are done."""
-    found = []
-    for at in map(standing, folders(root)):
-        if at.manifest and at.state not in ("damaged", "other version"):
-            seconds = {name: float(facts.get("seconds", 0.0)) for name, facts in at.stages.items()}
-            found.append(Earlier(flat(at.manifest.get("science", {})), seconds))
-    return found
+    runs = []
+    for run in map(standing, folders(root)):
+        if run.manifest and run.state not in ("damaged", "other version"):
+            seconds = {name: float(facts.get("seconds", 0.0)) for name, facts in run.stages.items()}
+            runs.append(Earlier(flat(run.manifest.get("science", {})), seconds))
+    return runs
 
 
-def seconds_like(one: Ahead, done: Sequence[Earlier]) -> float | None:
+def seconds_like(planned: Ahead, done: Sequence[Earlier]) -> float | None:
     """Median seconds of those that went through the same stages and differ least; None without any on the same data.
 
     Only runs with the same kind of path count.
     """
-    nearest, found = math.inf, list[float]()
+    nearest, seconds = math.inf, list[float]()
     for other in done:
-        names = {*one.science, *other.science} - {*IGNORED}
-        keys = {key for key in names if other.science.get(key) != one.science.get(key)}
+        names = {*planned.science, *other.science} - {*IGNORED}
+        keys = {key for key in names if other.science.get(key) != planned.science.get(key)}
         if (
-            task_of(other.science.get("path.rule")) != task_of(one.science.get("path.rule"))
+            task_of(other.science.get("path.rule")) != task_of(planned.science.get("path.rule"))
             or any(key.startswith("dataset.") for key in keys)
-            or {*one.stages} - other.seconds.keys()
+            or {*planned.stages} - other.seconds.keys()
         ):
             continue
         if len(keys) < nearest:
-            nearest, found = len(keys), []
+            nearest, seconds = len(keys), []
         if len(keys) == nearest:
-            found.append(sum(other.seconds[stage] for stage in one.stages if stage not in SHARED))
-    return median(found) if found else None
+            seconds.append(sum(other.seconds[stage] for stage in planned.stages if stage not in SHARED))
+    return median(seconds) if seconds else None

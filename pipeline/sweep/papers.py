@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 
@@ -19,6 +19,7 @@ from gapwise.pipeline.config.settings import explain, typed
 from gapwise.pipeline.errors import BAD_CONFIGURATION, DONE, FAILED, INTERRUPTED, refuse, refuse_setup
 from gapwise.pipeline.interrupt import Interrupted, Stop
 from gapwise.storage.backend import Location, location
+from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from gapwise.stages.reports.papers.page import Shown
@@ -36,9 +37,9 @@ class PaperOptions:
     """A file for the short page in Markdown."""
     all: list[str] = field(default_factory=list)
     """Overrides for every part, before those of the command line."""
-    parts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    parts: dict[str, Record] = field(default_factory=dict)
     """Name to `shows`, `task`, `sweep` (overrides), `minutes` (more of them, for that budget) and `differs`."""
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: Record = field(default_factory=dict)
     """Every figure and table of the papers to the names of the parts that show it, or to why there is none."""
 
     def check(self) -> None:
@@ -51,8 +52,8 @@ class PaperOptions:
             if not good or set(part) - {"shows", "task", "sweep", "minutes", "differs"}:
                 keys = "shows, sweep=[+experiment=..., ...], and perhaps task, minutes and differs"
                 raise ValueError(f"papers.parts.{name}: expected {keys}, got {part!r}")
-        for figure, there in self.figures.items():
-            unknown = [name for name in ([] if isinstance(there, str) else there) if name not in self.parts]
+        for figure, names in self.figures.items():
+            unknown = [name for name in ([] if isinstance(names, str) else names) if name not in self.parts]
             if unknown:
                 raise ValueError(f"papers.figures.{figure}: no part {unknown[0]!r}; there are: {', '.join(self.parts)}")
 
@@ -71,7 +72,7 @@ def papers(cfg: DictConfig) -> int:
         except ValueError as error:
             return refuse_setup(error)
         folder = location(cfg.run.root) / "papers"
-        shown, codes = list[Any](), [DONE]
+        shown, codes = list["Shown"](), [DONE]
         for number, name in enumerate(wanted, start=1):
             print(f"papers: {number}/{len(wanted)} {name}: {options.parts[name]['shows']}", file=sys.stderr, flush=True)
             try:
@@ -97,7 +98,7 @@ def _wanted(options: PaperOptions, only: Sequence[str]) -> list[str]:
     return list(only) or list(options.parts)
 
 
-def words(part: dict[str, Any], budget: str, given: Sequence[str], always: Sequence[str] = ()) -> list[str]:
+def words(part: Record, budget: str, given: Sequence[str], always: Sequence[str] = ()) -> list[str]:
     """The command line of a part: its experiment, `always`, what the user gave for all parts, then the part's own words."""
     own = [*part["sweep"], *(part.get("minutes") or () if budget == "minutes" else ())]
     names = [word.split("=")[0].lstrip("+~") for word in given]
@@ -115,7 +116,8 @@ def _part(name: str, options: PaperOptions, given: Sequence[str], stop: Stop) ->
     from hydra.errors import HydraException
     from omegaconf.errors import OmegaConfBaseException
 
-    from gapwise.pipeline.sweep.run import carry_out, compose_words, described
+    from gapwise.pipeline.sweep.commands import compose_words, described
+    from gapwise.pipeline.sweep.run import carry_out
     from gapwise.stages.reports.papers.page import Shown
 
     part = options.parts[name]

@@ -22,7 +22,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from gapwise.pipeline.config.run_options import MAX_SEED, ConfigError, TrackingOptions, default_workers
-from gapwise.pipeline.config.settings import Settings, fingerprint, read, typed
+from gapwise.pipeline.config.settings import Settings, fingerprint, read, resolved, typed
 from gapwise.stages.reports.sweep_figures import names
 from gapwise.stages.solver.methods import methods, options_type
 
@@ -208,7 +208,7 @@ def plan(
         parts = (dataset, name, f"λ={label}" if label else "", within, f"seed={seed}")
         words = " ".join(word for word in parts if word)
         settings = read(cfg, experiment=experiment)
-        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        config = resolved(cfg)
         return Planned(
             words, name, label, seed, config, settings, source, experiment, tolerance=tolerance, dataset=dataset
         )
@@ -295,7 +295,7 @@ def plan_multirun(
             fault = "failed" if isinstance(error, DataError | OSError) else "refused"
             jobs.append(dataclasses.replace(refused, status=fault, error=_line(error)))
             continue
-        config: Any = OmegaConf.to_container(cfg, resolve=True)
+        config = resolved(cfg)
         jobs.append(
             dataclasses.replace(refused, seed=settings.seed, config=config, settings=settings, source=sources[data])
         )

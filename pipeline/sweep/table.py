@@ -6,15 +6,15 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from gapwise.pipeline.result import breakpoints
 from gapwise.pipeline.rundir import RunDir, read_json
 from gapwise.pipeline.sweep.plan import Planned
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
+from gapwise.storage.records import Record
 
-Row = dict[str, Any]
+Row = Record
 COLUMNS = (
     ("λ's", "breakpoints", "d"),
     ("passes", "passes", ".1f"),
@@ -55,37 +55,37 @@ def budget(job: Planned) -> str:
 
 def facts(directory: Location) -> Row:
     """Columns read from a finished run; fewer if it was asked to stop at an earlier stage."""
-    found: Row = {}
+    row: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError):
         result = read_json(directory / "result.json")
         path = breakpoints(directory)[0] if result is None else result["path"]
-        found["breakpoints"] = len(path)
-        found["passes"] = round(sum(float(record["effective_passes"]) for record in path), 3)
+        row["breakpoints"] = len(path)
+        row["passes"] = round(sum(float(record["effective_passes"]) for record in path), 3)
         gap = max(float(record["gap"]) for record in path)
-        found["gap"] = None if math.isnan(gap) else gap  # of a method without a dual point
-        found["solve_seconds"] = round(sum(float(record["seconds"]) for record in path), 3)
+        row["gap"] = None if math.isnan(gap) else gap  # of a method without a dual point
+        row["solve_seconds"] = round(sum(float(record["seconds"]) for record in path), 3)
         if result is not None:
-            found["solve_status"] = result["status"]
-            found |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
-    return found or unsolved_facts(directory)
+            row["solve_status"] = result["status"]
+            row |= {name: result["evaluate"][name] for name in ("best_lambda", "test_loss")}
+    return row or unsolved_facts(directory)
 
 
 def unsolved_facts(directory: Location) -> Row:
     """The same of a run whose time was over before its lambda was solved, from its last snapshot; nothing if it has none."""
-    found: Row = {}
+    row: Row = {}
     with contextlib.suppress(ValueError, KeyError, OSError, IndexError):
         from gapwise.stages.reports.gap_trace import read_gap_trace
 
         last = {name: float(column[-1]) for name, column in read_gap_trace(directory).items()}
-        found["passes"], found["solve_seconds"] = round(last["passes"], 3), round(last["seconds"], 3)
-        found["gap"] = last["gap"] if math.isfinite(last["gap"]) else None
-        found["solve_status"] = "TIME_LIMIT"
-    return found
+        row["passes"], row["solve_seconds"] = round(last["passes"], 3), round(last["seconds"], 3)
+        row["gap"] = last["gap"] if math.isfinite(last["gap"]) else None
+        row["solve_status"] = "TIME_LIMIT"
+    return row
 
 
 def last_line(directory: Location) -> str:
     """The last line a run in progress has logged, without date and level."""
-    logs = listed(directory, "attempts/*/pipeline.log")
+    logs = listed(directory, "invocations/*/pipeline.log")
     said = logs[-1].read_text(encoding="utf-8", errors="replace").splitlines() if logs else []
     told = [line.split(" INFO ", 1)[1] for line in said if " INFO " in line]
     return told[-1] if told else "has begun"
@@ -109,9 +109,9 @@ def lines(rows: Sequence[Row], seconds: float) -> list[str]:
             out.append(f"{row['status'].upper()} {row['name']}: {row['error']}")
     out += _cut_off(rows)
     counts = statuses(rows)
-    there = sum(number for status, number in counts.items() if status not in WORST)
+    present = sum(number for status, number in counts.items() if status not in WORST)
     rest = "".join(f", {counts[status]} {status}" for status in WORST if counts.get(status))
-    out.append(f"{there} of {len(rows)} runs there{rest} · {seconds:.0f} s")
+    out.append(f"{present} of {len(rows)} runs there{rest} · {seconds:.0f} s")
     return out
 
 

@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from omegaconf import OmegaConf
 
@@ -26,6 +26,10 @@ from gapwise.pipeline.interrupt import Stop
 from gapwise.pipeline.run import DONE, INTERRUPTED, run
 from gapwise.storage.backend import Location
 from gapwise.storage.files import working
+from gapwise.storage.records import Record
+
+if TYPE_CHECKING:
+    from distributed import Client, Future, LocalCluster
 
 TRIES = 2
 """Workers a run may lose before it counts as failed."""
@@ -49,7 +53,7 @@ def run_tasks(
     workers: int,
     folder: Location,
     stop: Stop,
-    ended: Callable[[int, dict[str, Any]], None],
+    ended: Callable[[int, Record], None],
     waiting_for: Callable[[list[int]], None] = lambda numbers: None,
     compute: ComputeOptions | None = None,
 ) -> None:
@@ -71,11 +75,11 @@ def run_tasks(
     with _crew(workers, working(folder), compute) as crew:
         client = crew.client
         left, tries = deque(tasks), Counter[int]()
-        running: dict[Any, Task] = {}
+        running: dict[Future, Task] = {}
         told, last = False, time.monotonic()
         while running or (left and not stop()):
-            there = crew.size()
-            free = min(there, workers) - len(running)
+            size = crew.size()
+            free = min(size, workers) - len(running)
             if stop() and not told:
                 client.run(stop_runs, stop.signal, workers=crew.busy(running), on_error="ignore")
                 told = True
@@ -84,29 +88,29 @@ def run_tasks(
                 tries[task.number] += 1
                 running[client.submit(one_run, task, pure=False, retries=0)] = task
                 continue
-            last = time.monotonic() if there else last
+            last = time.monotonic() if size else last
             if time.monotonic() - last > crew.patience:
                 raise RuntimeError(f"there has been no worker process for {crew.patience:g} s; {crew.hint}")
             waiting_for([task.number for task in running.values()])
             time.sleep(POLL_SECONDS)
             for future in [future for future in running if future.done()]:
                 task = running.pop(future)
-                found = _outcome(future)
-                if found["status"] in ("died", "interrupted") and not stop() and tries[task.number] < TRIES:
+                outcome = _outcome(future)
+                if outcome["status"] in ("died", "interrupted") and not stop() and tries[task.number] < TRIES:
                     left.append(task)
                     continue
-                if found["status"] in ("died", "interrupted"):
-                    found["status"] = "interrupted" if stop() else "failed"
-                ended(task.number, found)
+                if outcome["status"] in ("died", "interrupted"):
+                    outcome["status"] = "interrupted" if stop() else "failed"
+                ended(task.number, outcome)
 
 
 @dataclass(frozen=True)
 class _Crew:
     """Worker processes and how to reach them."""
 
-    client: Any
+    client: Client
     size: Callable[[], int]
-    busy: Callable[[Iterable[Any]], list[str] | None]
+    busy: Callable[[Iterable[Future]], list[str] | None]
     """Addresses of the workers that compute given futures; None: all of them"""
     patience: float
     """Seconds to wait while there is no worker"""
@@ -124,7 +128,7 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
             far.prepare()
             hint = f"start some with `dask worker {far.where}`"
 
-            def busy(futures: Iterable[Any]) -> list[str]:
+            def busy(futures: Iterable[Future]) -> list[str]:
                 keys = {future.key for future in futures}
                 return [worker for worker, doing in far.client.processing().items() if keys & set(doing)]
 
@@ -132,11 +136,13 @@ def _crew(workers: int, folder: Path, compute: ComputeOptions | None) -> Iterato
         return
     with local_cluster(workers, folder) as (cluster, client):
         hint = f"dask's own files are in {folder}"
-        yield _Crew(client, lambda: len(cluster.scheduler.workers), lambda futures: None, START_SECONDS, hint)
+        scheduler = cluster.scheduler
+        assert scheduler is not None  # a LocalCluster has its own
+        yield _Crew(client, lambda: len(scheduler.workers), lambda futures: None, START_SECONDS, hint)
 
 
 @contextlib.contextmanager
-def local_cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
+def local_cluster(workers: int, folder: Path) -> Iterator[tuple[LocalCluster, Client]]:
     """A dask cluster on this machine and its client. Leaves no process behind: those that do not end are killed."""
     import dask
     from distributed import Client, LocalCluster
@@ -162,7 +168,7 @@ def local_cluster(workers: int, folder: Path) -> Iterator[tuple[Any, Any]]:
     shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _outcome(future: Any) -> dict[str, object]:
+def _outcome(future: Future) -> dict[str, object]:
     if future.status == "finished":
         return dict(future.result())
     error = future.exception()
@@ -195,12 +201,12 @@ def one_run(task: Task) -> dict[str, object]:
             code = run(OmegaConf.create(task.config), task.experiment, task.overrides)
     finally:
         Stop.everywhere = 0
-    found: dict[str, object] = {"seconds": round(time.monotonic() - started, 3)}
+    facts: dict[str, object] = {"seconds": round(time.monotonic() - started, 3)}
     if code == DONE:
-        return {"status": "done", **found}
+        return {"status": "done", **facts}
     if code >= INTERRUPTED:
-        return {"status": "interrupted", "error": f"stopped by {signal.Signals(code - INTERRUPTED).name}", **found}
-    return {"status": "failed", "error": last_error(said.getvalue()) or f"exit code {code}", **found}
+        return {"status": "interrupted", "error": f"stopped by {signal.Signals(code - INTERRUPTED).name}", **facts}
+    return {"status": "failed", "error": last_error(said.getvalue()) or f"exit code {code}", **facts}
 
 
 def last_error(said: str) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from gapwise.stages.solver.counts import CERTIFIED
 from gapwise.stages.verdict import Verdict, read_verdict, verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import Mixture
+from gapwise.storage.records import Facts
 
 ONE = 1000
 """The step of lambda = 1; MLflow's charts leave out negative steps when zoomed."""
@@ -35,7 +36,7 @@ HUNDREDTH = 100
 """Steps per effective pass."""
 
 
-class Point(NamedTuple):
+class MetricValue(NamedTuple):
     """One value of a metric."""
 
     name: str
@@ -50,7 +51,7 @@ def lambda_step(lam: float) -> int:
     return ONE + round(100.0 * math.log10(lam))
 
 
-def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
+def headline(result: Facts, stamp: int) -> Iterator[MetricValue]:
     """What a comparison begins with, and the measures at the best lambda."""
     path, best, verdict = result["path"], result["evaluate"], verdict_of(result["verdict"])
     numbers = {
@@ -65,10 +66,10 @@ def headline(result: Mapping[str, Any], stamp: int) -> Iterator[Point]:
     for name, value in best.items():
         if name.startswith(("train_", "test_", "validation_")) and name != "test_loss" and type(value) in (int, float):
             numbers[f"with_best_lambda/{name}"] = value
-    return (Point(name, float(value), stamp, 0) for name, value in numbers.items())
+    return (MetricValue(name, float(value), stamp, 0) for name, value in numbers.items())
 
 
-def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
+def convergence(trace: Facts) -> Iterator[MetricValue]:
     """One point per exact gap pass of the solve, over the passes made so far.
 
     Parameters
@@ -80,24 +81,24 @@ def convergence(trace: Mapping[str, Any]) -> Iterator[Point]:
     steps = [round(HUNDREDTH * float(passes)) for passes in trace.get("passes", ())]
     for name in ("gap", "lambda"):
         for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
-            yield Point(f"vs_passes/log10_{name}", _log10(value), stamp, step)
+            yield MetricValue(f"vs_passes/log10_{name}", _log10(value), stamp, step)
     for value, stamp, step in zip(trace.get(CERTIFIED, ()), stamps, steps, strict=False):
-        yield Point("vs_passes/log10_every_lambda_within", _log10(value), stamp, step)
+        yield MetricValue("vs_passes/log10_every_lambda_within", _log10(value), stamp, step)
     for name in ("passes", "oracle_calls", "seconds", "dual", "primal"):
         for value, stamp, step in zip(trace.get(name, ()), stamps, steps, strict=False):
-            yield Point(f"vs_passes/{name}", float(value), stamp, step)
+            yield MetricValue(f"vs_passes/{name}", float(value), stamp, step)
 
 
-def breakpoints(path: Sequence[Mapping[str, Any]], at: Sequence[int]) -> Iterator[Point]:
-    """What each solved lambda was and cost; `at` is when it was solved, in ms."""
-    for j, (record, stamp) in enumerate(zip(path, at, strict=True)):
+def breakpoints(path: Sequence[Facts], stamps: Sequence[int]) -> Iterator[MetricValue]:
+    """What each solved lambda was and cost; `stamps`: when each was solved, in ms."""
+    for j, (record, stamp) in enumerate(zip(path, stamps, strict=True)):
         for name in ("lambda", "gap"):
-            yield Point(f"vs_solved/log10_{name}", _log10(record[name]), stamp, j)
+            yield MetricValue(f"vs_solved/log10_{name}", _log10(record[name]), stamp, j)
         for name in ("effective_passes", "seconds"):
-            yield Point(f"vs_solved/{name.removeprefix('effective_')}", float(record[name]), stamp, j)
+            yield MetricValue(f"vs_solved/{name.removeprefix('effective_')}", float(record[name]), stamp, j)
 
 
-def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
+def over_lambda(run_dir: Location, stamp: int) -> Iterator[MetricValue]:
     """Losses, measures of the test split, the certified gap and the work so far as curves over lambda."""
     from gapwise.stages.reports.stored import read_numbers
 
@@ -111,14 +112,14 @@ def over_lambda(run_dir: Location, stamp: int) -> Iterator[Point]:
         spent = [float(np.sum(arrays[name][arrays["lambda"] >= lam * (1.0 - 1e-9)])) for lam in lams]
         curves[f"vs_lambda/{name.removeprefix('effective_')}"] = spent
     names = sorted(name for name in arrays if name in ("train_loss", "validation_loss") or name.startswith("test_"))
-    places = _places(arrays, Mixture(arrays, attrs), lams) if names else []
+    sources = _sources(arrays, Mixture(arrays, attrs), lams) if names else []
     for name in names:
-        values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in places]
+        values = [math.nan if where is None else float(arrays[f"{where[0]}{name}"][where[1]]) for where in sources]
         curves[name if name == "test_loss" else f"vs_lambda/{name}"] = values
     steps = [lambda_step(float(lam)) for lam in lams]
     for name, values in curves.items():
         for step, value in zip(steps, values, strict=True):
-            yield Point(name, float(value), stamp, step)
+            yield MetricValue(name, float(value), stamp, step)
 
 
 def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -129,9 +130,9 @@ def grid(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
     tenth = 100.0 / EVERY
     first = math.floor(tenth * math.log10(lams[0]) + 1e-9)
     last = math.ceil(tenth * math.log10(lams[-1]) - 1e-9)
-    found = 10.0 ** (np.arange(first, last - 1, -1) / tenth)
-    found = found[found >= float(arrays["cell_low"][-1])]
-    return found if found.size else lams[:1]
+    lambdas = 10.0 ** (np.arange(first, last - 1, -1) / tenth)
+    lambdas = lambdas[lambdas >= float(arrays["cell_low"][-1])]
+    return lambdas if lambdas.size else lams[:1]
 
 
 def _gaps(
@@ -150,7 +151,7 @@ def _gaps(
     return list(np.asarray(path_rule(str(attrs["rule"])).bound(arrays, attrs, lams), float).tolist())
 
 
-def _places(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray) -> list[tuple[str, int] | None]:
+def _sources(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray) -> list[tuple[str, int] | None]:
     """Where the measures of each of `lams` stand in `arrays`: (prefix of the array's name, index); None for w = 0.
 
     Scaling w changes no labelling, so where w(lambda) is a multiple of one breakpoint's w the measures are exactly that
@@ -160,12 +161,12 @@ def _places(arrays: Mapping[str, np.ndarray], mixture: Mixture, lams: np.ndarray
 
     prefix = EVALUATED if f"{EVALUATED}lambda" in arrays else ""
     logs = np.log(arrays[f"{prefix}lambda"])
-    found: list[tuple[str, int] | None] = []
+    sources: list[tuple[str, int] | None] = []
     for lam in lams.tolist():
         shares = [b for b, share in mixture(lam).items() if share != 0.0 and 0 <= b < arrays["lambda"].size]
         nearest = prefix, int(np.argmin(np.abs(logs - math.log(lam))))
-        found.append(None if not shares else ("", shares[0]) if len(shares) == 1 else nearest)
-    return found
+        sources.append(None if not shares else ("", shares[0]) if len(shares) == 1 else nearest)
+    return sources
 
 
 def _log10(value: float) -> float:

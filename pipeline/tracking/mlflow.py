@@ -18,13 +18,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from gapwise.pipeline.config.run_options import TrackingOptions
 from gapwise.pipeline.rundir import RunDir, read_json, write_json
 from gapwise.pipeline.tracking.store import import_mlflow
 from gapwise.pipeline.tracking.view import VERSION, project, project_sweep
 from gapwise.storage.backend import Location
+from gapwise.storage.records import Facts, Record
 
 LIVE_SECONDS = 30.0
 """Seconds between two projections of an unfinished run."""
@@ -49,7 +50,7 @@ class Tracker(Protocol):
     def finish(self, status: str) -> None:
         """The run ended: FINISHED, KILLED or FAILED."""
 
-    def mend(self) -> None:
+    def ensure_shown(self) -> None:
         """Show a complete run unless it is shown already."""
 
     def sync(self, status: str) -> None:
@@ -62,7 +63,7 @@ class NoTracker:
     def load(self) -> None: ...
     def observe(self, trace: Mapping[str, object]) -> None: ...
     def finish(self, status: str) -> None: ...
-    def mend(self) -> None: ...
+    def ensure_shown(self) -> None: ...
     def sync(self, status: str) -> None: ...
 
 
@@ -131,7 +132,7 @@ class MlflowTracker:
         wait([pool.submit(self._guarded, "KILLED", None)], STOP_SECONDS)
         pool.shutdown(wait=False, cancel_futures=True)
 
-    def mend(self) -> None:
+    def ensure_shown(self) -> None:
         if not _shows(_marker(self._marker), self._uri, self._children):
             self._guarded("FINISHED", None)
 
@@ -176,11 +177,11 @@ class SweepTracker:
         self._marker = folder / "tracking.json"
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="tracking")
         self._tags: dict[str, str] = {}
-        self._owed: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._owed: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self._failed = False
         self._again = 0.0
 
-    def begin(self, found: Mapping[str, Any], complete: Sequence[Location], anew: bool = False) -> None:
+    def begin(self, summary: Facts, complete: Sequence[Location], anew: bool = False) -> None:
         """Show the sweep, and its complete runs that are not shown yet.
 
         With `anew`, shows everything again (run.stage=sync).
@@ -189,25 +190,25 @@ class SweepTracker:
             return
         marker = {} if anew else _marker(self._marker)
         parent = marker.get("run_id") if _shows(marker, self._uri, self._children) else None
-        missing = [place for place in complete if not self._shown(place, parent)]
-        if parent is not None and not missing and len(complete) == len(found["jobs"]):
+        missing = [run for run in complete if not self._shown(run, parent)]
+        if parent is not None and not missing and len(complete) == len(summary["jobs"]):
             return  # all of it is shown
         self._marker.unlink(missing_ok=True)
-        self._submit(self._show_sweep, dict(found), "RUNNING")
-        for place in missing:
-            self.ended(place, "FINISHED")
+        self._submit(self._show_sweep, dict(summary), "RUNNING")
+        for run in missing:
+            self.ended(run, "FINISHED")
 
     def ended(self, run_dir: Location, status: str) -> None:
         """Show a run that ended FINISHED, KILLED or FAILED; returns at once."""
         self._submit(self._show_run, run_dir, status)
 
-    def finish(self, found: Mapping[str, object], status: str) -> None:
+    def finish(self, summary: Mapping[str, object], status: str) -> None:
         """Show that the sweep ended; after KILLED the next command shows what is not shown yet."""
         if self._uri is not None and not self._marker.is_file():
             self._pool.shutdown(wait=True, cancel_futures=status == "KILLED")
             if status == "KILLED":
                 self._owed.clear()
-            self._owed.append((self._show_sweep, (found, status)))
+            self._owed.append((self._show_sweep, (summary, status)))
             for _ in range(TRIES):
                 self._again = 0.0
                 with _quiet(True):
@@ -218,8 +219,8 @@ class SweepTracker:
         marker = _marker(run_dir / "tracking.json")
         return parent is not None and _shows(marker, self._uri, self._children) and marker.get("sweep") == parent
 
-    def _show_sweep(self, found: Mapping[str, object], status: str) -> None:
-        self._tags = project_sweep(str(self._uri), self._folder, found, status, self._children)
+    def _show_sweep(self, summary: Mapping[str, object], status: str) -> None:
+        self._tags = project_sweep(str(self._uri), self._folder, summary, status, self._children)
         if status == "FINISHED":
             write_json(self._marker, _marker_of(str(self._uri), self._tags["gapwise.sweep_run"], self._children))
 
@@ -264,7 +265,7 @@ def _warned(uri: str, level: int = logging.WARNING) -> Iterator[list[bool]]:
         log.warning("MLflow: interrupted; the same command shows it later.")
 
 
-def _marker(path: Location) -> dict[str, Any]:
+def _marker(path: Location) -> Record:
     """The marker of a projection; empty where it is damaged."""
     try:
         return dict(read_json(path) or {})
@@ -272,7 +273,7 @@ def _marker(path: Location) -> dict[str, Any]:
         return {}
 
 
-def _marker_of(uri: str, run_id: str, children: bool) -> dict[str, object]:
+def _marker_of(uri: str, run_id: str, children: bool) -> Record:
     """The marker of a complete projection."""
     return {"uri": uri, "run_id": run_id, "view": VERSION, "children": children}
 

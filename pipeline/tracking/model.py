@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.mixture import model_at
+from gapwise.storage.records import Facts, Record
+
+if TYPE_CHECKING:  # importing MLflow takes seconds
+    from mlflow import MlflowClient
+
 
 FOLDER = "model"
 """Name of the artifact folder."""
@@ -29,7 +33,7 @@ LOADABLE = "`mlflow.pyfunc.load_model` loads it; `artifacts/model` is the folder
 BARE = "`weights.npz` holds w as `weights` and `lambda`; the features that say what the weights belong to are gone."
 
 
-def log_model(client: Any, run_id: str, run_dir: Location, result: Mapping[str, Any], register: bool) -> None:
+def log_model(client: MlflowClient, run_id: str, run_dir: Location, result: Facts, register: bool) -> None:
     """Log the model of a finished run as the artifact folder `model`.
 
     Parameters
@@ -65,17 +69,17 @@ def _exported(form_name: str, run_dir: Location, to: Path) -> bool:
     return True
 
 
-def _weights_alone(run_dir: Location, to: Path, result: Mapping[str, Any]) -> str:
+def _weights_alone(run_dir: Location, to: Path, result: Facts) -> str:
     """Write weights.npz of the best lambda; returns what to say of it."""
     lam = float(result["evaluate"]["best_lambda"])
     weights = model_at(run_dir / "path.zarr", lam, as_solved=True).weights
     to.mkdir(exist_ok=True)
-    arrays: dict[str, Any] = {"weights": weights, "lambda": np.array(lam)}
+    arrays: Record = {"weights": weights, "lambda": np.array(lam)}
     np.savez(to / "weights.npz", **arrays)
     return BARE
 
 
-def description(name: str, result: Mapping[str, Any], how: str) -> str:
+def description(name: str, result: Facts, how: str) -> str:
     """README.md of a run's model; `how` says what reads it."""
     best, verdict, problem = result["evaluate"], verdict_of(result["verdict"]), result["problem"]
     if verdict.largest_gap is not None:
@@ -89,7 +93,7 @@ def description(name: str, result: Mapping[str, Any], how: str) -> str:
     )  # fmt: skip
 
 
-def _register(client: Any, run_id: str) -> None:
+def _register(client: MlflowClient, run_id: str) -> None:
     """Make the run's model the newest version of the registered model of its experiment, once."""
     from mlflow.exceptions import MlflowException
 

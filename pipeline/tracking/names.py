@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from gapwise.pipeline.config import choices
 from gapwise.pipeline.config.settings import fingerprint
@@ -13,6 +11,7 @@ from gapwise.pipeline.rundir import flat, read_json
 from gapwise.stages.solver.path.rules import capabilities, rules
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
+from gapwise.storage.records import Facts
 
 PATH = "path"
 """Part of an experiment's name, where the rule certifies a whole path; otherwise it is the rule."""
@@ -30,7 +29,7 @@ SHORTEST = 500
 """MLflow's database keeps this many characters of a parameter."""
 
 
-def experiment_of(science: Mapping[str, object]) -> str:
+def experiment_of(science: Facts) -> str:
     """Data set, its size if there are several, and task, e.g. `ocr-small-path`; of a sweep, what all its runs share."""
     given = flat(science)
     words = (given.get("dataset.name"), given.get("dataset.size"), task_of(given.get("path.rule")))
@@ -44,7 +43,7 @@ def task_of(rule: object) -> str:
     return PATH if rule in rules() and capabilities(str(rule)).certifies_path else str(rule)
 
 
-def run_name(manifest: Mapping[str, Any]) -> str:
+def run_name(manifest: Facts) -> str:
     """The solver, what else sets the run apart, and the seed, e.g. `bcpfw_gap_cache · seed 2`."""
     science = flat(manifest["science"])
     rule = str(science["path.rule"])
@@ -65,7 +64,7 @@ def run_name(manifest: Mapping[str, Any]) -> str:
     return " · ".join([*words, *_data(science), f"seed {science['seed']}"])
 
 
-def _data(science: Mapping[str, object]) -> list[str]:
+def _data(science: Facts) -> list[str]:
     """At most two options of the data that differ from those of its group, e.g. `n_train 24`."""
     presets = _defaults(str(science.get("dataset.name")))
     given = {name.removeprefix("dataset."): value for name, value in science.items() if name.startswith("dataset.")}
@@ -73,7 +72,7 @@ def _data(science: Mapping[str, object]) -> list[str]:
     return own[:2]
 
 
-def parameters(solver: str | None, science: Mapping[str, object]) -> dict[str, str]:
+def parameters(solver: str | None, science: Facts) -> dict[str, str]:
     """The choices that a run's numbers depend on, as text; without those that do nothing beside the others.
 
     Parameters
@@ -119,7 +118,7 @@ def _defaults(dataset: str) -> dict[str, object]:
     return flat(OmegaConf.to_container(OmegaConf.load(own))) if own else {}  # type: ignore[arg-type]
 
 
-def source_tags(manifest: Mapping[str, object], run_dir: Location) -> dict[str, str]:
+def source_tags(manifest: Facts, run_dir: Location) -> dict[str, str]:
     """MLflow's tags for where a run comes from: the command that makes it again, and the commit of the code."""
     tags = {"mlflow.source.name": command_of(manifest, run_dir), "mlflow.source.type": "JOB"}
     commit, dirty, _ = str(manifest.get("commit") or "").partition("-dirty")
@@ -128,14 +127,14 @@ def source_tags(manifest: Mapping[str, object], run_dir: Location) -> dict[str, 
     return tags
 
 
-def command_of(manifest: Mapping[str, Any], run_dir: Location) -> str:
-    """The command of the run's first attempt, without what changes no number; a sweep's run has one of its own too."""
+def command_of(manifest: Facts, run_dir: Location) -> str:
+    """The command of the run's first invocation, without what changes no number; a sweep's run has one of its own too."""
     from omegaconf import OmegaConf
 
-    attempts = listed(run_dir / "attempts", "*/.hydra/overrides.yaml")
-    if not attempts:
+    invocations = listed(run_dir / "invocations", "*/.hydra/overrides.yaml")
+    if not invocations:
         return plain(manifest.get("command", ""))
-    overrides = OmegaConf.create(attempts[0].read_text(encoding="utf-8"))
+    overrides = OmegaConf.create(invocations[0].read_text(encoding="utf-8"))
     said = [word for word in map(str, overrides) if not word.lstrip("+~").startswith(ELSEWHERE)]
     return " ".join([COMMAND, *said])
 
@@ -149,16 +148,16 @@ def plain(command: str) -> str:
     return " ".join([COMMAND, *words[next(ours, len(words)) + 1 :]])
 
 
-def dataset_of(manifest: Mapping[str, Any], n: int, d: int) -> dict[str, str]:
+def dataset_of(manifest: Facts, n: int, d: int) -> dict[str, str]:
     """The training data as MLflow's `Dataset` describes them: name, digest of the raw contents, where they are, sizes."""
     options, where = manifest["science"].get("dataset", {}), manifest.get("where") or {}
-    place = where.get("root") or where.get("file") or options.get("oracle") or "made by the package"
+    source = where.get("root") or where.get("file") or options.get("oracle") or "made by the package"
     name = "-".join(str(options[key]) for key in ("name", "size") if options.get(key))
     return {
         "name": name or "data",
         "digest": fingerprint({"dataset": options, "source": manifest.get("source", {})})[:8],
         "source_type": "local",
-        "source": json.dumps({"uri": str(place)}),
+        "source": json.dumps({"uri": str(source)}),
         "profile": json.dumps({"num_rows": n, "features": d}),
     }
 
@@ -167,8 +166,8 @@ def note(run_dir: Location) -> str:
     """The run in words: the summary it ended with."""
     from gapwise.pipeline.result import summary
 
-    found = read_json(run_dir / "result.json")
-    return f"```\n{summary(found, run_dir)}\n```"
+    result = read_json(run_dir / "result.json")
+    return f"```\n{summary(result, run_dir)}\n```"
 
 
 SWEEPS = "sweeps"

@@ -8,10 +8,14 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.rundir import LockedError, locked
-from gapwise.pipeline.tracking.curves import Point
+from gapwise.pipeline.tracking.curves import MetricValue
+
+if TYPE_CHECKING:  # importing MLflow takes seconds
+    from mlflow import MlflowClient
+
 
 LOCK_SECONDS = 5.0
 """How long to wait for a database that another program holds."""
@@ -42,7 +46,7 @@ def import_mlflow() -> None:
 
 
 @contextlib.contextmanager
-def store(uri: str) -> Iterator[Any]:
+def store(uri: str) -> Iterator[MlflowClient]:
     """A client of the store at `uri`; a local database is this process's alone until the block ends.
 
     Runs that end at the same moment take turns with a lock file beside the database; the first one makes it. Raises
@@ -78,33 +82,35 @@ def _turn(database: Path) -> Iterator[None]:
         yield
 
 
-def experiment_id(client: Any, uri: str, name: str, tags: Mapping[str, str]) -> str:
+def experiment_id(client: MlflowClient, uri: str, name: str, tags: Mapping[str, str]) -> str:
     """Id of the experiment `name`, which is made with `tags` if there is none."""
-    found = client.get_experiment_by_name(name)
-    if found is not None:
-        return str(found.experiment_id)
+    experiment = client.get_experiment_by_name(name)
+    if experiment is not None:
+        return str(experiment.experiment_id)
     location = None
     if uri.startswith("sqlite:///"):
         location = (Path(uri.removeprefix("sqlite:///")).resolve().parent / "mlruns" / name).as_uri()
     return str(client.create_experiment(name, artifact_location=location, tags=dict(tags)))
 
 
-def found_or_made(client: Any, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str) -> str:
+def find_or_create_run(
+    client: MlflowClient, experiment: str, by: str, tags: Mapping[str, str], started: int, name: str
+) -> str:
     """Id of the run whose tags `by` and `gapwise.kind` equal those of `tags`, with all of `tags` set on it."""
     where = " and ".join(f"tags.`{tag}` = '{tags[tag]}'" for tag in (by, "gapwise.kind"))
-    there = client.search_runs([experiment], where)
-    if not there:
+    runs = client.search_runs([experiment], where)
+    if not runs:
         return str(client.create_run(experiment, started, dict(tags), name).info.run_id)
-    known = there[0].data.tags
+    known = runs[0].data.tags
     new = {tag: value for tag, value in {"mlflow.runName": name, **tags}.items() if known.get(tag) != value}
-    write(client, there[0].info.run_id, tags=new)
-    return str(there[0].info.run_id)
+    write(client, runs[0].info.run_id, tags=new)
+    return str(runs[0].info.run_id)
 
 
 def write(
-    client: Any,
+    client: MlflowClient,
     run_id: str,
-    points: Iterable[Point] = (),
+    points: Iterable[MetricValue] = (),
     params: Mapping[str, str] | None = None,
     tags: Mapping[str, str] | None = None,
 ) -> None:
@@ -121,7 +127,7 @@ def write(
         client.log_batch(run_id, metrics=metrics[begin : begin + BATCH])
 
 
-def end(client: Any, run_id: str, status: str, ended: int) -> None:
+def end(client: MlflowClient, run_id: str, status: str, ended: int) -> None:
     """Set the status of a run: RUNNING, FINISHED, KILLED or FAILED, and for all but the first the time it `ended`, ms."""
     if status == "RUNNING":
         client.update_run(run_id, status)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gapwise.pipeline.result import breakpoints
 from gapwise.pipeline.rundir import read_json
@@ -31,10 +31,15 @@ from gapwise.pipeline.tracking.names import (
     source_tags,
 )
 from gapwise.pipeline.tracking.saved_view import TAG, saved_view
-from gapwise.pipeline.tracking.store import end, experiment_id, found_or_made, store, write
+from gapwise.pipeline.tracking.store import end, experiment_id, find_or_create_run, store, write
 from gapwise.stages.verdict import verdict_of
 from gapwise.storage.backend import Location
 from gapwise.storage.files import fetched, listed
+from gapwise.storage.records import Facts, Record
+
+if TYPE_CHECKING:  # importing MLflow takes seconds
+    from mlflow import MlflowClient
+
 
 VERSION = 2
 """Raised when the view changes; what an earlier version showed is then shown again."""
@@ -51,7 +56,7 @@ GOOD = ("complete", "done")
 def project(
     uri: str,
     run_dir: Location,
-    trace: Mapping[str, Any],
+    trace: Facts,
     status: str,
     sweep: Mapping[str, str] | None = None,
     children: bool = False,
@@ -80,27 +85,27 @@ def project(
     ended = stamps[-1] if stamps else started
     with store(uri) as client:
         experiment = experiment_id(client, uri, experiment_of(manifest["science"]), _experiment_tags())
-        run_id = found_or_made(client, experiment, "gapwise.key", tags, started, run_name(manifest))
+        run_id = find_or_create_run(client, experiment, "gapwise.key", tags, started, run_name(manifest))
         points, words = [*curves.convergence(trace)], {}
         result = read_json(run_dir / "result.json") if status == "FINISHED" else None
         if status == "FINISHED" and (run_dir / "path.zarr").is_dir():
             path, attrs = breakpoints(run_dir)
-            at = _last_stamps(trace, stamps, len(path), ended)
-            points += [*curves.breakpoints(path, at), *curves.over_lambda(run_dir, ended)]
+            ends = _last_stamps(trace, stamps, len(path), ended)
+            points += [*curves.breakpoints(path, ends), *curves.over_lambda(run_dir, ended)]
             _data(client, run_id, dataset_of(manifest, attrs["n"], attrs["d"]))
             if result is not None:
                 points = [*curves.headline(result, ended), *points]  # MLflow lists metrics as they were logged
                 words = _words(run_dir, result)
                 log_model(client, run_id, run_dir, result, register=sweep is None)
                 if children:
-                    _children(client, experiment, run_id, manifest, path, at, trace)
+                    _children(client, experiment, run_id, manifest, path, ends, trace)
             _artifacts(client, run_id, run_dir)
         write(client, run_id, points, parameters(manifest["solver"], manifest["science"]), words)
         end(client, run_id, status, ended)
     return run_id
 
 
-def _words(run_dir: Location, result: Mapping[str, Any]) -> dict[str, str]:
+def _words(run_dir: Location, result: Facts) -> dict[str, str]:
     """Tags of a finished run: how it ended, what its certificates are, its summary as the description."""
     verdict = verdict_of(result["verdict"])
     return {
@@ -111,44 +116,42 @@ def _words(run_dir: Location, result: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def project_sweep(
-    uri: str, folder: Location, found: Mapping[str, Any], status: str, children: bool = False
-) -> dict[str, str]:
+def project_sweep(uri: str, folder: Location, summary: Facts, status: str, children: bool = False) -> dict[str, str]:
     """Show a sweep; returns the tags of its runs, and its MLflow run id as `gapwise.sweep_run`.
 
     Parameters
     ----------
-    found : mapping
+    summary : mapping
         The content of its summary.json.
     children : bool
         Whether the runs are to be shown below it.
     """
     tags = {
-        "gapwise.sweep": found["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder),
-        "mlflow.source.name": plain(found.get("command", "")), "mlflow.source.type": "JOB",
+        "gapwise.sweep": summary["key"], "gapwise.kind": "sweep", "gapwise.run_dir": str(folder),
+        "mlflow.source.name": plain(summary.get("command", "")), "mlflow.source.type": "JOB",
     }  # fmt: skip
-    count = sum(found["statuses"].values())
+    count = sum(summary["statuses"].values())
     name = f"{folder.name} · {count} runs"
-    ended = int(found["updated_ms"])
+    ended = int(summary["updated_ms"])
     with store(uri) as client:
-        where = experiment_of(found["common"]) if children else SWEEPS
+        where = experiment_of(summary["common"]) if children else SWEEPS
         experiment = experiment_id(client, uri, where, _experiment_tags() if children else SWEEPS_TAGS)
-        run_id = found_or_made(client, experiment, "gapwise.sweep", tags, ended, name)
-        write(client, run_id, _counts(found, ended), parameters(None, found["common"]))
+        run_id = find_or_create_run(client, experiment, "gapwise.sweep", tags, ended, name)
+        write(client, run_id, _counts(summary, ended), parameters(None, summary["common"]))
         if status != "RUNNING":
-            datasets = {name.rpartition("/")[0] for name in found.get("figures", ())} - {""}
-            for place, shown in (
+            datasets = {name.rpartition("/")[0] for name in summary.get("figures", ())} - {""}
+            for source, shown in (
                 (folder, "figures"),
                 *((folder / part, f"figures/{part}") for part in sorted(datasets)),
             ):
-                for figure in listed(place / "figures", "*.png"):
+                for figure in listed(source / "figures", "*.png"):
                     client.log_artifact(run_id, str(fetched(figure)), shown)
             for file in (folder / "summary.json", folder / "runs.csv"):
                 if file.is_file():
                     client.log_artifact(run_id, str(fetched(file)), "sweep")
         end(client, run_id, status, ended)
     nested = {"mlflow.parentRunId": run_id} if children else {}
-    return {"gapwise.sweep": found["key"], "gapwise.sweep_name": folder.name, "gapwise.sweep_run": run_id, **nested}
+    return {"gapwise.sweep": summary["key"], "gapwise.sweep_name": folder.name, "gapwise.sweep_run": run_id, **nested}
 
 
 def _experiment_tags() -> dict[str, str]:
@@ -156,63 +159,64 @@ def _experiment_tags() -> dict[str, str]:
     return {"mlflow.note.content": EXPERIMENT_NOTE, **RUNS_PAGE, TAG: saved_view()}
 
 
-def _counts(found: Mapping[str, Any], stamp: int) -> list[curves.Point]:
+def _counts(summary: Facts, stamp: int) -> list[curves.MetricValue]:
     """How many runs are done, left and failed, also where it is 0, so that no earlier count stays; and the best loss."""
     of: Counter[str] = Counter()
-    for status, count in found["statuses"].items():
+    for status, count in summary["statuses"].items():
         of["done" if status in GOOD else "left" if status in LEFT else "failed"] += count
-    points = [curves.Point(f"runs_{name}", float(of[name]), stamp, 0) for name in ("done", "left", "failed")]
-    losses = [row["test_loss"] for row in found["jobs"] if row.get("test_loss") is not None]
-    return [*points, *([curves.Point("best_test_loss", float(min(losses)), stamp, 0)] if losses else [])]
+    points = [curves.MetricValue(f"runs_{name}", float(of[name]), stamp, 0) for name in ("done", "left", "failed")]
+    losses = [row["test_loss"] for row in summary["jobs"] if row.get("test_loss") is not None]
+    return [*points, *([curves.MetricValue("best_test_loss", float(min(losses)), stamp, 0)] if losses else [])]
 
 
-def _data(client: Any, run_id: str, description: Mapping[str, str]) -> None:
+def _data(client: MlflowClient, run_id: str, description: Mapping[str, str]) -> None:
     """Say which data set the run was trained on, once."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
-    if not client.get_run(run_id).inputs.dataset_inputs:
+    inputs = client.get_run(run_id).inputs
+    if inputs is None or not inputs.dataset_inputs:
         context = InputTag("mlflow.data.context", "training")
         client.log_inputs(run_id, datasets=[DatasetInput(Dataset(**description), [context])])
 
 
 def _children(
-    client: Any, experiment: str, parent: str, manifest: Mapping[str, Any],
-    path: list[dict[str, Any]], at: list[int], trace: Mapping[str, Any],
+    client: MlflowClient, experiment: str, parent: str, manifest: Facts,
+    path: list[Record], ends: list[int], trace: Facts,
 ) -> None:  # fmt: skip
     """Create a child run per chosen breakpoint, with the parent's parameters and the breakpoint's part of the trace."""
-    found = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
-    there = {run.data.tags.get("gapwise.breakpoint"): run for run in found}
+    runs = client.search_runs([experiment], f"tags.`mlflow.parentRunId` = '{parent}'", max_results=1000)
+    children = {run.data.tags.get("gapwise.breakpoint"): run for run in runs}
     for j in evenly(len(path), CHILDREN):
         rows = [r for r, b in enumerate(trace.get("breakpoint", ())) if int(b) == j]
         own = {name: [column[r] for r in rows] for name, column in trace.items()}
-        start = int(own["timestamp_ms"][0]) if rows else at[j]
+        start = int(own["timestamp_ms"][0]) if rows else ends[j]
         tags = {
             "mlflow.parentRunId": parent, "gapwise.key": manifest["key"], "gapwise.kind": "breakpoint",
             "gapwise.breakpoint": str(j),
         }  # fmt: skip
-        child = there.get(str(j)) or client.create_run(experiment, start, tags, f"λ {path[j]['lambda']:.3g}")
+        child = children.get(str(j)) or client.create_run(experiment, start, tags, f"λ {path[j]['lambda']:.3g}")
         params = {**parameters(manifest["solver"], manifest["science"]), "lambda": repr(path[j]["lambda"])}
-        one = curves.breakpoints(path[j : j + 1], at[j : j + 1])
-        write(client, child.info.run_id, [*curves.convergence(own), *one], params)
-        end(client, child.info.run_id, "FINISHED", at[j])
+        points = curves.breakpoints(path[j : j + 1], ends[j : j + 1])
+        write(client, child.info.run_id, [*curves.convergence(own), *points], params)
+        end(client, child.info.run_id, "FINISHED", ends[j])
 
 
-def _artifacts(client: Any, run_id: str, run_dir: Location) -> None:
+def _artifacts(client: MlflowClient, run_id: str, run_dir: Location) -> None:
     for figure in listed(run_dir / "figures", "*.png"):
         client.log_artifact(run_id, str(fetched(figure)), "figures")
-    configs = listed(run_dir / "attempts", "*/.hydra/config.yaml")
+    configs = listed(run_dir / "invocations", "*/.hydra/config.yaml")
     for file in (*configs[-1:], run_dir / "manifest.json", run_dir / "result.json"):
         if file.is_file():  # a run that stops at an earlier stage has no result
             client.log_artifact(run_id, str(fetched(file)), "run")
 
 
-def _last_stamps(trace: Mapping[str, Any], stamps: list[int], count: int, default: int) -> list[int]:
+def _last_stamps(trace: Facts, stamps: list[int], count: int, default: int) -> list[int]:
     """When each breakpoint was solved: the time of its last exact pass, or `default`."""
-    at = [default] * count
+    last = [default] * count
     for b, stamp in zip(trace.get("breakpoint", ()), stamps, strict=False):
         if int(b) < count:
-            at[int(b)] = stamp
-    return at
+            last[int(b)] = stamp
+    return last
 
 
 def evenly(count: int, most: int) -> list[int]:

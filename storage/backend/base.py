@@ -304,16 +304,16 @@ class Backend(ABC, Generic[L]):
             If the file has another version.
         """
         with _swapping:
-            found, version = self.look(where)
+            current, version = self.look(where)
             if version == seen:
                 self.write(where, data)
                 return hashlib.sha256(data).hexdigest()
-        return already(where, data, found, version)
+        return already(where, data, current, version)
 
 
-def already(where: Location, data: bytes, found: bytes | None, version: str | None) -> str:
+def already(where: Location, data: bytes, current: bytes | None, version: str | None) -> str:
     """The version of a file that holds `data` already; ChangedError if it holds anything else."""
-    if version is None or found != data:
+    if version is None or current != data:
         raise ChangedError(f"{where}: another process has written it")
     return version
 

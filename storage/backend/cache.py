@@ -70,10 +70,10 @@ def _files(folder: Path) -> dict[str, dict[str, object]]:
     """The checksums in meta.json."""
     meta = folder / "meta.json"
     try:
-        found = json.loads(meta.read_text(encoding="utf-8"))
+        record = json.loads(meta.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DamagedError(f"{meta}: not valid JSON ({error}); the file is damaged") from error
-    return dict(unsealed(found, meta).get("files", {}))
+    return dict(unsealed(record, meta).get("files", {}))
 
 
 def _copy(source: UrlPath, meta: bytes) -> Path:

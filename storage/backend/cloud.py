@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gapwise.storage.backend.base import UrlPath, already
 from gapwise.storage.backend.objects import ObjectBackend, naming
+from gapwise.storage.records import Record
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -34,10 +36,10 @@ class CloudBackend(ObjectBackend):
     schemes = (*S3, *GCS, *AZURE)
 
     def locate(self, url: str) -> UrlPath:
-        found = super().locate(url)
+        url_path = super().locate(url)
         if find_spec("obstore") is None:
-            raise ValueError(f"{url}: cannot be opened: conditional writes need obstore{self.hint(found.scheme)}")
-        return found
+            raise ValueError(f"{url}: cannot be opened: conditional writes need obstore{self.hint(url_path.scheme)}")
+        return url_path
 
     def hint(self, scheme: str) -> str:
         packages = '"gapwise[s3]"' if scheme in S3 else "gcsfs obstore" if scheme in GCS else "adlfs obstore"
@@ -48,8 +50,8 @@ class CloudBackend(ObjectBackend):
 
         try:
             with naming(where):
-                found = obstore.get(*_object(where))
-                return bytes(found.bytes()), _version(found.meta)
+                response = obstore.get(*_object(where))
+                return bytes(response.bytes()), _version(response.meta)
         except FileNotFoundError:
             return None, None
 
@@ -68,7 +70,7 @@ class CloudBackend(ObjectBackend):
         return already(where, data, *self.look(where))
 
 
-def _version(meta: Any) -> str:
+def _version(meta: Mapping[str, object]) -> str:
     """What a conditional write compares: an ETag, a generation number, or both."""
     return json.dumps({name: meta[name] for name in ("e_tag", "version") if meta.get(name)})
 
@@ -89,7 +91,7 @@ def _store(scheme: str, bucket: str) -> ObjectStore:
     return from_url(f"{scheme}://{bucket}", retry_config={"retry_timeout": RETRY_FOR}, **options)
 
 
-def _s3_options(bucket: str) -> dict[str, Any]:
+def _s3_options(bucket: str) -> Record:
     """Endpoint, region and credentials that s3fs has found (profiles, roles, ``FSSPEC_S3_*`` ...)."""
     import fsspec
     from botocore.exceptions import ClientError
@@ -105,10 +107,10 @@ def _s3_options(bucket: str) -> dict[str, Any]:
         expires = {"expires_at": datetime.now(UTC) + CREDENTIALS_LAST}
         if fs.key:
             return {"access_key_id": fs.key, "secret_access_key": fs.secret, "token": fs.token, **expires}
-        found = sync(fs.loop, fs.session.get_credentials)
-        if found is None:
+        resolved = sync(fs.loop, fs.session.get_credentials)
+        if resolved is None:
             raise OSError("no credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE")
-        keys = sync(fs.loop, found.get_frozen_credentials)
+        keys = sync(fs.loop, resolved.get_frozen_credentials)
         return {"access_key_id": keys.access_key, "secret_access_key": keys.secret_key, "token": keys.token, **expires}
 
     options = {"region": region, "credential_provider": credentials, "client_options": {"allow_http": True}}

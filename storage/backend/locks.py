@@ -22,10 +22,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from gapwise.storage.backend.base import Backend, ChangedError, Holder, LockedError, UrlPath
 from gapwise.storage.backend.no_links import open_lock
+from gapwise.storage.records import Record
 
 BEAT = 10.0
 PATIENCE = 60.0
@@ -93,20 +94,20 @@ def flock_holder(path: Path) -> Holder | None:
     with os.fdopen(handle, "rb") as file:
         stat = os.fstat(file.fileno())
         said = file.read(1000).decode(errors="replace").strip()
-    found = re.fullmatch(r"process (\d+) on host (.*) \(since (.*)\)", said)
-    if found is None:
+    match = re.fullmatch(r"process (\d+) on host (.*) \(since (.*)\)", said)
+    if match is None:
         return None
     since = None
     with contextlib.suppress(ValueError, OverflowError):
-        since = time.mktime(time.strptime(found[3], STAMP))
-    there = Holder(int(found[1]), found[2], since, certain=False)
-    if there.host != socket.gethostname():
-        return there
+        since = time.mktime(time.strptime(match[3], STAMP))
+    holder = Holder(int(match[1]), match[2], since, certain=False)
+    if holder.host != socket.gethostname():
+        return holder
     locks = _flocks(stat.st_ino)
     if locks is None:
-        return there if _is_process(there.process) else None
-    held = any(device == stat.st_dev or pid == there.process for device, pid in locks)
-    return there._replace(certain=True) if held else None
+        return holder if _is_process(holder.process) else None
+    held = any(device == stat.st_dev or pid == holder.process for device, pid in locks)
+    return holder._replace(certain=True) if held else None
 
 
 def _flocks(inode: int) -> list[tuple[int, int]] | None:
@@ -118,14 +119,14 @@ def _flocks(inode: int) -> list[tuple[int, int]] | None:
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return None
-    found = []
+    locks = []
     for line in lines:
         words = line.split()
         if len(words) >= 6 and words[1] == "FLOCK":
             major, minor, number = words[5].split(":")
             if int(number) == inode:
-                found.append((os.makedev(int(major, 16), int(minor, 16)), int(words[4])))
-    return found
+                locks.append((os.makedev(int(major, 16), int(minor, 16)), int(words[4])))
+    return locks
 
 
 def _is_process(pid: int | None) -> bool:
@@ -216,18 +217,18 @@ class _Lease:
             self.backend.swap(self.path, b"{}\n", self.version)
 
 
-def _holder(data: bytes | None) -> dict[str, Any] | None:
+def _holder(data: bytes | None) -> Record | None:
     """Who holds a lease: None if it is free, {} if its contents do not say."""
     if data is None:
         return None
     try:
-        found = json.loads(data)
+        record = json.loads(data)
     except ValueError:
         return {}
-    return found or None if isinstance(found, dict) else {}
+    return record or None if isinstance(record, dict) else {}
 
 
-def _name(holder: dict[str, Any]) -> str:
+def _name(holder: Record) -> str:
     if not holder.get("since"):
         return "another process"
     return _words(holder.get("process"), holder.get("host"), float(holder["since"]))
@@ -249,20 +250,20 @@ def _began(pid: int) -> str:
         return ""
 
 
-def _is_here(holder: dict[str, object]) -> bool:
+def _is_here(holder: Record) -> bool:
     """Whether the holder's pid can be looked up on this machine."""
     return bool(holder.get("system")) and holder["system"] == _this_system()["system"]
 
 
-def _is_gone(holder: dict[str, Any]) -> bool:
+def _is_gone(holder: Record) -> bool:
     """Whether the holder is known to have ended."""
     return _is_here(holder) and _began(int(holder["process"])) != holder.get("began")
 
 
 def lease_holder(backend: Backend[UrlPath], path: UrlPath) -> Holder | None:
     """Who holds the lease `path`, as `Backend.holder` describes; a lease without a beat for `PATIENCE` is over."""
-    found = _holder(backend.look(path)[0])
-    if found is None or _is_gone(found) or time.time() - float(found.get("beat", 0)) / 1e9 > PATIENCE:
+    record = _holder(backend.look(path)[0])
+    if record is None or _is_gone(record) or time.time() - float(record.get("beat", 0)) / 1e9 > PATIENCE:
         return None
-    since = float(found["since"]) if found.get("since") else None
-    return Holder(found.get("process"), str(found.get("host", "")), since, certain=_is_here(found))
+    since = float(record["since"]) if record.get("since") else None
+    return Holder(record.get("process"), str(record.get("host", "")), since, certain=_is_here(record))

@@ -67,7 +67,7 @@ class ObjectBackend(RemoteBackend):
         try:
             with naming(where):
                 fs, key = self._open(where)
-                names = [str(found["name"]).rstrip("/") for found in fs.ls(key, detail=True)]
+                names = [str(entry["name"]).rstrip("/") for entry in fs.ls(key, detail=True)]
         except (FileNotFoundError, NotADirectoryError):
             return
         yield from (where / name.rsplit("/", 1)[-1] for name in sorted(names) if name != key)
@@ -88,8 +88,8 @@ class ObjectBackend(RemoteBackend):
             part = names[first : first + AT_A_TIME]
             with naming(where):
                 fs, key = self._open(where)
-                found = fs.cat([f"{key}/{name}" for name in part])
-            yield from zip(part, (bytes(found[f"{key}/{name}"]) for name in part), strict=True)
+                objects = fs.cat([f"{key}/{name}" for name in part])
+            yield from zip(part, (bytes(objects[f"{key}/{name}"]) for name in part), strict=True)
 
     def write_bytes(self, where: UrlPath, data: bytes) -> None:
         with naming(where):

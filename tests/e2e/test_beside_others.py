@@ -90,8 +90,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / name, source / name)
     words = ["wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(made), str(source)]
     subprocess.run([sys.executable, "-m", "pip", *words], check=True, timeout=300)
-    (found,) = made.glob("*.whl")
-    return found
+    (built,) = made.glob("*.whl")
+    return built
 
 
 @pytest.fixture(scope="module")

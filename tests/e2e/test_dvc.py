@@ -47,8 +47,10 @@ class Clone:
     def environment(self) -> dict[str, str]:
         own = ("PYTHONPATH", "GAPWISE_RUNS", "DVC_ROOT", "DVC_STAGE")
         env = {name: value for name, value in os.environ.items() if name not in own}
-        places = dict.fromkeys(("DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR", "DVC_SITE_CACHE_DIR"), str(self.home))
-        return env | places | {
+        folders = dict.fromkeys(
+            ("DVC_GLOBAL_CONFIG_DIR", "DVC_SYSTEM_CONFIG_DIR", "DVC_SITE_CACHE_DIR"), str(self.home)
+        )
+        return env | folders | {
             "HOME": str(self.home),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "DVC_NO_ANALYTICS": "1",
@@ -120,9 +122,9 @@ def arrays(path: Path) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in read_path(path)[0].items() if name not in MEASURED}
 
 
-def same(found: Path, path: Path) -> bool:
+def same(mine: Path, path: Path) -> bool:
     """Whether `found` is the solution of `path`, to the bit; evaluate may have added its losses to either."""
-    a, b = arrays(found), arrays(path)
+    a, b = arrays(mine), arrays(path)
     return "weights" in a and all(a[name] == b[name] for name in a.keys() & b.keys())
 
 
@@ -158,10 +160,10 @@ def repro(clone: Clone) -> list[tuple[int, str]]:
 
 def direct(root: Path, home: Path, seed: int, *words: str) -> Path:
     """The directory of the same run below `root`, made without DVC and without a pause."""
-    there = set(root.glob("horses_sample-*"))
+    before = set(root.glob("horses_sample-*"))
     Clone(ROOT, home).do("python", "-m", "pipeline", *SMALL, *words, f"seed={seed}", f"run.root={root}")
-    (found,) = set(root.glob("horses_sample-*")) - there
-    return found
+    (run,) = set(root.glob("horses_sample-*")) - before
+    return run
 
 
 @pytest.mark.long
@@ -229,9 +231,9 @@ def test_queue__with_a_killed_job_queued_again(clone: Clone, repro: list[tuple[i
     assert clone.generation(1) > reached
     assert len(list(clone.path.glob("runs/features/*/meta.json"))) == 1  # shared by all
     assert same(run / "path.zarr", direct(clone.home / "direct", clone.home, 1, finer) / "path.zarr")
-    found = [arrays(path / "path.zarr") for seed in seeds if (path := clone.run_of(seed))]
-    assert len(found) == len(seeds)
-    assert all(a != b for k, a in enumerate(found) for b in found[:k])
+    results = [arrays(path / "path.zarr") for seed in seeds if (path := clone.run_of(seed))]
+    assert len(results) == len(seeds)
+    assert all(a != b for k, a in enumerate(results) for b in results[:k])
 
 
 def status(clone: Clone) -> dict[str, str]:

@@ -70,7 +70,7 @@ def test_kill__at_random_moments_changes_no_bit(folder: Path, whole: Place, firs
     generations = np.sort(rng.choice(np.arange(1, whole.generation), KILLS - 2, replace=False))
     moments: list[tuple[Callable[[], bool], float]] = [
         (lambda: any(place.root.glob("features/.tmp-*")), 0.5 * first),
-        *((lambda at=at: place.generation >= at, 0.2) for at in generations.tolist()),
+        *((lambda generation=generation: place.generation >= generation, 0.2) for generation in generations.tolist()),
         (lambda: any(place.root.glob("horses_sample-*/path.zarr")), 1.0),
     ]
     reached = []

@@ -62,8 +62,8 @@ def start(data: Path, root: str) -> subprocess.Popen[str]:
 
 
 def the_run(root: Location) -> Location:
-    (found,) = root.glob("sequences_csv-*")
-    return found
+    (run,) = root.glob("sequences_csv-*")
+    return run
 
 
 def generation(root: UrlPath) -> int:
@@ -93,9 +93,9 @@ def test_memory__gives_the_bits_of_a_disk(local: Location, data: Path, cache: Pa
     run_dir = here(data, "memory://e2e/runs", monkeypatch)
     assert capsys.readouterr().out.splitlines()[-1] == f"run: {run_dir}"
     assert_same_results(local, run_dir)
-    (attempt,) = (run_dir / "attempts").iterdir()
-    assert "stage solve" in (attempt / "pipeline.log").read_text()
-    assert sorted(file.name for file in (attempt / ".hydra").iterdir()) == ["config.yaml"]
+    (invocation,) = (run_dir / "invocations").iterdir()
+    assert "stage solve" in (invocation / "pipeline.log").read_text()
+    assert sorted(file.name for file in (invocation / ".hydra").iterdir()) == ["config.yaml"]
     before = files_of(run_dir.parent)
     assert here(data, "memory://e2e/runs", monkeypatch) == run_dir  # complete: at once, and nothing is touched
     assert files_of(run_dir.parent) == before
@@ -118,4 +118,4 @@ def test_s3__killed_in_the_middle_gives_the_bits_of_a_disk(local: Location, data
     assert out.splitlines()[-1] == f"run: {the_run(root)}"
     assert generation(root) > reached
     assert_same_results(local, the_run(root))
-    assert len(list((the_run(root) / "attempts").iterdir())) == 2
+    assert len(list((the_run(root) / "invocations").iterdir())) == 2

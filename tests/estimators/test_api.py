@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_packages__are_all_listed() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    found = {f"gapwise.{name}" for name in find_packages(str(ROOT), include=["pipeline*", "stages*", "storage*"])}
-    found = found - {"gapwise.pipeline.api"} | {"gapwise", "gapwise.conf"}
-    assert sorted(listed["packages"]) == sorted(found), "pyproject.toml: packages"
+    packages = {f"gapwise.{name}" for name in find_packages(str(ROOT), include=["pipeline*", "stages*", "storage*"])}
+    packages = packages - {"gapwise.pipeline.api"} | {"gapwise", "gapwise.conf"}
+    assert sorted(listed["packages"]) == sorted(packages), "pyproject.toml: packages"
     assert (ROOT / listed["package-dir"]["gapwise"] / "__init__.py").is_file()
 
 

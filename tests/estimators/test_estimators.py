@@ -50,12 +50,12 @@ def test_fit__is_certified_and_predicts(kind: Any) -> None:
     make, X, y = kind
     model = make(lam=0.1, tolerance=0.05)
     assert model.fit(X, y) is model
-    at = model.certificate_
-    assert at.holds
-    assert at.verified
-    assert at.exact
-    assert (at.lam_low, at.lam_high, at.status) == (0.1, 0.1, "CONVERGED")
-    assert at.gap <= 0.05 * float(model.path_["dual"][0])
+    certificate = model.certificate_
+    assert certificate.holds
+    assert certificate.verified
+    assert certificate.exact
+    assert (certificate.lam_low, certificate.lam_high, certificate.status) == (0.1, 0.1, "CONVERGED")
+    assert certificate.gap <= 0.05 * float(model.path_["dual"][0])
     assert model.score(X, y) > 0.6
     assert len(model.predict(X)) == len(X)
 
@@ -222,18 +222,18 @@ def test_time_limit__goes_on_in_its_folder(tmp_path: Path) -> None:
 
 def test_threads__change_no_bit() -> None:
     X, y = sentences()
-    one, two = (ChainSVM(lam="path", eps=0.2, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
-    assert one.path_["weights"].values.tobytes() == two.path_["weights"].values.tobytes()
-    assert one.predict(X) == two.predict(X)
+    single, double = (ChainSVM(lam="path", eps=0.2, n_jobs=jobs).fit(X, y) for jobs in (1, 2))
+    assert single.path_["weights"].values.tobytes() == double.path_["weights"].values.tobytes()
+    assert single.predict(X) == double.predict(X)
 
 
 # -- functions ------------------------------------------------------------------------------------------------------------
 def test_functions__solve_the_problem_of_an_estimator(tmp_path: Path) -> None:
     X, y = sentences()
     model = ChainSVM(lam=0.1, tolerance=0.01).fit(X, y)
-    found = solve(ChainSVM().problem(X, y), 0.1, tolerance=0.01, run_dir=tmp_path / "run")
-    np.testing.assert_array_equal(found["weights"].values[0], model.path_["weights"].values[0])
-    assert open_path(tmp_path / "run")["weights"].shape == found["weights"].shape
+    single = solve(ChainSVM().problem(X, y), 0.1, tolerance=0.01, run_dir=tmp_path / "run")
+    np.testing.assert_array_equal(single["weights"].values[0], model.path_["weights"].values[0])
+    assert open_path(tmp_path / "run")["weights"].shape == single["weights"].shape
     grid = solve(ChainSVM().problem(X, y), [0.1, 1.0], tolerance=0.1)
     assert grid["lambda"].values.tolist() == [1.0, 0.1]
     whole = path(ChainSVM().problem(X, y), 0.3)

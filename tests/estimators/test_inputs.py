@@ -198,8 +198,8 @@ def test_segmentation__learns_pictures() -> None:
         X.append((noise + np.where(mask[..., None], [150, 20, 20], [20, 20, 150])).astype(np.uint8))
         y.append(mask)
     model = SegmentationSVM(lam="path", validation=0.25, superpixels=20, colour_words=8, sift_words=8).fit(X, y)
-    found = model.predict(X)
-    assert [(mask.shape, mask.dtype) for mask in found] == [((32, 40), np.uint8)] * 4
+    masks = model.predict(X)
+    assert [(mask.shape, mask.dtype) for mask in masks] == [((32, 40), np.uint8)] * 4
     assert model.score(X, y) > 0.7
     assert model.certificate_.holds
 

@@ -71,6 +71,6 @@ def test_fit__makes_no_file(tmp_path: Path) -> None:
 
 
 def test_hook__sees_the_files_of_a_fit_in_a_folder(tmp_path: Path) -> None:
-    found = files_made(tmp_path, "in a folder")
-    assert "fit.json" in found
-    assert "os.mkdir" in found
+    files = files_made(tmp_path, "in a folder")
+    assert "fit.json" in files
+    assert "os.mkdir" in files

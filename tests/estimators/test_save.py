@@ -16,9 +16,9 @@ def test_chain__is_loaded_for_crfsuites_lines(tmp_path: Path) -> None:
     model = ChainSVM(lam="path", eps=0.2).fit([[[f"word={t['word']}", "bias"] for t in s] for s in X], y)
     model.save(tmp_path / "model", lam=0.5)
     loaded = load_model(tmp_path / "model")
-    found = loaded.predict([[["", f"word={t['word']}", "bias"] for t in s] for s in X])
+    predicted = loaded.predict([[["", f"word={t['word']}", "bias"] for t in s] for s in X])
     wanted = model.predict([[[f"word={t['word']}", "bias"] for t in s] for s in X], lam=0.5)
-    assert [found.named(i) for i in range(len(found))] == wanted
+    assert [predicted.named(i) for i in range(len(predicted))] == wanted
     assert (loaded.lambda_, loaded.certificate["verified"]) == (0.5, True)
 
 
@@ -26,8 +26,8 @@ def test_multiclass__is_loaded_for_rows(tmp_path: Path) -> None:
     X, y = blobs()
     model = MulticlassSVM(lam=0.1, tolerance=0.05).fit(X, np.array(["a", "b", "c"])[y])
     model.save(tmp_path / "model")
-    found = load_model(tmp_path / "model").predict(X)
-    assert [found.named(i)[0] for i in range(len(X))] == model.predict(X).tolist()
+    predicted = load_model(tmp_path / "model").predict(X)
+    assert [predicted.named(i)[0] for i in range(len(X))] == model.predict(X).tolist()
 
 
 def test_pictures__are_loaded_for_pictures(tmp_path: Path) -> None:
@@ -37,9 +37,9 @@ def test_pictures__are_loaded_for_pictures(tmp_path: Path) -> None:
     X = [(rng.integers(0, 60, size=(24, 30, 3)) + 120 * mask[..., None]).astype(np.uint8) for _ in range(2)]
     model = SegmentationSVM(tolerance=0.05, superpixels=12, colour_words=4, sift_words=4).fit(X, [mask, mask])
     model.save(tmp_path / "model")
-    found = load_model(tmp_path / "model").predict(X)
+    predicted = load_model(tmp_path / "model").predict(X)
     for i, ours in enumerate(model.predict(X)):
-        np.testing.assert_array_equal(found.mask(i), ours)
+        np.testing.assert_array_equal(predicted.mask(i), ours)
 
 
 def test_other_inputs__have_no_form_outside_python(tmp_path: Path) -> None:

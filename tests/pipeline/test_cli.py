@@ -42,8 +42,8 @@ def said(tmp_path: Path):
 
 
 def test_commands__are_found_carried_out_and_explained(said):
-    found = said("toy", "hello")
-    assert (found.returncode, found.stdout) == (0, "said hello\n"), found.stderr
+    done = said("toy", "hello")
+    assert (done.returncode, done.stdout) == (0, "said hello\n"), done.stderr
     assert "usage: gapwise toy" in said("toy", "--help").stdout
     assert "Says a word." in said("--help").stdout
 
@@ -56,8 +56,8 @@ def test_commands__come_from_the_folder_that_a_word_before_them_names(said, tmp_
 
 
 def test_commands__refuse_in_one_line_without_traceback(said):
-    found = said("toy", "bad")
-    assert (found.returncode, found.stderr) == (1, "error: toy: expected a good word, got 'bad'\n")
+    done = said("toy", "bad")
+    assert (done.returncode, done.stderr) == (1, "error: toy: expected a good word, got 'bad'\n")
     assert said("toy").returncode == 2
 
 
@@ -83,23 +83,23 @@ def test_output__that_cannot_be_written_is_an_error():
     environment.pop("PYTHONUNBUFFERED", None)
     command = [sys.executable, "-m", "pipeline", "--version"]
     with open("/dev/full", "w", encoding="utf-8") as full:
-        found = subprocess.run(
+        done = subprocess.run(
             command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=30
         )
-    assert (found.returncode, found.stderr.count("\n")) == (1, 1), found.stderr
-    assert found.stderr.startswith("error: the output cannot be written: [Errno 28]")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert done.stderr.startswith("error: the output cannot be written: [Errno 28]")
 
 
 def test_words__that_are_no_command_are_refused_with_those_there_are(said):
-    found = said("lss")
-    assert found.returncode == 2
-    assert found.stderr.startswith("error: lss: no such command; there are check, completion, diff, export, gc, ls, ")
+    done = said("lss")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: lss: no such command; there are check, completion, diff, export, gc, ls, ")
     assert said("--version").stdout.startswith("gapwise ")
 
 
 def test_script__alone_says_what_there_is_and_starts_nothing(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GAPWISE_RUNS": str(tmp_path / "runs")}
     command = [sys.executable, "-m", "gapwise.pipeline.cli"]
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
-    assert (found.returncode, found.stdout.startswith("usage: ")) == (0, True), found.stderr
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout.startswith("usage: ")) == (0, True), done.stderr
     assert not (tmp_path / "runs").exists()

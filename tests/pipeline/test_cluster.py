@@ -31,7 +31,7 @@ CALLS = {"n": N, "delay": 0.01}
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with site(tmp_path_factory.mktemp("site"), 3) as made:
         yield made
 
@@ -49,8 +49,8 @@ def problem(features: Path) -> Problem:
     return open_problem(features, "train")
 
 
-def compute_of(there: Site, stop: Stop | None = None, **more: float) -> Compute:
-    return Compute(ComputeOptions("cluster", address=there.address, **more), stop)
+def compute_of(hosts: Site, stop: Stop | None = None, **more: float) -> Compute:
+    return Compute(ComputeOptions("cluster", address=hosts.address, **more), stop)
 
 
 def gap_pass(problem: Problem, spread: Spread) -> ExactGaps:
@@ -59,8 +59,8 @@ def gap_pass(problem: Problem, spread: Spread) -> ExactGaps:
     return exact_gaps(problem, w, mu, rng.random(problem.n), spread)
 
 
-def same_bits(one: ExactGaps, other: ExactGaps) -> bool:
-    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(one, other, strict=True))
+def same_bits(first: ExactGaps, second: ExactGaps) -> bool:
+    return all(np.asarray(a).tobytes() == np.asarray(b).tobytes() for a, b in zip(first, second, strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,9 @@ def expected(problem: Problem) -> ExactGaps:
 
 @pytest.mark.parametrize("kind", ["threads", "processes", "cluster"])
 def test_gap_pass__is_the_same_to_the_bit_by_workers_of_every_kind(
-    kind: str, there: Site, problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path
+    kind: str, hosts: Site, problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path
 ) -> None:
-    with Compute(ComputeOptions(kind, 2, there.address)) as compute:
+    with Compute(ComputeOptions(kind, 2, hosts.address)) as compute:
         spread = compute.spread(features, tmp_path / "w", python=True)
         assert (spread.elsewhere is None) == (kind == "threads")
         assert same_bits(gap_pass(problem, spread), expected)
@@ -80,14 +80,14 @@ def test_gap_pass__is_the_same_to_the_bit_by_workers_of_every_kind(
 
 
 def test_gap_pass__goes_on_when_a_worker_dies(
-    there: Site, problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path
+    hosts: Site, problem: Problem, features: Path, expected: ExactGaps, tmp_path: Path
 ) -> None:
-    there.add()
-    with compute_of(there) as compute:
+    hosts.add()
+    with compute_of(hosts) as compute:
         spread = compute.spread(features, tmp_path / "w", python=True)
         assert compute.cluster.threads() == 4
         gap_pass(problem, spread)  # compiled now
-        there.kill_later(3, 0.1)
+        hosts.kill_later(3, 0.1)
         assert same_bits(gap_pass(problem, spread), expected)
         assert compute.cluster.threads() == 3
 
@@ -107,11 +107,11 @@ def test_map_tasks__goes_on_when_a_process_dies_before_all_is_sent(
     """The pool knows that it is broken, or has closed its pipes and does not know it yet."""
     send, sent = ProcessPoolExecutor.submit, []
 
-    def send_and_kill(pool: ProcessPoolExecutor, *what: Any) -> Future[int]:
+    def send_and_kill(pool: ProcessPoolExecutor, *arguments: Any) -> Future[int]:
         if closed is not None and len(sent) == 1:
             sent.append(None)
             raise closed
-        future = send(pool, *what)
+        future = send(pool, *arguments)
         sent.append(future)
         if len(sent) == 1:
             for process in list(pool._processes.values()):
@@ -124,14 +124,14 @@ def test_map_tasks__goes_on_when_a_process_dies_before_all_is_sent(
         assert compute.map_tasks(square, range(4)) == [0, 1, 4, 9]
 
 
-def test_map_blocks__is_ordered_on_a_cluster(there: Site) -> None:
-    with compute_of(there) as compute:
+def test_map_blocks__is_ordered_on_a_cluster(hosts: Site) -> None:
+    with compute_of(hosts) as compute:
         assert list(compute.map_blocks(square, range(40))) == [x * x for x in range(40)]
 
 
-def test_cluster__stops_in_the_middle_of_a_pass(there: Site, problem: Problem, features: Path, tmp_path: Path) -> None:
+def test_cluster__stops_in_the_middle_of_a_pass(hosts: Site, problem: Problem, features: Path, tmp_path: Path) -> None:
     stop = Stop()
-    with compute_of(there, stop) as compute:
+    with compute_of(hosts, stop) as compute:
         spread = compute.spread(features, tmp_path / "w", python=True)
         threading.Timer(0.1, stop.request).start()
         with pytest.raises(Interrupted):
@@ -201,9 +201,9 @@ def test_cluster__says_what_a_worker_lacks(
             compute.spread(features, tmp_path / "w", python=True)
 
 
-def test_cluster__says_that_features_are_not_seen(there: Site, tmp_path: Path) -> None:
+def test_cluster__says_that_features_are_not_seen(hosts: Site, tmp_path: Path) -> None:
     with (
-        compute_of(there) as compute,
+        compute_of(hosts) as compute,
         pytest.raises(WorkerError, match=r"does not see the features in .*run\.root has"),
     ):
         compute.spread(tmp_path / "nowhere", tmp_path / "w", python=True)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with site(tmp_path_factory.mktemp("site"), 3) as made:
         yield made
 
@@ -46,17 +46,17 @@ def arrays_of(runs: Path, name: str = "*") -> dict[str, bytes]:
 @pytest.mark.long
 def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same_bits(tmp_path: Path) -> None:
     slow = "+dataset.arguments.delay=0.004"
-    with site(tmp_path / "site", 1) as there:
-        ways = ("compute=cluster", f"compute.address={there.address}", "compute.wait_seconds=2", slow)
+    with site(tmp_path / "site", 1) as hosts:
+        ways = ("compute=cluster", f"compute.address={hosts.address}", "compute.wait_seconds=2", slow)
         first = pipeline(tmp_path / "far", *ways)
         state = tmp_path / "far"
         wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")) and any(state.glob("*/manifest.json")), first)
-        there.kill(0)
+        hosts.kill(0)
         _, said = first.communicate(timeout=300)
         assert first.returncode == 1, said
         assert "error: compute: no worker at" in said
         assert any(state.glob("*/state/HEAD.json")), "the point where the pass began is committed"
-        there.add()
+        hosts.add()
         second = pipeline(tmp_path / "far", *ways)
         wait_for(lambda: any(state.glob("*/.tmp-weights/w-*")), second)
         second.send_signal(signal.SIGTERM)
@@ -73,14 +73,14 @@ def test_run__on_a_cluster_that_goes_away_keeps_its_state_and_ends_with_the_same
 
 
 @pytest.mark.long
-def test_sweep__does_its_runs_on_the_workers_of_a_cluster(there: Site, tmp_path: Path) -> None:
-    words = ("-m", "seed=0,1", "compute=cluster", f"compute.address={there.address}")
+def test_sweep__does_its_runs_on_the_workers_of_a_cluster(hosts: Site, tmp_path: Path) -> None:
+    words = ("-m", "seed=0,1", "compute=cluster", f"compute.address={hosts.address}")
     far = pipeline(tmp_path / "far", *words)
     said, errors = far.communicate(timeout=600)
     assert far.returncode == 0, errors
     assert "2 runs, 0 complete; 2 workers" in errors
     assert said.count("done") >= 2
-    (log, _) = sorted((tmp_path / "far").glob("python_oracle-*/attempts/*/.hydra/config.yaml"))
+    (log, _) = sorted((tmp_path / "far").glob("python_oracle-*/invocations/*/.hydra/config.yaml"))
     assert "kind: serial" in log.read_text()
     near = pipeline(tmp_path / "near", "seed=1", "compute=serial")
     _, errors = near.communicate(timeout=600)

@@ -67,14 +67,14 @@ def changed(run: Path, **parts: object) -> None:
 
 
 def half_way(real: Path, root: Path, stage: str, log: str = "") -> Path:
-    """The real run without its result and without what came from `stage` on; `log` ends the log of its attempt."""
+    """The real run without its result and without what came from `stage` on; `log` ends the log of its invocation."""
     run = root / real.name
     shutil.copytree(real, run)
     (run / "result.json").unlink()
     stages = read_json(run / "manifest.json", seal=True)["stages"]
     before = dict(list(stages.items())[: [*stages].index(stage)])
     changed(run, stages=before)
-    (file,) = run.glob("attempts/*/pipeline.log")
+    (file,) = run.glob("invocations/*/pipeline.log")
     lines = file.read_text().splitlines(keepends=True)
     cut = next(k for k, line in enumerate(lines) if f"DEBUG stage {stage}" in line)
     file.write_text("".join(lines[: cut + 1]) + log)
@@ -90,10 +90,10 @@ def held(run: Path) -> Iterator[None]:
 
 
 def test_standing__of_a_real_run_is_complete_with_its_numbers(real: Path) -> None:
-    at = standing(real)
+    run = standing(real)
     result = json.loads((real / "result.json").read_text())
-    facts = at.facts()
-    assert (at.state, at.why, at.holder) == ("complete", "", None)
+    facts = run.facts()
+    assert (run.state, run.why, run.holder) == ("complete", "", None)
     assert (facts["lambdas"], facts["solve_status"]) == (len(result["path"]), result["status"])
     assert facts["gap"] == result["verify"]["max_gap"]
     assert facts["best_lambda"] == result["evaluate"]["best_lambda"]
@@ -103,21 +103,21 @@ def test_standing__of_a_killed_run_is_interrupted_and_of_a_held_one_running(real
     run = half_way(real, tmp_path, "solve", LOG.splitlines(keepends=True)[-1])
     (run / "lock").write_text("process 999999999 on host nowhere-else (since 2026-11-21 10:00:00)\n")
     assert standing(run).state == "silent", "nobody here can tell, and its log is a day old"
-    (file,) = run.glob("attempts/*/pipeline.log")
+    (file,) = run.glob("invocations/*/pipeline.log")
     file.write_text(file.read_text() + time.strftime("%Y-%m-%d %H:%M:%S,000 INFO λ 13\n"))
     assert (standing(run).state, standing(run).why) == (
         "running", "process 999999999 on host nowhere-else, which cannot be looked up from here",
     )  # fmt: skip
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:-1]))
     (run / "lock").write_text(f"process 999999999 on host {socket.gethostname()} (since 2026-11-21 10:00:00)\n")
-    at = standing(run)
-    assert (at.state, at.why, at.stage) == ("interrupted", "killed in solve", "solve")
-    assert at.commit is not None
-    assert at.facts()["lambda"] == at.commit["counts"]["lam"]
+    state = standing(run)
+    assert (state.state, state.why, state.stage) == ("interrupted", "killed in solve", "solve")
+    assert state.commit is not None
+    assert state.facts()["lambda"] == state.commit["counts"]["lam"]
     with held(run):
-        at = standing(run)
-        facts = at.facts()
-        assert (at.state, at.stage, facts["lambdas"], facts["lambda"], facts["gap"]) == (
+        state = standing(run)
+        facts = state.facts()
+        assert (state.state, state.stage, facts["lambdas"], facts["lambda"], facts["gap"]) == (
             "running",
             "solve",
             12,
@@ -131,13 +131,13 @@ def test_standing__tells_signals_errors_and_ends_that_were_asked_for_apart(real:
     stamp = "2026-11-21 10:00:09,100"
     signal = f"{stamp} WARNING interrupted: what was committed is kept; the same command goes on from there\n"
     assert standing(half_way(real, tmp_path / "a", "solve", signal)).why == "by a signal"
-    at = standing(half_way(real, tmp_path / "b", "solve", ERROR))
-    assert (at.state, at.why) == ("failed", "ValueError: dataset.file: train.txt is empty")
+    state = standing(half_way(real, tmp_path / "b", "solve", ERROR))
+    assert (state.state, state.why) == ("failed", "ValueError: dataset.file: train.txt is empty")
     solved = half_way(real, tmp_path / "c", "verify")
-    (file,) = solved.glob("attempts/*/pipeline.log")
+    (file,) = solved.glob("invocations/*/pipeline.log")
     file.write_text(file.read_text().rsplit("\n", 2)[0] + "\n")
-    at = standing(solved)
-    assert (at.state, at.why, at.stage, at.lambdas) == (
+    state = standing(solved)
+    assert (state.state, state.why, state.stage, state.lambdas) == (
         "partial",
         "ended after solve",
         "verify",
@@ -170,7 +170,7 @@ def damage(root: Path) -> dict[str, str]:
     (link / "lock").unlink()
     (link / "lock").symlink_to(root / "file.txt")
     binary = fake_run(root, "binary-1", done=("featurize",))
-    (binary / "attempts" / "2026-11-21T10-00-00" / "pipeline.log").write_bytes(bytes(range(256)))
+    (binary / "invocations" / "2026-11-21T10-00-00" / "pipeline.log").write_bytes(bytes(range(256)))
     return {
         "photos": "foreign", "web": "foreign", "list": "foreign", "flipped-1": "damaged", "cut-1": "damaged",
         "lost-1": "damaged", "result-1": "damaged", "old-1": "other version", "odd-1": "damaged",
@@ -181,12 +181,12 @@ def damage(root: Path) -> dict[str, str]:
 def test_ls__lists_damaged_and_foreign_folders_as_such(said: Said, tmp_path: Path) -> None:
     expected = damage(tmp_path)
     fake_run(tmp_path)
-    found = {facts["name"]: facts["state"] for facts in json.loads(said("ls", "--root", tmp_path, "--json"))}
-    assert found == {**expected, "toy-bcfw-00000001": "complete"}
+    states = {facts["name"]: facts["state"] for facts in json.loads(said("ls", "--root", tmp_path, "--json"))}
+    assert states == {**expected, "toy-bcfw-00000001": "complete"}
     text = said("ls", "--root", tmp_path)
     assert "toy-bcfw-00000001  complete       2 λ's · CONVERGED" in text
-    assert text.splitlines()[-1].startswith(f"{len(found)} in {tmp_path}: 1 complete, ")
-    for name in found:
+    assert text.splitlines()[-1].startswith(f"{len(states)} in {tmp_path}: 1 complete, ")
+    for name in states:
         assert name in said("show", "--brief", tmp_path / name) if (tmp_path / name / "lock").exists() else True
 
 
@@ -194,8 +194,8 @@ def test_ls__lists_two_hundred_runs(said: Said, tmp_path: Path) -> None:
     for number_ in range(200):
         done = None if number_ % 4 else ("featurize", "init_path")
         fake_run(tmp_path, f"toy-bcfw-{number_:08d}", done=done, generations=(4,))
-    found = json.loads(said("ls", "--root", tmp_path, "--json"))
-    assert [facts["state"] for facts in found].count("complete") == 150
+    runs = json.loads(said("ls", "--root", tmp_path, "--json"))
+    assert [facts["state"] for facts in runs].count("complete") == 150
     assert len(said("ls", "--root", tmp_path).splitlines()) == 202
     only = said("ls", "--root", tmp_path, "--state", "interrupted").splitlines()
     assert len(only) == 52
@@ -219,8 +219,8 @@ def test_commands__read_object_stores(said: Said, tmp_path: Path, cache: Path) -
     for run in (fake_run(tmp_path), fake_run(tmp_path, "toy-bcfw-00000002", done=("featurize", "init_path"))):
         for file in (path for path in run.rglob("*") if path.is_file() and path.name != "lock"):
             location(f"{root}/{file.relative_to(tmp_path)}").write_bytes(file.read_bytes())
-    found = json.loads(said("ls", "--root", root, "--json"))
-    assert [(facts["state"], facts["lambdas"]) for facts in found] == [("complete", 2), ("interrupted", 6)]
+    runs = json.loads(said("ls", "--root", root, "--json"))
+    assert [(facts["state"], facts["lambdas"]) for facts in runs] == [("complete", 2), ("interrupted", 6)]
     with locked(root / "toy-bcfw-00000002" / "lock"):
         assert said("show", "--root", root).startswith("toy-bcfw-00000002: running\n held by  process ")
     assert "path.eps" not in said("diff", "00000001", "00000002", "--root", root)
@@ -254,18 +254,18 @@ def test_show__repeats_the_summary_and_says_what_was_asked(said: Said, real: Pat
     ):  # fmt: skip
         assert words in text, words
     assert text.splitlines()[-1] == f"run: {real}"
-    found = json.loads(said("show", real.name[:-2], "--root", real.parent, "--json"))
-    assert found["result"]["status"] == "CONVERGED"
-    assert found["manifest"]["key"] == found["key"]
+    shown = json.loads(said("show", real.name[:-2], "--root", real.parent, "--json"))
+    assert shown["result"]["status"] == "CONVERGED"
+    assert shown["manifest"]["key"] == shown["key"]
 
 
 def test_diff__says_which_keys_and_which_results_differ(said: Said, tmp_path: Path) -> None:
-    one = fake_run(tmp_path)
+    first = fake_run(tmp_path)
     other = fake_run(tmp_path, "toy-bcfw-00000002", path_eps=0.05, seed=1)
-    found = read_json(other / "result.json", seal=True)
-    found["path"][1]["primal"], found["evaluate"]["test_loss"] = 0.7, 0.15
-    write_json(other / "result.json", found, seal=True)
-    differ = json.loads(said("diff", one, other, "--json"))
+    result = read_json(other / "result.json", seal=True)
+    result["path"][1]["primal"], result["evaluate"]["test_loss"] = 0.7, 0.15
+    write_json(other / "result.json", result, seal=True)
+    differ = json.loads(said("diff", first, other, "--json"))
     assert differ["configuration"] == {"path.eps": [0.1, 0.05], "seed": [0, 1]}
     assert differ["results"] == {
         "evaluate.test_loss": [0.2, 0.15], "path primal: 1 of 2 differ, first at λ 2": [0.5, 0.7],
@@ -273,12 +273,12 @@ def test_diff__says_which_keys_and_which_results_differ(said: Said, tmp_path: Pa
     text = said("diff", "00000001", "00000002", "--root", tmp_path)
     assert "  path.eps " in text
     assert text.endswith("machine and versions: the same\ncost: the same\n")
-    assert "configuration and data: the same" in said("diff", one, one)
+    assert "configuration and data: the same" in said("diff", first, first)
 
 
 def test_named__is_a_path_or_the_beginning_of_a_name_or_key(tmp_path: Path, capsys) -> None:
-    one, other = fake_run(tmp_path, "toy-bcfw-00000001"), fake_run(tmp_path, "toy-bcfw-0000ffff")
-    assert named(str(one), None) == one
+    first, other = fake_run(tmp_path, "toy-bcfw-00000001"), fake_run(tmp_path, "toy-bcfw-0000ffff")
+    assert named(str(first), None) == first
     assert named("0000ffff", str(tmp_path)) == named("toy-bcfw-0000f", str(tmp_path)) == other
     for word, message in (("toy", "2 runs begin with that: toy-bcfw-00000001, "), ("none", "has such a name or key")):
         assert carry_out(["show", word, "--root", str(tmp_path)]) == 1
@@ -384,8 +384,9 @@ def test_sync__shows_runs_where_they_were_shown_before_and_goes_on_past_a_failur
     )
     write_json(shown / "tracking.json", {"uri": "sqlite:///a", "run_id": "1"})
     for run, uri in ((unshown, "sqlite:///away"), (begun, "sqlite:///b")):
-        (run / "attempts" / "2026-11-21T10-00-00" / ".hydra").mkdir()
-        (run / "attempts" / "2026-11-21T10-00-00" / ".hydra" / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
+        hydra = run / "invocations" / "2026-11-21T10-00-00" / ".hydra"
+        hydra.mkdir()
+        (hydra / "config.yaml").write_text(f"tracking:\n  uri: {uri}\n")
     assert carry_out(["sync", *map(str, (shown, unshown, begun))]) == 1
     assert notes == [("sqlite:///a", shown.name, "FINISHED"), ("sqlite:///b", begun.name, "KILLED")]
     said = capsys.readouterr().out.splitlines()

@@ -13,23 +13,23 @@ from gapwise.pipeline.result import summary
 
 class Said:
     def __init__(self) -> None:
-        self.what: list[str] = []
+        self.activities: list[str] = []
 
-    def report(self, done: int, total: int, what: str) -> None:
-        self.what.append(what)
+    def report(self, done: int, total: int, activity: str) -> None:
+        self.activities.append(activity)
 
 
 def test_compiling__is_said_while_it_lasts_and_counted_once() -> None:
     said, began = Said(), time.monotonic()
     with Compiling(said) as compiling:  # type: ignore[arg-type]
         time.sleep(1.2)
-        assert said.what == []
+        assert said.activities == []
         with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
             time.sleep(3.3)
-        told = len(said.what)
-        assert set(said.what) == {WHAT}
+        told = len(said.activities)
+        assert set(said.activities) == {WHAT}
         time.sleep(1.2)
-    assert len(said.what) == told
+    assert len(said.activities) == told
     assert 3.3 <= compiling.seconds < time.monotonic() - began - 2.4  # not twice, and not what was before and after
 
 
@@ -37,13 +37,13 @@ def test_summary__says_where_the_time_went() -> None:
     from pathlib import Path
 
     record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 1.0}
-    found = {
+    result = {
         "path": [record],
-        "verdict": judged(status="PASS_LIMIT", found={"met": 0}).record(),
+        "verdict": judged(status="PASS_LIMIT", findings={"met": 0}).record(),
         "evaluate": {"best_lambda": 1.0, "test_loss": 0.5, "train_loss": 0.5},
         "problem": {"name": "x", "n": 5, "d": 3},
         "status": "PASS_LIMIT",
     }
     took = {"featurize": 0.1, "solve": 61.4, "verify": 8.6, "compiling": 50.2}
-    assert "time  70 s (compiling 50 of it): solve 61 · verify 9" in summary(found, Path("x"), took=took)
-    assert "time  " not in summary(found, Path("x"))
+    assert "time  70 s (compiling 50 of it): solve 61 · verify 9" in summary(result, Path("x"), took=took)
+    assert "time  " not in summary(result, Path("x"))

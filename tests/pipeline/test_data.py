@@ -56,14 +56,14 @@ def test_key__does_not_change_with_the_place(folder: Path) -> None:
 
 
 def test_key__is_that_of_the_data_folder_however_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    there = tmp_path / "conll2000"
-    there.mkdir()
+    folder = tmp_path / "conll2000"
+    folder.mkdir()
     for name in ("train.txt", "test.txt"):
-        (there / name).write_text(TEXT)
+        (folder / name).write_text(TEXT)
     monkeypatch.setenv("GAPWISE_DATA", str(tmp_path))
-    found = keys(read(composed("dataset=conll")))
-    assert keys(read(composed("dataset=conll", f"dataset.root={there}"))) == found
-    assert keys(read(composed("dataset=conll", f"dataset.root={there}", "dataset.min_count=1"))) != found
+    expected = keys(read(composed("dataset=conll")))
+    assert keys(read(composed("dataset=conll", f"dataset.root={folder}"))) == expected
+    assert keys(read(composed("dataset=conll", f"dataset.root={folder}", "dataset.min_count=1"))) != expected
 
 
 def test_data__edited_while_they_are_read_are_refused(folder: Path) -> None:
@@ -110,14 +110,14 @@ def test_key__covers_an_oracles_own_modules_and_the_files_it_declares(
         ]
         return keys(read(composed(*words)))[0]
 
-    found = [key()]
+    keys_seen = [key()]
     (tmp_path / "beside.py").write_text("x = 2\n")
-    assert key() == found[0]
+    assert key() == keys_seen[0]
     edits = {"keyed_package/part.py": "x = 2\n", "keyed_helper.py": "import keyed_package.part\n", "data": "abd"}
     for name, text in edits.items():
         (tmp_path / name).write_text(text)
-        found.append(key())
-    assert len(set(found)) == 4
+        keys_seen.append(key())
+    assert len(set(keys_seen)) == 4
     (tmp_path / "data").unlink()
     with pytest.raises(DataError, match="which is no file"):
         key()

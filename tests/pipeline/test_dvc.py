@@ -25,8 +25,8 @@ SAMPLE = "+experiment=regpath_horseseg"
 
 
 def dvc_yaml() -> dict[str, Any]:
-    found: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "dvc.yaml"))
-    return dict(found)
+    content: Any = OmegaConf.to_container(OmegaConf.load(ROOT / "dvc.yaml"))
+    return dict(content)
 
 
 def outs(stage: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -86,12 +86,12 @@ def done(process: subprocess.Popen[str]) -> str:
 @pytest.mark.slow
 def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
     results = tmp_path / "results"
-    there: set[str] = set()
+    earlier: set[str] = set()
     for name, stage in dvc_yaml()["stages"].items():
         done(run(tmp_path, f"run.until={name}", f"run.export={results}"))
-        found = {f"results/{path.name}" for path in results.iterdir()}
-        assert found - there == set(outs(stage))
-        there = found
+        exported = {f"results/{path.name}" for path in results.iterdir()}
+        assert exported - earlier == set(outs(stage))
+        earlier = exported
     stored = {path.name for path in (results / "path.zarr").iterdir()}
     assert {"lambda", "gap", "zarr.json"} <= stored
     assert not stored & {"train_loss", "test_loss"}  # evaluate's: solve's copy does not change when it has run
@@ -103,13 +103,13 @@ def test_export__is_what_dvc_yaml_says_stage_by_stage(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_export__of_a_complete_run_runs_nothing(tmp_path: Path) -> None:
     done(run(tmp_path, SAMPLE))
-    (place,) = tmp_path.glob("runs/horses_sample-*")
-    before = {file: file.stat().st_mtime_ns for file in place.rglob("*")}
+    (run_dir,) = tmp_path.glob("runs/horses_sample-*")
+    before = {file: file.stat().st_mtime_ns for file in run_dir.rglob("*")}
     for name in flow():
         assert done(run(tmp_path, SAMPLE, f"run.until={name}", f"run.export={tmp_path / 'results'}")).endswith(
-            f"{place}\n"
+            f"{run_dir}\n"
         )
-    assert {file: file.stat().st_mtime_ns for file in place.rglob("*")} == before
+    assert {file: file.stat().st_mtime_ns for file in run_dir.rglob("*")} == before
     assert len(list((tmp_path / "results").iterdir())) == 10
 
 
@@ -127,8 +127,8 @@ def test_export__of_a_damaged_run_makes_it_again_first(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_managed__waits_for_its_run(tmp_path: Path) -> None:
     done(run(tmp_path, "run.until=featurize"))
-    (place,) = tmp_path.glob("runs/horses_sample-*")
-    with locked(place / "lock"):
+    (run_dir,) = tmp_path.glob("runs/horses_sample-*")
+    with locked(run_dir / "lock"):
         refused = run(tmp_path)
         assert "is in use by" in refused.communicate(timeout=120)[1]
         assert refused.returncode == 1
@@ -137,7 +137,7 @@ def test_managed__waits_for_its_run(tmp_path: Path) -> None:
         line = waits.stderr.readline()
         assert line.startswith(f"waiting for this run, which process {os.getpid()} on host")
     done(waits)
-    assert (place / "result.json").is_file()
+    assert (run_dir / "result.json").is_file()
 
 
 ORPHAN = """
@@ -181,9 +181,9 @@ def test_kernels__of_the_same_source_share_a_folder(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("GAPWISE_KERNELS", raising=False)
     assert ByContent.from_function(kernel, str(files[0])) is None
     monkeypatch.setenv("DVC_ROOT", str(tmp_path / "project"))
-    one, copy, edited = (ByContent.from_function(kernel, str(file)) for file in files)
-    assert one.get_cache_path() == copy.get_cache_path() != edited.get_cache_path()
-    assert one.get_source_stamp() == copy.get_source_stamp() != edited.get_source_stamp()
-    assert Path(one.get_cache_path()).is_relative_to(tmp_path / "project" / ".dvc" / "tmp")
+    original, copy, edited = (ByContent.from_function(kernel, str(file)) for file in files)
+    assert original.get_cache_path() == copy.get_cache_path() != edited.get_cache_path()
+    assert original.get_source_stamp() == copy.get_source_stamp() != edited.get_source_stamp()
+    assert Path(original.get_cache_path()).is_relative_to(tmp_path / "project" / ".dvc" / "tmp")
     monkeypatch.setenv("GAPWISE_KERNELS", str(tmp_path / "kernels"))
-    assert Path(one.get_cache_path()).parent == tmp_path / "kernels"
+    assert Path(original.get_cache_path()).parent == tmp_path / "kernels"

@@ -28,8 +28,8 @@ def lacks(fake: Callable[..., Any], real: Callable[..., Any]) -> list[str]:
     takes_any = any(p.kind is p.VAR_KEYWORD for p in ours.values())
     wrong = [name for name, p in ours.items() if p.kind is not p.VAR_KEYWORD and name not in theirs]
     wrong += [name for name in theirs if name not in ours and not takes_any]
-    places = [[name for name, p in side.items() if p.kind is p.POSITIONAL_OR_KEYWORD] for side in (ours, theirs)]
-    wrong += [a for a, b in zip(*places, strict=False) if a != b and a not in wrong]
+    positional = [[name for name, p in side.items() if p.kind is p.POSITIONAL_OR_KEYWORD] for side in (ours, theirs)]
+    wrong += [a for a, b in zip(*positional, strict=False) if a != b and a not in wrong]
     return wrong
 
 

@@ -89,15 +89,15 @@ def test_cross_validation__killed_goes_on_and_ends_in_a_table_and_a_figure(tmp_p
     assert process.returncode == 0, err
     (begun,) = (line for line in err.splitlines() if line.startswith("sweep: "))
     assert begun.startswith(("sweep: 3 runs, 1 complete", "sweep: 3 runs, 2 complete"))
-    place = Path(out.splitlines()[-1].removeprefix("sweep: "))
-    assert place.parent == tmp_path / "runs" / "sweeps"
-    assert place.name.startswith("sequences_csv-cv-")
-    found = json.loads((place / "cross_validation.json").read_text())
-    with (place / "cross_validation.csv").open() as file:
-        assert [float(row["lambda"]) for row in csv.DictReader(file)] == found["lambda"]
-    assert (place / "figures" / "cross_validation.png").stat().st_size > 10_000
-    summary = json.loads((place / "summary.json").read_text())
-    assert summary["cross_validation"]["best_lambda"] == found["best_lambda"]
+    folder = Path(out.splitlines()[-1].removeprefix("sweep: "))
+    assert folder.parent == tmp_path / "runs" / "sweeps"
+    assert folder.name.startswith("sequences_csv-cv-")
+    validation = json.loads((folder / "cross_validation.json").read_text())
+    with (folder / "cross_validation.csv").open() as file:
+        assert [float(row["lambda"]) for row in csv.DictReader(file)] == validation["lambda"]
+    assert (folder / "figures" / "cross_validation.png").stat().st_size > 10_000
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary["cross_validation"]["best_lambda"] == validation["best_lambda"]
     assert summary["figures"] == ["cross_validation.png"]
-    assert f"best  λ {found['best_lambda']:.3g} (least mean loss of 2 folds" in out
-    assert found["run"] == summary["jobs"][-1]["run"]
+    assert f"best  λ {validation['best_lambda']:.3g} (least mean loss of 2 folds" in out
+    assert validation["run"] == summary["jobs"][-1]["run"]

@@ -25,9 +25,9 @@ def listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Items:
 
     def run(*words: str) -> dict[str, Any]:
         assert carry_out(["gc", "--root", str(tmp_path), "--json", *words]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["bytes"] == sum(item["bytes"] for item in found["items"] if not item["kept"])
-        return {str(Path(item["path"]).relative_to(tmp_path)): item for item in found["items"]}
+        report = json.loads(capsys.readouterr().out)
+        assert report["bytes"] == sum(item["bytes"] for item in report["items"] if not item["kept"])
+        return {str(Path(item["path"]).relative_to(tmp_path)): item for item in report["items"]}
 
     return run
 
@@ -54,21 +54,21 @@ def test_gc__lists_scratch_and_old_generations_and_removes_them_only_with_yes(li
     changed = standing(other)
     assert changed.state == "complete"
     before = files(tmp_path)
-    found = listed()
+    items = listed()
     c, h = complete.name, cut.name
-    assert sorted(found) == sorted(
+    assert sorted(items) == sorted(
         [
             f"{c}/.old-manifest.json", f"{c}/.tmp-path.zarr", f"{c}/state/.tmp-HEAD.json", f"{h}/.old-manifest.json",
             f"{h}/.tmp-path.zarr", f"{h}/state/.tmp-HEAD.json", f"{c}/state/g000004.json", f"{c}/state/g000004.zarr",
             f"{other.name}/state/g000004.json", f"{other.name}/state/g000004.zarr",
         ]
     )  # fmt: skip
-    assert found[f"{c}/.tmp-path.zarr"]["bytes"] == 5
+    assert items[f"{c}/.tmp-path.zarr"]["bytes"] == 5
     assert files(tmp_path) == before
     assert all(not item["kept"] for item in listed("--yes").values())
     assert sorted(set(before) - set(files(tmp_path))) == sorted(
         [
-            *found,
+            *items,
             f"{c}/.tmp-path.zarr/zarr.json",
             f"{h}/.tmp-path.zarr/zarr.json",
             f"{c}/state/g000004.zarr/zarr.json",
@@ -125,8 +125,8 @@ def test_gc__looks_again_when_it_holds_the_lock(listed: Items, tmp_path: Path, m
         return real(path, *more)
 
     monkeypatch.setattr(module, "locked", meanwhile)
-    found = listed("--yes")
-    assert {name: item["kept"] for name, item in found.items()} == dict.fromkeys(
+    items = listed("--yes")
+    assert {name: item["kept"] for name, item in items.items()} == dict.fromkeys(
         [*stay, "features/toy-bbbbbbbb"], "it is needed or gone by now"
     )
     assert spare.is_dir()
@@ -135,12 +135,12 @@ def test_gc__looks_again_when_it_holds_the_lock(listed: Items, tmp_path: Path, m
 def test_gc__leaves_what_a_process_works_on(listed: Items, tmp_path: Path, capsys) -> None:
     run = fake_run(tmp_path)
     scratch(run)
-    found = listed()
+    items = listed()
     with locked(run / "lock"):
         assert listed() == {}
         assert carry_out(["gc", run.name, "--root", str(tmp_path), "--yes"]) == 1
         assert f"{run} is in use by process " in capsys.readouterr().err
-    assert listed() == found
+    assert listed() == items
 
 
 def test_gc__removes_a_named_run_whole_and_its_features(listed: Items, tmp_path: Path, capsys) -> None:

@@ -51,8 +51,8 @@ def test_run__of_many_noisy_blocks_ends_by_itself_and_is_certified(
 ) -> None:
     words = ["path=regpath", "path.eps=0.2", "tracking=none", f"run.root={tmp_path}/runs", *data(tmp_path)]
     assert run(composed(*words)) == 0
-    (found,) = (tmp_path / "runs").glob("*/result.json")
-    result = json.loads(found.read_text(encoding="utf-8"))
+    (file,) = (tmp_path / "runs").glob("*/result.json")
+    result = json.loads(file.read_text(encoding="utf-8"))
     assert result["problem"]["n"] == N
     assert result["status"] == "LAMBDA_NEGLIGIBLE"
     assert result["verify"]["certified"]

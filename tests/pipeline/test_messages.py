@@ -168,10 +168,10 @@ def test_options__that_are_wrong_as_such_are_bad_configuration(folder: Path, cap
 def test_package__that_is_not_installed_is_said_before_anything_is_written(
     folder: Path, capsys, monkeypatch: pytest.MonkeyPatch, package: str, words: str, message: str
 ) -> None:
-    found = importlib.util.find_spec
+    real = importlib.util.find_spec
 
     def find_spec(name: str, *rest: str) -> object:
-        return None if name == package else found(name, *rest)
+        return None if name == package else real(name, *rest)
 
     for module in ("gapwise.pipeline.compute.ready", "gapwise.storage.backend.cloud", "gapwise.stages.datasets"):
         monkeypatch.setattr(f"{module}.find_spec", find_spec)
@@ -202,11 +202,11 @@ def test_command__refuses_in_one_line(folder: Path) -> None:
 
 
 def test_failure__keeps_a_run_that_has_something(folder: Path, capsys) -> None:
-    """A damaged raw file must not cost what an earlier attempt has left."""
+    """A damaged raw file must not cost what an earlier invocation has left."""
     words = [*f"{TEXT} tracking=none compute=serial dataset.file=text/tabs dataset.test_file=text/tabs".split()]
     assert run(composed(*words, "run.stage=featurize")) == 0
-    (there,) = folder.glob("runs/*/manifest.json")
+    (manifest,) = folder.glob("runs/*/manifest.json")
     (features,) = folder.glob("runs/features/*/meta.json")
     features.write_text(json.dumps({}))
     assert run(composed(*words, "run.stage=init_path")) == 1
-    assert there.is_file()
+    assert manifest.is_file()

@@ -40,13 +40,13 @@ class Page(NamedTuple):
     def open(self, address: str) -> None:
         self.browser.get(f"{self.base}/#/{address}")
 
-    def wait(self, what: Callable[[], Any], seconds: float = 30.0) -> Any:
+    def wait(self, condition: Callable[[], Any], seconds: float = 30.0) -> Any:
         """The first true value of `what`."""
         end = time.monotonic() + seconds
-        while not (found := what()):
+        while not (value := condition()):
             assert time.monotonic() < end, self.browser.find_element("tag name", "body").text[:2000]
             time.sleep(0.2)
-        return found
+        return value
 
     def texts(self, selector: str) -> list[str]:
         script = "return [...document.querySelectorAll(arguments[0])].map(e => e.innerText.trim())"
@@ -61,7 +61,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         uri = f"sqlite:///{root / 'mlflow.db'}"
         runs = [finished_run(root, solver=solver, seed=seed) for solver, seed in RUNS]
         for run in runs[:3]:
-            MlflowTracker(uri, run).mend()
+            MlflowTracker(uri, run).ensure_shown()
         swept = summary_of({run.path.name: run for run in runs[3:]})
         write_json(root / "summary.json", swept)
         tracker = SweepTracker(TrackingOptions("mlflow", uri), root)
@@ -122,8 +122,8 @@ def test_compare__shows_the_parameters_that_differ(page: Page) -> None:
 
 
 def test_artifacts__are_previewed(page: Page) -> None:
-    one, other = page.runs["bcfw · one_sided · seed 0"], page.runs["bcfw_gap · one_sided · seed 0"]
-    page.open(f"experiments/{page.experiment}/runs/{one}/artifacts/figures/path.png")
+    first, other = page.runs["bcfw · one_sided · seed 0"], page.runs["bcfw_gap · one_sided · seed 0"]
+    page.open(f"experiments/{page.experiment}/runs/{first}/artifacts/figures/path.png")
     script = "return [...document.images].filter(i => i.src.startsWith('blob:') && i.naturalWidth > 0).length"
     page.wait(lambda: page.browser.execute_script(script))
     page.open(f"experiments/{page.experiment}/runs/{other}/artifacts/model/README.md")

@@ -42,7 +42,7 @@ def test_part__is_a_sweep_on_which_claims_are_measured(name: str) -> None:
 def test_figures__show_every_part() -> None:
     options = PaperOptions(parts=PARTS, figures=FIGURES)
     options.check()
-    shown = {name for there in FIGURES.values() if not isinstance(there, str) for name in there}
+    shown = {name for parts in FIGURES.values() if not isinstance(parts, str) for name in parts}
     assert shown == set(PARTS)
 
 
@@ -82,12 +82,12 @@ def test_papers__carry_out_their_parts_and_go_on(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "papers: left out lj13_fig1_conll: " in done.stderr
-    place = tmp_path / "runs" / "papers"
-    assert done.stdout.splitlines()[-1] == f"papers: {place / 'index.html'}"
-    found = json.loads((place / "papers.json").read_text())
-    assert [*found["left_out"]] == ["lj13_fig1_conll"]
-    assert "data:image/png;base64," in (place / "index.html").read_text(encoding="utf-8")
-    assert "+experiment=compare_family" in (place / "index.html").read_text(encoding="utf-8")
+    folder = tmp_path / "runs" / "papers"
+    assert done.stdout.splitlines()[-1] == f"papers: {folder / 'index.html'}"
+    record = json.loads((folder / "papers.json").read_text())
+    assert [*record["left_out"]] == ["lj13_fig1_conll"]
+    assert "data:image/png;base64," in (folder / "index.html").read_text(encoding="utf-8")
+    assert "+experiment=compare_family" in (folder / "index.html").read_text(encoding="utf-8")
     assert (tmp_path / "PAPERS.md").is_file()
     again = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert again.returncode == 0

@@ -328,11 +328,11 @@ TOYS = {
 
 def test_kinds__are_the_packages_that_look_for_parts() -> None:
     """A package looks for parts of one kind, the one that `KINDS` names; of each kind there is a toy here."""
-    found = {}
+    packages = {}
     for file in (file for room in ("pipeline", "stages", "storage") for file in (ROOT / room).rglob("__init__.py")):
         for kind in re.findall(r'^__path__ = with_parts\(__path__, "(\w+)"\)$', file.read_text(), re.MULTILINE):
-            found[kind] = ".".join(("gapwise", *file.relative_to(ROOT).parts[:-1]))
-    assert found == parts.KINDS
+            packages[kind] = ".".join(("gapwise", *file.relative_to(ROOT).parts[:-1]))
+    assert packages == parts.KINDS
     assert TOYS.keys() == parts.KINDS.keys()
 
 

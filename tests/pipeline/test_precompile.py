@@ -38,10 +38,10 @@ SAMPLE = [
 
 class Said:
     def __init__(self) -> None:
-        self.what: list[str] = []
+        self.activities: list[str] = []
 
-    def report(self, done: int, total: int, what: str) -> None:
-        self.what.append(what)
+    def report(self, done: int, total: int, activity: str) -> None:
+        self.activities.append(activity)
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def ahead(settings, part: Callable[..., None], stop: Stop | None = None) -> tupl
 
 
 def types_of(options: dict) -> numba.types.Type:
-    found = specimen(options)
-    return numba.typeof(build(found.structure, found.arrays, found.meta))
+    example = specimen(options)
+    return numba.typeof(build(example.structure, example.arrays, example.meta))
 
 
 def test_specimen__has_the_types_of_what_is_featurized(tmp_path: Path) -> None:
@@ -73,13 +73,13 @@ def test_specimen__has_the_types_of_what_is_featurized(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "ids"), [("ocr", numba.uint8), ("conll", numba.uint32), ("usps", None)])
 def test_specimen__of_real_data(shared_data: Path, tmp_path: Path, name: str, ids: numba.types.Type | None) -> None:
     folder = {"conll": "conll2000"}.get(name, name)
-    found = types_of({"name": name, "root": str(shared_data / folder)})
+    compiled_type = types_of({"name": name, "root": str(shared_data / folder)})
     if ids is None:
         options = {"name": name, "root": str(shared_data / folder)}
         featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
-        assert found == numba.typeof(open_problem(tmp_path / "store", "train"))
+        assert compiled_type == numba.typeof(open_problem(tmp_path / "store", "train"))
     else:
-        fields, other = (dict(zip(t.fields, t.types, strict=True)) for t in (found, numba.typeof(chain())))
+        fields, other = (dict(zip(t.fields, t.types, strict=True)) for t in (compiled_type, numba.typeof(chain())))
         assert fields.pop("ids").dtype == ids
         other.pop("ids")
         assert fields == other
@@ -134,7 +134,7 @@ def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(setting
     with first:
         for stage in ("featurize", "init_path", "solve", "verify", "evaluate"):
             first.wait_for(stage)
-    assert set(said.what) == {WHAT}
+    assert set(said.activities) == {WHAT}
     assert first.seconds > 0.0
     mark = mark_of(settings)
     assert mark is not None
@@ -142,14 +142,14 @@ def test_wait_for__returns_when_the_stage_is_said_and_never_again_begins(setting
     again, said = ahead(settings, preload_parts.never)
     with again:
         again.wait_for("solve")
-    assert not said.what
+    assert not said.activities
 
 
 def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
-    found, _ = ahead(settings, preload_parts.dies)
-    with found:
-        found.wait_for("evaluate")
-        found.wait_for("solve")
+    precompile, _ = ahead(settings, preload_parts.dies)
+    with precompile:
+        precompile.wait_for("evaluate")
+        precompile.wait_for("solve")
     mark = mark_of(settings)
     assert mark is not None
     assert not mark.exists()
@@ -157,13 +157,13 @@ def test_wait_for__a_process_that_died_waits_for_nothing(settings) -> None:
 
 def test_wait_for__ends_when_a_stop_is_requested_and_leaves_no_process(settings) -> None:
     stop = Stop()
-    found, _ = ahead(settings, preload_parts.never, stop)
+    precompile, _ = ahead(settings, preload_parts.never, stop)
     assert psutil.Process().children(recursive=True)
-    with found:
-        found.wait_for("featurize")  # nobody compiles for it
+    with precompile:
+        precompile.wait_for("featurize")  # nobody compiles for it
         stop.request()
         with pytest.raises(Interrupted):
-            found.wait_for("solve")
+            precompile.wait_for("solve")
     assert not [child for child in psutil.Process().children() if "spawn_main" in " ".join(child.cmdline())]
 
 
@@ -172,10 +172,10 @@ def test_start__that_the_machine_refuses_costs_nothing(settings, monkeypatch) ->
         raise OSError("no more processes")
 
     monkeypatch.setattr("multiprocessing.context.SpawnProcess.start", refuse)
-    found, said = ahead(settings, preload_parts.never)
-    with found:
-        found.wait_for("solve")
-    assert not said.what
+    precompile, said = ahead(settings, preload_parts.never)
+    with precompile:
+        precompile.wait_for("solve")
+    assert not said.activities
     mark = mark_of(settings)
     assert mark is not None
     assert not mark.exists(), "nothing was compiled"
@@ -195,10 +195,10 @@ def test_processes__are_one_on_two_cores_and_two_on_more(settings, monkeypatch) 
 
 def test_wait_for__does_not_wait_for_the_other_process(settings, monkeypatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    found, _ = ahead(settings, preload_parts.one_dies)
-    with found:
-        found.wait_for("solve")  # its process dies, the one of verify goes on
-    assert found.seconds < 300.0
+    precompile, _ = ahead(settings, preload_parts.one_dies)
+    with precompile:
+        precompile.wait_for("solve")  # its process dies, the one of verify goes on
+    assert precompile.seconds < 300.0
 
 
 def test_worthwhile__only_where_it_can_help(settings, monkeypatch) -> None:

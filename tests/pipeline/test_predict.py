@@ -34,8 +34,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_of(made: Path, kind: str) -> Path:
-    (found,) = (path.parent for path in (made / "runs" / kind).glob("*/manifest.json"))
-    return found
+    (run,) = (path.parent for path in (made / "runs" / kind).glob("*/manifest.json"))
+    return run
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_predict__of_raw_test_input_gives_the_labels_of_evaluate(made, kind):
-    with np.load(made / f"{kind}-labels.npz") as found, np.load(run_of(made, kind) / "predictions.npz") as expected:
+    with np.load(made / f"{kind}-labels.npz") as predicted, np.load(run_of(made, kind) / "predictions.npz") as expected:
         for name in ("labels", "label_ptr"):
-            assert found[name].dtype == expected[name].dtype
-            assert np.array_equal(found[name], expected[name]), name
+            assert predicted[name].dtype == expected[name].dtype
+            assert np.array_equal(predicted[name], expected[name]), name
 
 
 def test_predict__tags_text_as_the_run_does_with_labels_or_without_in_one_file_or_two(made):
@@ -76,9 +76,9 @@ def test_predict__ranks_the_documents_of_each_query_as_evaluate_does(made):
     ranks, swapped = {}, []
     for _, query, relevance, rank in rows[1:]:
         ranks.setdefault(query, []).append((int(rank), float(relevance)))
-    for found in ranks.values():
-        assert sorted(rank for rank, _ in found) == list(range(1, len(found) + 1))
-        pairs = [(a, b) for a in found for b in found if a[1] > b[1]]
+    for documents in ranks.values():
+        assert sorted(rank for rank, _ in documents) == list(range(1, len(documents) + 1))
+        pairs = [(a, b) for a in documents for b in documents if a[1] > b[1]]
         swapped.append(np.mean([a[0] > b[0] for a, b in pairs]))
     metrics = json.loads((run_of(made, "ranking") / "metrics.json").read_text())
     assert metrics["test_loss"] == metrics["test_swapped_pairs"] == pytest.approx(np.mean(swapped))
@@ -92,8 +92,8 @@ def test_predict__masks_have_labels_as_values_and_the_size_of_the_picture(made):
     from PIL import Image
 
     run = run_of(made, "pictures")
-    with np.load(run / "predictions.npz") as found:
-        labels, ptr = found["labels"], found["label_ptr"]
+    with np.load(run / "predictions.npz") as stored:
+        labels, ptr = stored["labels"], stored["label_ptr"]
     (store,) = (made / "runs" / "pictures" / "features").glob("horses_sample-*/test")
     regions, edges = np.load(store / "superpixel_map.npy"), np.load(store / "superpixel_map_ptr.npy")
     for i in range(6):
@@ -165,10 +165,10 @@ def test_model__of_a_run_that_moved_finds_the_features_beside_it(made, tmp_path)
 def test_model__of_a_run_that_changed_is_refused(made, tmp_path, refused):
     shutil.copytree(made / "runs" / "chain", tmp_path / "runs")
     (run,) = (tmp_path / "runs").glob("sequences_csv-*")
-    kept = (run / "metrics.json").read_bytes()
-    (run / "metrics.json").write_bytes(kept.replace(b"0", b"1", 1))
+    original = (run / "metrics.json").read_bytes()
+    (run / "metrics.json").write_bytes(original.replace(b"0", b"1", 1))
     assert "metrics.json: changed since the run wrote it; repeat" in refused("export", run, "-o", tmp_path / "m")
-    (run / "metrics.json").write_bytes(kept)
+    (run / "metrics.json").write_bytes(original)
     (words,) = (tmp_path / "runs" / "features").glob("*/shared/vocabulary.npy")
     flip(words)
     assert "vocabulary.npy: does not match its checksum" in refused("export", run, "-o", tmp_path / "m")
@@ -218,19 +218,19 @@ def test_commands__find_a_run_by_its_key(made, tmp_path):
 
 def test_npz__has_weights_vocabulary_and_facts(made):
     model = load_model(made / "chain.gapwise")
-    with np.load(made / "chain.npz", allow_pickle=False) as found:
-        assert found["weights"].tobytes() == model.weights.tobytes()
-        assert found["shared_vocabulary"].tobytes() == model.shared["vocabulary"].tobytes()
-        assert json.loads(found["facts"].tobytes()) == model.facts
+    with np.load(made / "chain.npz", allow_pickle=False) as arrays:
+        assert arrays["weights"].tobytes() == model.weights.tobytes()
+        assert arrays["shared_vocabulary"].tobytes() == model.shared["vocabulary"].tobytes()
+        assert json.loads(arrays["facts"].tobytes()) == model.facts
 
 
 def test_oracle__serves_a_split_without_truth_and_says_that_its_code_changed(made, caplog):
     from python_task import Pairs
 
     model = model_of(run_of(made, "oracle"))
-    found = model.predict({"split": "fresh", "n": 5})
+    predicted = model.predict({"split": "fresh", "n": 5})
     asked = Pairs("fresh", n=5)
-    assert [found.named(i) for i in range(5)] == [asked.decode(i, model.weights).tolist() for i in range(5)]
+    assert [predicted.named(i) for i in range(5)] == [asked.decode(i, model.weights).tolist() for i in range(5)]
     assert not caplog.records
     edited = Model(model.lambda_, model.weights, {}, {**model.meta, "source": "other"}, {}, {})
     edited.predict("fresh")

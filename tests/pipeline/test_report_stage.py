@@ -29,16 +29,16 @@ def test_run__is_complete_without_its_report_and_makes_it_again_if_it_is_gone(tm
     first = issue(tmp_path, fake="report:bug")
     assert first.returncode == 0, first.stderr
     assert "the report could not be made: 'a bug'; run.stage=report tries again" in first.stderr
-    (place,) = (tmp_path / "runs").glob("horses_sample-*")
-    assert json.loads((place / "result.json").read_text())["status"] == "CONVERGED"
-    assert not (place / "report.html").exists()
+    (run,) = (tmp_path / "runs").glob("horses_sample-*")
+    assert json.loads((run / "result.json").read_text())["status"] == "CONVERGED"
+    assert not (run / "report.html").exists()
     assert issue(tmp_path, "run.stage=report", fake="report:bug").returncode == 1
     before = (tmp_path / "runs" / "calls.txt").read_text()
     assert issue(tmp_path, "run.stage=report").returncode == 0
-    (place / "report.html").write_text("damaged")
+    (run / "report.html").write_text("damaged")
     assert issue(tmp_path).returncode == 0
-    assert (place / "report.html").read_text() == "<title>report</title>"
-    assert (place / "result.json").is_file()
+    assert (run / "report.html").read_text() == "<title>report</title>"
+    assert (run / "result.json").is_file()
     assert (tmp_path / "runs" / "calls.txt").read_text() == before  # nothing else ran again
 
 
@@ -47,16 +47,16 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run as its manifest tells of it, and a report that takes no time."""
     import gapwise.stages.reports.page as page
 
-    def write(place: Path, features: object, target: Path | None = None) -> Path:
-        target = target or place / "report.html"
+    def write(run: Path, features: object, target: Path | None = None) -> Path:
+        target = target or run / "report.html"
         target.write_text("page")
         return target
 
     monkeypatch.setattr(page, "write_report", write)
-    place = tmp_path / "run"
-    place.mkdir()
-    write_json(place / "manifest.json", {"key": "k", "stages": {"evaluate": {}}}, seal=True)
-    return place
+    run = tmp_path / "run"
+    run.mkdir()
+    write_json(run / "manifest.json", {"key": "k", "stages": {"evaluate": {}}}, seal=True)
+    return run
 
 
 def test_command__replaces_the_report_and_its_checksum(
@@ -84,7 +84,7 @@ def test_features__are_found_beside_a_run_that_has_moved(tmp_path: Path) -> None
     with FeatureWriter(tmp_path / "features" / "some-1") as writer:
         writer.meta = {"structure": "chain", "key": "k"}
     facts = {"path": "/gone/features/some-1", "key": "k"}
-    for changed, found in (({}, True), ({"path": "/gone/features/other"}, False), ({"key": "another"}, False)):
-        there = command.features(tmp_path / "run", {"stages": {"featurize": {**facts, **changed}}})
-        assert (there is not None and there.path == tmp_path / "features" / "some-1") is found, changed
+    for changed, expected in (({}, True), ({"path": "/gone/features/other"}, False), ({"key": "another"}, False)):
+        store = command.features(tmp_path / "run", {"stages": {"featurize": {**facts, **changed}}})
+        assert (store is not None and store.path == tmp_path / "features" / "some-1") is expected, changed
     assert command.features(tmp_path / "run", {"stages": {}}) is None

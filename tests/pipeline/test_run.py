@@ -34,31 +34,31 @@ def calls(folder: Path) -> list[str]:
 
 
 def run_dir(folder: Path) -> Path:
-    (found,) = (path for path in (folder / "runs").iterdir() if path.name.startswith("horses_sample-"))
-    return found
+    (run,) = (path for path in (folder / "runs").iterdir() if path.name.startswith("horses_sample-"))
+    return run
 
 
 def test_run__leaves_a_directory_for_people_and_programs(tmp_path: Path) -> None:
     done = command(tmp_path, "+experiment=regpath_horseseg", fake="solve:spread")
     assert done.returncode == 0, done.stderr
-    place = run_dir(tmp_path)
-    assert done.stdout.splitlines()[-1] == f"run: {place}"
+    run = run_dir(tmp_path)
+    assert done.stdout.splitlines()[-1] == f"run: {run}"
     assert "λ 1 5.0e-01 · pass 2 · gap 8.0e-02 (tol 9e-02) · 48k oracle calls · 00:0" in done.stderr
-    result = json.loads((place / "result.json").read_text())
+    result = json.loads((run / "result.json").read_text())
     assert set(result) >= {"format_version", "key", "experiment", "status", "problem", "path", "verify", "evaluate"}
     assert result["experiment"] == "regpath_horseseg"
     assert result["status"] == "CONVERGED"
     assert result["problem"] == {"name": "horses_sample", "n": 5, "d": 3}
     assert [set(record) for record in result["path"]] == [PATH_FIELDS] * 3
     assert result["evaluate"]["best_lambda"] == 0.25
-    assert place.name == f"horses_sample-bcpfw_gap_cache-{result['key'][:8]}"
-    (attempt,) = (place / "attempts").iterdir()
-    assert sorted(file.name for file in (attempt / ".hydra").iterdir()) == [
+    assert run.name == f"horses_sample-bcpfw_gap_cache-{result['key'][:8]}"
+    (invocation,) = (run / "invocations").iterdir()
+    assert sorted(file.name for file in (invocation / ".hydra").iterdir()) == [
         "config.yaml",
         "hydra.yaml",
         "overrides.yaml",
     ]
-    assert "stage solve" in (attempt / "pipeline.log").read_text()
+    assert "stage solve" in (invocation / "pipeline.log").read_text()
     assert calls(tmp_path) == STAGES
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
 
@@ -108,7 +108,7 @@ def test_bug__is_a_traceback_on_screen_and_in_the_log(tmp_path: Path) -> None:
     done = command(tmp_path, fake="evaluate:bug")
     assert done.returncode == 1
     assert "KeyError: 'a bug'" in done.stderr
-    (log,) = run_dir(tmp_path).glob("attempts/*/pipeline.log")
+    (log,) = run_dir(tmp_path).glob("invocations/*/pipeline.log")
     assert "KeyError: 'a bug'" in log.read_text()
 
 

@@ -13,12 +13,12 @@ from gapwise.pipeline.result import summary
 HEURISTIC = {"rule": "heuristic", "certainty": "estimate"}
 
 
-def found(
+def result_of(
     status: str, low: float, certified: bool = True, findings: dict | None = None, attrs: dict | None = None
 ) -> dict:
     record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
     met = 3 if certified else 2
-    verdict = judged(status=status, found={"lam_low": low, "met": met, **(findings or {})}, **(attrs or {}))
+    verdict = judged(status=status, findings={"lam_low": low, "met": met, **(findings or {})}, **(attrs or {}))
     return {
         "status": status,
         "problem": {"name": "ocr", "n": 5, "d": 3},
@@ -30,13 +30,13 @@ def found(
 
 def test_summary__says_what_a_method_without_a_dual_point_has_found() -> None:
     no_dual = {"dual_point": False, "certified": False}
-    cut = found("PASS_LIMIT", 0.0, findings={"largest_gap": math.nan}, attrs=no_dual)
+    cut = result_of("PASS_LIMIT", 0.0, findings={"largest_gap": math.nan}, attrs=no_dual)
     cut["path"][0] |= {"primal": 0.24321, "gap": "nan"}
     words = "the method has no dual point, so nothing is certified; a limit ends it and no tolerance"
     assert f"  verify  {words} · primal objective 0.243\n" in summary(cut, Path("run"))
     bounds = {"largest_gap": math.nan, "proven": 0.9, "bound_slack_share": 0.05}
     bounded = {**no_dual, "certainty": "upper-bounded"}
-    cut["verdict"] = found("PASS_LIMIT", 0.0, findings=bounds, attrs=bounded)["verdict"]
+    cut["verdict"] = result_of("PASS_LIMIT", 0.0, findings=bounds, attrs=bounded)["verdict"]
     assert "oracle proven optimal on 90.0% of the blocks\n" in summary(cut, Path("run")), (
         "no tolerance to take a share of"
     )
@@ -54,12 +54,12 @@ SAYS = {
 @pytest.mark.parametrize("status", SAYS)
 def test_summary__says_how_far_down_a_path_is_certified(status: str) -> None:
     low, words = SAYS[status]
-    assert words in summary(found(status, low), Path("run"))
+    assert words in summary(result_of(status, low), Path("run"))
 
 
 @pytest.mark.parametrize("status", SAYS)
 def test_summary__says_that_a_heuristic_path_certifies_nothing(status: str) -> None:
-    path = found(status, 0.0, attrs=HEURISTIC)
+    path = result_of(status, 0.0, attrs=HEURISTIC)
     assert "a heuristic path, nothing is certified: largest gap" in summary(path, Path("run"))
 
 
@@ -72,32 +72,32 @@ NEXT = {
 
 @pytest.mark.parametrize("status", NEXT)
 def test_summary__says_how_to_go_on_after_a_limit(status: str) -> None:
-    text = summary(found(status, 0.0, certified=False), Path("run"), solve={"max_seconds": 60.0})
+    text = summary(result_of(status, 0.0, certified=False), Path("run"), solve={"max_seconds": 60.0})
     assert f"    next  {NEXT[status]}" in text.replace("time ran out: the same command with ", "")
 
 
 def test_summary__tells_a_limit_of_breakpoints_from_one_of_passes() -> None:
-    cut = found("PASS_LIMIT", 0.0)
+    cut = result_of("PASS_LIMIT", 0.0)
     cut["path"][0]["status"] = "CONVERGED"
     assert "the limit was path.max_breakpoints" in summary(cut, Path("run"))
 
 
 def test_summary__says_which_eps_every_lambda_is_within_and_how_to_go_on() -> None:
-    text = summary({**found("CONVERGED", 0.0), "every_lambda_within": 0.0838}, Path("run"))
+    text = summary({**result_of("CONVERGED", 0.0), "every_lambda_within": 0.0838}, Path("run"))
     assert " · CONVERGED · every λ within 0.0838\n" in text
     assert "    next  path.eps=0.042 or less goes on from here, in this directory" in text
 
 
 def test_summary__says_what_would_certify_more() -> None:
-    good = found("CONVERGED", 0.0)
+    good = result_of("CONVERGED", 0.0)
     assert "    next  path.eps=0.05 certifies half the gap (another run, which shares these features)" in summary(
         good, Path("run")
     )
-    less = found("CONVERGED", 0.0, findings={"largest_gap": 0.03})
+    less = result_of("CONVERGED", 0.0, findings={"largest_gap": 0.03})
     assert "    next  path.eps=0.015 certifies half the gap" in summary(less, Path("run"))
-    given = found("CONVERGED", 1.0, attrs=GIVEN)
+    given = result_of("CONVERGED", 1.0, attrs=GIVEN)
     assert "    next  path.tolerance=0.05 certifies half the gap" in summary(given, Path("run"))
-    heuristic = found("CONVERGED", 0.0, attrs=HEURISTIC)
+    heuristic = result_of("CONVERGED", 0.0, attrs=HEURISTIC)
     assert "    next  path=regpath certifies every λ" in summary(heuristic, Path("run"))
-    estimate = found("CONVERGED", 0.0, attrs={"certainty": "estimate"})
+    estimate = result_of("CONVERGED", 0.0, attrs={"certainty": "estimate"})
     assert "    next" not in summary(estimate, Path("run"))

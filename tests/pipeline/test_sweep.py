@@ -52,31 +52,31 @@ def sweep(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def summary(folder: Path) -> dict:
-    (found,) = folder.glob("runs/sweeps/*/summary.json")
-    return json.loads(found.read_text())
+    (file,) = folder.glob("runs/sweeps/*/summary.json")
+    return json.loads(file.read_text())
 
 
-def attempts(folder: Path) -> dict[str, int]:
-    return {path.name: len(list((path / "attempts").iterdir())) for path in folder.glob("runs/sequences_csv-*")}
+def invocations(folder: Path) -> dict[str, int]:
+    return {path.name: len(list((path / "invocations").iterdir())) for path in folder.glob("runs/sequences_csv-*")}
 
 
 @pytest.mark.slow
 def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed_run(tmp_path: Path) -> None:
     done = sweep(tmp_path, "sweep.seeds=[1]")
     assert done.returncode == 0, done.stderr
-    place = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
-    assert place.parent == tmp_path / "runs" / "sweeps"
-    assert (place / "figures" / "gaps.png").stat().st_size > 10_000
-    found = summary(tmp_path)
-    assert (found["runs"], found["failed"]) == (4, 0)
-    assert {(row["variant"], row["lambda"]) for row in found["table"]} == {
+    folder = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
+    assert folder.parent == tmp_path / "runs" / "sweeps"
+    assert (folder / "figures" / "gaps.png").stat().st_size > 10_000
+    outcome = summary(tmp_path)
+    assert (outcome["runs"], outcome["failed"]) == (4, 0)
+    assert {(row["variant"], row["lambda"]) for row in outcome["table"]} == {
         (name, lam) for name in ("bcfw", "bcpfw_gap") for lam in ("0.1", "1/n")
     }
-    assert {row["value"] for row in found["table"]} == {0.1, 0.25}
-    with (place / "runs.csv").open() as file:
+    assert {row["value"] for row in outcome["table"]} == {0.1, 0.25}
+    with (folder / "runs.csv").open() as file:
         assert [row["status"] for row in csv.DictReader(file)] == ["done"] * 4
 
-    unsolved, other, without = (Path(found["jobs"][k]["run"]) for k in (0, 1, 3))
+    unsolved, other, without = (Path(outcome["jobs"][k]["run"]) for k in (0, 1, 3))
     manifest = json.loads((unsolved / "manifest.json").read_text())
     manifest["stages"].pop("solve")
     manifest.pop("seal")
@@ -84,7 +84,7 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     again = sweep(tmp_path, "sweep.seeds=[1]")
     assert again.returncode == 0
     assert "4 runs, 3 complete; 1 workers; about " in again.stderr
-    assert attempts(tmp_path) == {name: 1 + (name == unsolved.name) for name in attempts(tmp_path)}
+    assert invocations(tmp_path) == {name: 1 + (name == unsolved.name) for name in invocations(tmp_path)}
 
     manifest = json.loads((other / "manifest.json").read_text())
     manifest["science"]["seed"], manifest["key"] = 99, "0" * 64
@@ -97,9 +97,9 @@ def test_sweep__ends_in_a_table_skips_what_is_complete_and_goes_on_past_a_failed
     assert "FAILED bcpfw_gap λ=0.1 seed=1: " in failed.stdout
     assert "belongs to another run" in failed.stdout
     assert "Traceback" not in failed.stderr
-    found = summary(tmp_path)
-    assert [job["status"] for job in found["jobs"]] == ["complete", "failed", "complete", "done"]
-    assert found["figures"] == ["gaps.png"]
+    outcome = summary(tmp_path)
+    assert [job["status"] for job in outcome["jobs"]] == ["complete", "failed", "complete", "done"]
+    assert outcome["figures"] == ["gaps.png"]
 
 
 @pytest.mark.slow
@@ -224,9 +224,9 @@ def test_most_seconds__are_those_of_all_workers_together() -> None:
 def test_solve__out_of_time_is_done_only_for_snapshots_and_goes_on_with_more_seconds() -> None:
     facts = {"status": "TIME_LIMIT", "max_seconds": 2.0, "solved": False}
 
-    def more(*words: str, **found) -> bool:
+    def more(*words: str, **changes) -> bool:
         settings = read(composed("dataset=ocr", "dataset.root=x", *words))
-        return flow()["solve"].has_more({"solve": {**facts, **found}}, settings)
+        return flow()["solve"].has_more({"solve": {**facts, **changes}}, settings)
 
     assert not more("solver.max_seconds=2", "run.until=solve")
     assert more("solver.max_seconds=3", "run.until=solve")
@@ -254,10 +254,10 @@ def test_plan__refuses_the_same_run_twice() -> None:
 def test_band__is_the_median_between_the_extremes() -> None:
     x = np.arange(5.0)
     traces = [{"passes": x, "gap": scale * 10.0**-x} for scale in (1.0, 4.0, 2.0)]
-    at, middle, least, most = band(traces, "passes")
-    np.testing.assert_allclose(middle, 2.0 * 10.0**-at)
-    np.testing.assert_allclose(least, 10.0**-at)
-    np.testing.assert_allclose(most, 4.0 * 10.0**-at)
+    passes, middle, least, most = band(traces, "passes")
+    np.testing.assert_allclose(middle, 2.0 * 10.0**-passes)
+    np.testing.assert_allclose(least, 10.0**-passes)
+    np.testing.assert_allclose(most, 4.0 * 10.0**-passes)
     assert first_at(traces[0], "passes", 0.01) == 2.0
     assert first_at(traces[0], "passes", 1e-9) == np.inf
     unknown = {"passes": np.arange(3.0), "dual": np.array([np.nan, 0.01, np.nan])}
@@ -273,21 +273,23 @@ def test_costs__are_medians_over_seeds_relative_to_the_best_primal_of_their_lamb
         return {"lambda": 0 * gap + 0.25, "passes": passes, "seconds": 0.1 * passes, "primal": best + gap, "gap": gap}
 
     seeds = [trace(2.0, [1.0, 0.1, 0.03]), trace(2.0, [1.0, 1.0, 0.5]), trace(2.0, [0.15, 0.01, 0.001])]
-    found = costs({("a", "1/n"): seeds, ("b", "1/n"): [trace(1.999, [0.1, 0.001])], ("a", "0.1"): [trace(8.0, [1.0])]})
-    assert [(row["variant"], row["lambda"], row["seeds"], row["value"]) for row in found] == [
+    rows_of = costs(
+        {("a", "1/n"): seeds, ("b", "1/n"): [trace(1.999, [0.1, 0.001])], ("a", "0.1"): [trace(8.0, [1.0])]}
+    )
+    assert [(row["variant"], row["lambda"], row["seeds"], row["value"]) for row in rows_of] == [
         ("a", "1/n", 3, 0.25), ("b", "1/n", 1, 0.25), ("a", "0.1", 1, 0.25),
     ]  # fmt: skip
-    assert [row["passes_to_0.1"] for row in found] == [2.0, 1.0, np.inf]  # a gap of 0.2, and of 0.9
-    assert [row["passes_to_0.01"] for row in found] == [np.inf, 2.0, np.inf]  # one seed of three gets to 0.02
-    assert found[0]["seconds_to_0.1"] == pytest.approx(0.2)
-    assert [row["relative_gap"] for row in found] == pytest.approx([0.03 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
-    text = lines(found)
+    assert [row["passes_to_0.1"] for row in rows_of] == [2.0, 1.0, np.inf]  # a gap of 0.2, and of 0.9
+    assert [row["passes_to_0.01"] for row in rows_of] == [np.inf, 2.0, np.inf]  # one seed of three gets to 0.02
+    assert rows_of[0]["seconds_to_0.1"] == pytest.approx(0.2)
+    assert [row["relative_gap"] for row in rows_of] == pytest.approx([0.03 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
+    text = lines(rows_of)
     assert [line.split()[0] for line in text] == ["λ", "0.1", "a", "b", "λ", "0.1", "a"]
     assert text[2].split()[1:8] == ["2", "/", "0.20", "not", "within", "3", "p"]
     # b ended after 2 passes: that is the budget which all of them had
     assert "gap at 2 p" in text[1]
-    assert [row["equal_passes"] for row in found] == [2.0, 2.0, 1.0]
-    assert [row["relative_gap_at_equal"] for row in found] == pytest.approx([0.1 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
+    assert [row["equal_passes"] for row in rows_of] == [2.0, 2.0, 1.0]
+    assert [row["relative_gap_at_equal"] for row in rows_of] == pytest.approx([0.1 / 2.0, 0.001 / 2.0, 1.0 / 9.0])
 
 
 def test_table__names_the_budget_of_runs_that_were_cut_off_and_says_where_budgets_differ() -> None:
@@ -347,8 +349,8 @@ def test_plan__rows_say_what_each_run_may_spend() -> None:
 
 def test_outlook__goes_by_earlier_runs_that_are_alike(tmp_path: Path) -> None:
     def ahead(*words: str, name: str = "toy") -> Ahead:
-        found = ahead_of(read(composed("dataset=ocr", "dataset.root=x", "solver=bcfw", *words)))
-        return found._replace(science={"dataset.name": name, "path.rule": found.science["path.rule"], "seed": 7})
+        planned = ahead_of(read(composed("dataset=ocr", "dataset.root=x", "solver=bcfw", *words)))
+        return planned._replace(science={"dataset.name": name, "path.rule": planned.science["path.rule"], "seed": 7})
 
     assert ahead("run.until=verify").stages == ("featurize", "init_path", "solve", "verify")
     assert outlook([ahead()], tmp_path / "none", 2) == "how long they take is not known: no earlier run is like them"
@@ -404,18 +406,18 @@ def test_sweep__draws_figures_of_ones_own(tmp_path: Path) -> None:
     words = ("sweep.figure=toy", "sweep.only=[bcfw]", "sweep.lambdas=[0.1]", "sweep.seeds=[0]", "run.until=null")
     done = sweep(tmp_path, *words, f"parts={reports}")
     assert done.returncode == 0, done.stderr
-    place = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
-    found = summary(tmp_path)
-    assert (found["figures"], found["table"]) == (["toy.png"], [{"runs": 1}])
+    whole = Path(done.stdout.splitlines()[-1].removeprefix("sweep: "))
+    outcome = summary(tmp_path)
+    assert (outcome["figures"], outcome["table"]) == (["toy.png"], [{"runs": 1}])
     assert "1 toy run" in done.stdout
-    (run,) = (Path(job["run"]) for job in found["jobs"])
+    (run,) = (Path(job["run"]) for job in outcome["jobs"])
     assert sorted(path.name for path in (run / "figures").iterdir()) == [
         "convergence.png",
         "toy.png",
     ]
-    for picture in (run / "figures" / "toy.png", place / "figures" / "toy.png"):
+    for picture in (run / "figures" / "toy.png", whole / "figures" / "toy.png"):
         assert picture.read_bytes().startswith(b"\x89PNG")
-    page = (place / "report.html").read_text(encoding="utf-8")
+    page = (whole / "report.html").read_text(encoding="utf-8")
     assert page.count('<img class="figure" alt="toy.png"') == 1
     assert f'href="../../{run.name}/report.html"' in page
 

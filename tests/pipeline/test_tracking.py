@@ -43,7 +43,7 @@ def metrics_stored(database: Path) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
+def test_projection__is_one_run_shown_once_and_adds_what_is_missing(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     database = tmp_path / "mlflow.db"
@@ -55,13 +55,13 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
     tracker = MlflowTracker(uri, directory)
     tracker.finish("KILLED")
     assert not (directory.path / "tracking.json").exists()
-    tracker.mend()
+    tracker.ensure_shown()
     marker = read_json(directory.path / "tracking.json")
     assert marker == {"uri": uri, "run_id": run_id, "view": VERSION, "children": False}
     assert caplog.records == []
     once = metrics_stored(database)
     (directory.path / "tracking.json").unlink()
-    tracker.mend()
+    tracker.ensure_shown()
     assert metrics_stored(database) == once
 
     (run,) = stored(uri, "tags.`gapwise.key` != ''")
@@ -85,8 +85,8 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
     client = client_of(uri)
     assert client.get_experiment(run.info.experiment_id).name == "horses_sample-path"
     assert {file.path for file in client.list_artifacts(run_id)} == {"figures", "model", "run"}
-    with np.load(client.download_artifacts(run_id, "model/weights.npz", str(tmp_path))) as found:
-        assert found["weights"].tolist() == [1.0, 2.0, 4.0]  # those of the third breakpoint
+    with np.load(client.download_artifacts(run_id, "model/weights.npz", str(tmp_path))) as model:
+        assert model["weights"].tolist() == [1.0, 2.0, 4.0]  # those of the third breakpoint
     assert "test loss 0.2" in Path(client.download_artifacts(run_id, "model/README.md", str(tmp_path))).read_text()
 
 
@@ -94,10 +94,10 @@ def test_projection__is_one_run_shown_once_and_mends_what_is_missing(
 def test_children__are_asked_for(uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace(40))
     directory = finished_run(tmp_path, count=40)
-    MlflowTracker(uri, directory).mend()
+    MlflowTracker(uri, directory).ensure_shown()
     for _ in range(2):  # what is shown without them is not what is asked for; then it is
-        MlflowTracker(uri, directory, children=True).mend()
-    MlflowTracker(uri, directory).mend()  # fewer are asked for than are there
+        MlflowTracker(uri, directory, children=True).ensure_shown()
+    MlflowTracker(uri, directory).ensure_shown()  # fewer are asked for than are there
     runs = stored(uri, "tags.`gapwise.key` != ''")
     children = [run for run in runs if run.data.tags["gapwise.kind"] == "breakpoint"]
     assert len(runs) == 1 + CHILDREN
@@ -115,7 +115,7 @@ def test_marker__of_an_earlier_view_is_shown_again(tmp_path: Path, monkeypatch: 
     directory = finished_run(tmp_path)
     write_json(directory.path / "tracking.json", {"uri": "sqlite:///there.db", "run_id": "id"})
     for _ in range(2):
-        MlflowTracker("sqlite:///there.db", directory).mend()
+        MlflowTracker("sqlite:///there.db", directory).ensure_shown()
     assert shown == [directory.path.name]
 
 
@@ -178,7 +178,7 @@ def test_none__does_nothing(tmp_path: Path) -> None:
     tracker = open_tracker(TrackingOptions("none"), finished_run(tmp_path))
     tracker.observe(trace())
     tracker.finish("FINISHED")
-    tracker.mend()
+    tracker.ensure_shown()
     assert not list(tmp_path.rglob("tracking.json"))
 
 
@@ -259,9 +259,9 @@ def swept(root: Path, count: int) -> tuple[Path, list[Path], dict[str, Any]]:
     runs = {f"seed={seed}": finished_run(root, seed=seed) for seed in range(count)}
     (root / "figures").mkdir()
     (root / "figures" / "gaps.png").write_bytes(b"picture")
-    found = summary_of(runs)
-    write_json(root / "summary.json", found)
-    return root, [run.path for run in runs.values()], found
+    content = summary_of(runs)
+    write_json(root / "summary.json", content)
+    return root, [run.path for run in runs.values()], content
 
 
 @pytest.mark.slow
@@ -271,20 +271,20 @@ def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
 ) -> None:
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
     monkeypatch.setattr("gapwise.pipeline.tracking.view.CHILDREN", 2)
-    folder, places, found = swept(tmp_path, 3)
+    folder, paths, content = swept(tmp_path, 3)
     options = TrackingOptions("mlflow", uri, children)
-    MlflowTracker(uri, RunDir(places[0], "key0"), children).finish("FINISHED")  # a run that was there before
-    (places[1] / "result.json").unlink()  # run.until=solve
+    MlflowTracker(uri, RunDir(paths[0], "key0"), children).finish("FINISHED")  # a run that was there before
+    (paths[1] / "result.json").unlink()  # run.until=solve
 
     tracker = SweepTracker(options, folder)
-    tracker.begin({**found, "statuses": {"waiting": 2, "complete": 1}}, [places[0]])
-    tracker.ended(places[1], "FINISHED")
-    tracker.ended(places[2], "KILLED")
-    tracker.finish({**found, "statuses": {"interrupted": 1, "done": 1, "complete": 1}}, "KILLED")
+    tracker.begin({**content, "statuses": {"waiting": 2, "complete": 1}}, [paths[0]])
+    tracker.ended(paths[1], "FINISHED")
+    tracker.ended(paths[2], "KILLED")
+    tracker.finish({**content, "statuses": {"interrupted": 1, "done": 1, "complete": 1}}, "KILLED")
     again = SweepTracker(options, folder)
-    again.begin(found, places[:2])
-    again.ended(places[2], "FINISHED")
-    again.finish({**found, "updated_ms": found["updated_ms"] + 1}, "FINISHED")
+    again.begin(content, paths[:2])
+    again.ended(paths[2], "FINISHED")
+    again.finish({**content, "updated_ms": content["updated_ms"] + 1}, "FINISHED")
     assert caplog.records == []
 
     (sweep,) = stored(uri, "tags.`gapwise.kind` = 'sweep'")
@@ -302,8 +302,8 @@ def test_sweep__is_a_row_elsewhere_or_the_parent_of_its_runs(
 
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow.project", None)
     third = SweepTracker(options, folder)
-    third.begin(found, places)
-    third.finish(found, "FINISHED")
+    third.begin(content, paths)
+    third.finish(content, "FINISHED")
     assert metrics_stored(tmp_path / "mlflow.db") == once
     assert caplog.records == []
 
@@ -315,22 +315,22 @@ def test_sweep__with_a_locked_database_warns_once_and_is_mended(
     database = tmp_path / "mlflow.db"
     monkeypatch.setattr("gapwise.pipeline.tracking.mlflow._stored_trace", lambda run_dir: trace())
     monkeypatch.setattr("gapwise.pipeline.tracking.store.LOCK_SECONDS", 0.1)
-    folder, places, found = swept(tmp_path, 2)
+    folder, paths, content = swept(tmp_path, 2)
     holder = sqlite3.connect(database)
     holder.execute("begin exclusive")
     tracker = SweepTracker(TrackingOptions("mlflow", uri), folder)
     with caplog.at_level(logging.WARNING, "gapwise"):
-        tracker.begin(found, [])
-        tracker.ended(places[0], "FINISHED")
-        tracker.ended(places[1], "FINISHED")
-        tracker.finish(found, "FINISHED")
+        tracker.begin(content, [])
+        tracker.ended(paths[0], "FINISHED")
+        tracker.ended(paths[1], "FINISHED")
+        tracker.finish(content, "FINISHED")
     (warning,) = (record.getMessage() for record in caplog.records if record.name == "gapwise")
     assert "locked" in warning
     assert not list(tmp_path.rglob("tracking.json"))
     holder.close()
-    mended = SweepTracker(TrackingOptions("mlflow", uri), folder)
-    mended.begin(found, places)
-    mended.finish(found, "FINISHED")
+    again = SweepTracker(TrackingOptions("mlflow", uri), folder)
+    again.begin(content, paths)
+    again.finish(content, "FINISHED")
     assert len(stored(uri, "tags.`gapwise.kind` = 'path'")) == 2
 
 
@@ -339,7 +339,7 @@ import sys
 from pathlib import Path
 from gapwise.pipeline.rundir import RunDir
 from gapwise.pipeline.tracking.mlflow import MlflowTracker
-MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
+MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).ensure_shown()
 """
 
 
@@ -347,11 +347,11 @@ MlflowTracker(sys.argv[1], RunDir(Path(sys.argv[2]), "")).mend()
 @pytest.mark.slow
 def test_writers__take_turns_even_in_making_the_database(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
-    _, places, _ = swept(tmp_path, 3)
+    _, paths, _ = swept(tmp_path, 3)
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
     writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, uri, str(place)], env=env, stderr=subprocess.PIPE, text=True)
-        for place in places
+        subprocess.Popen([sys.executable, "-c", WRITER, uri, str(path)], env=env, stderr=subprocess.PIPE, text=True)
+        for path in paths
     ]
     said = [writer.communicate(timeout=200)[1] for writer in writers]
     assert [text for text in said if "MLflow at" in text] == []

@@ -21,21 +21,21 @@ from gapwise.storage.paths import open_path
 
 def over_lambda(run: Path) -> dict[str, dict[int, float]]:
     """Metric to step to value."""
-    found: dict[str, dict[int, float]] = {}
+    series: dict[str, dict[int, float]] = {}
     for point in curves.over_lambda(run, 0):
-        found.setdefault(point.name, {})[point.step] = point.value
-    return found
+        series.setdefault(point.name, {})[point.step] = point.value
+    return series
 
 
 def test_over_lambda__two_paths_with_other_breakpoints_share_their_steps(tmp_path: Path) -> None:
-    one, other = (over_lambda(finished_run(tmp_path, seed=seed, count=5 + seed).path) for seed in (0, 1))
+    first, second = (over_lambda(finished_run(tmp_path, seed=seed, count=5 + seed).path) for seed in (0, 1))
     assert not set(columns(5)["lambda"]) & set(columns(6, 1)["lambda"])
-    shared = one["test_loss"].keys() & other["test_loss"].keys()
+    shared = first["test_loss"].keys() & second["test_loss"].keys()
     assert shared >= set(range(930, 1101, 10))  # a step is a hundredth of log10 lambda, 1000 is lambda = 1
     for step in shared:
-        assert one["vs_lambda/log10_lambda"][step] == pytest.approx((step - 1000) / 100)
-    assert max(one["test_loss"]) == 1100
-    assert min(one["test_loss"]) == 910  # the last lambda is 10 / 81
+        assert first["vs_lambda/log10_lambda"][step] == pytest.approx((step - 1000) / 100)
+    assert max(first["test_loss"]) == 1100
+    assert min(first["test_loss"]) == 910  # the last lambda is 10 / 81
 
 
 def test_over_lambda__measures_are_those_of_the_breakpoint_whose_multiple_w_is(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ def test_convergence__steps_are_hundredths_of_a_pass() -> None:
 
 def test_headline__names_come_first_and_an_estimate_is_no_certified_gap() -> None:
     result = result_of(5)
-    found = {point.name: point.value for point in curves.headline(result, 0)}
+    values = {point.name: point.value for point in curves.headline(result, 0)}
     alone = ["best_lambda", "best_test_loss", "certified_gap", "oracle_calls", "passes", "seconds"]
-    assert sorted(found)[:6] == alone
-    others = {point.name for point in curves.convergence(trace())} | found.keys() - set(alone)
+    assert sorted(values)[:6] == alone
+    others = {point.name for point in curves.convergence(trace())} | values.keys() - set(alone)
     assert all(name > "test_loss" for name in others)
     result["verdict"] = judged(certainty="estimate", certified=False).record()
     assert "certified_gap" not in {point.name for point in curves.headline(result, 0)}
@@ -150,6 +150,6 @@ def test_source__is_the_command_without_what_changes_no_number(tmp_path: Path) -
 def test_description__of_a_model_has_its_gap_if_there_is_one() -> None:
     result = result_of(5)
     assert "- duality gap at most 0.08 (exact)\n" in description("run", result, "How.")
-    unknown = judged(dual_point=False, certified=False, found={"largest_gap": math.nan}).record()
+    unknown = judged(dual_point=False, certified=False, findings={"largest_gap": math.nan}).record()
     text = description("run", {**result, "verdict": unknown}, "How.")
     assert "- no duality gap is known: the method has no dual point\n" in text

@@ -49,7 +49,7 @@ def test_server__that_goes_away_half_way_costs_one_warning(
         assert not (directory.path / "tracking.json").exists()
 
         server.start()
-        MlflowTracker(server.address, directory).mend()
+        MlflowTracker(server.address, directory).ensure_shown()
         (run,) = client.search_runs([experiment.experiment_id])
         assert run.info.status == "FINISHED"
         assert run.data.metrics["best_test_loss"] == 0.2

@@ -31,9 +31,9 @@ def settings(*words: str) -> Settings:
     ],
 )
 def test_validation__has_one_normal_form(word: str, normal: Any) -> None:
-    found = settings(*OCR, f"dataset.validation={word}")
-    assert found.dataset["validation"] == found.science["dataset"]["validation"] == normal
-    assert found.features_key({}) != settings(*OCR).features_key({})
+    read_settings = settings(*OCR, f"dataset.validation={word}")
+    assert read_settings.dataset["validation"] == read_settings.science["dataset"]["validation"] == normal
+    assert read_settings.features_key({}) != settings(*OCR).features_key({})
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_validation__has_one_normal_form(word: str, normal: Any) -> None:
 )
 def test_validation__that_is_not_asked_for_is_in_no_key(words: tuple[str, ...]) -> None:
     """So the keys of stored runs are what they were before there was the option."""
-    found = settings(*words)
-    assert not [name for name in (*found.dataset, *found.science["dataset"]) if "validation" in name]
+    read_settings = settings(*words)
+    assert not [name for name in (*read_settings.dataset, *read_settings.science["dataset"]) if "validation" in name]
 
 
 def test_validation__file_is_known_by_its_contents() -> None:
-    one, other = (settings(*TEXT, "dataset.validation=file", f"dataset.validation_file={name}") for name in "ab")
-    assert one.run_key({}) == other.run_key({}) != settings(*TEXT).run_key({})
+    first, second = (settings(*TEXT, "dataset.validation=file", f"dataset.validation_file={name}") for name in "ab")
+    assert first.run_key({}) == second.run_key({}) != settings(*TEXT).run_key({})
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,10 @@ def test_workers__have_one_thread_of_everything(tmp_path: Path, monkeypatch: pyt
     for name in THREADS:
         monkeypatch.setenv(name, "2")
     with local_cluster(2, tmp_path) as (cluster, client):
-        found = client.run(threads_of_worker)
+        threads = client.run(threads_of_worker)
         assert len(cluster.workers) == 2
-    assert len(found) == 2
-    for said in found.values():
+    assert len(threads) == 2
+    for said in threads.values():
         assert said["environment"] == dict.fromkeys(THREADS, "1")
         assert said["numba"] == 1
         assert set(said["pools"].values()) == {1}  # BLAS and OpenMP of numpy, scipy, scikit-learn
@@ -106,8 +106,8 @@ def test_stop__reaches_the_runs_and_leaves_no_process(tmp_path: Path, number: si
         children = psutil.Process(process.pid).children(recursive=True)
         # a terminal's Ctrl-C is for the whole group; a batch system's SIGTERM is for the one it knows
         (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
-        found, out, err = ended(process)
-    assert found == code, err
+        exit_code, out, err = ended(process)
+    assert exit_code == code, err
     assert "the same command continues" in err
     assert "Traceback" not in err
     assert not psutil.wait_procs(children, timeout=20)[1]
@@ -117,8 +117,8 @@ def test_stop__reaches_the_runs_and_leaves_no_process(tmp_path: Path, number: si
     assert "0 of 3 runs there, 2 interrupted, 1 waiting" in out
     assert "seed=3" not in out
     with sweep(tmp_path, "seed=1,2,3") as process:
-        found, out, err = ended(process)
-    assert found == 0, err
+        exit_code, out, err = ended(process)
+    assert exit_code == 0, err
     assert "3 of 3 runs there" in out
 
 
@@ -149,15 +149,15 @@ def test_main_process__that_is_killed_takes_its_workers_along(tmp_path: Path) ->
 def test_worker__that_dies_costs_one_run_one_try(tmp_path: Path, fake: str) -> None:
     with sweep(tmp_path, "seed=1,2,3,4", fake=fake) as process:
         code, out, err = ended(process)
-    found = rows(tmp_path)
-    rest = {name: row["status"] for name, row in found.items() if name != "seed=1"}
+    table = rows(tmp_path)
+    rest = {name: row["status"] for name, row in table.items() if name != "seed=1"}
     assert rest == {"seed=2": "done", "seed=3": "done", "seed=4": "done"}
     calls = (tmp_path / "runs" / "calls.txt").read_text().split()
     assert calls.count("solve") == 5
     if fake == "solve:die once":
-        assert (code, found["seed=1"]["status"]) == (0, "done"), err
+        assert (code, table["seed=1"]["status"]) == (0, "done"), err
     else:
-        assert (code, found["seed=1"]["status"]) == (1, "failed"), err
+        assert (code, table["seed=1"]["status"]) == (1, "failed"), err
         assert "FAILED seed=1: its worker process died, 2 times" in out
 
 
@@ -173,8 +173,8 @@ def test_multirun__names_runs_by_what_tells_them_apart_and_does_none_twice(tmp_p
     row = rows(tmp_path)["path.eps=0.1 compute=serial"]
     assert (row["breakpoints"], row["passes"], row["best_lambda"], row["test_loss"]) == ("3", "9.0", "0.25", "0.2")
     assert (tmp_path / "runs" / "calls.txt").read_text().split().count("solve") == 1
-    (attempt,) = (Path(row["run"]) / "attempts").iterdir()
-    assert "- seed=1" in (attempt / ".hydra" / "overrides.yaml").read_text()
+    (invocation,) = (Path(row["run"]) / "invocations").iterdir()
+    assert "- seed=1" in (invocation / ".hydra" / "overrides.yaml").read_text()
 
 
 def test_multirun__with_nothing_that_can_run_leaves_nothing(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_multirun__with_nothing_that_can_run_leaves_nothing(tmp_path: Path) -> N
 def test_run_tasks__begins_nothing_after_a_stop(tmp_path: Path) -> None:
     stop, told = Stop(), []
     stop.request()
-    run_tasks([Task(0, {}, None)], 1, tmp_path, stop, lambda number, found: told.append(number))
+    run_tasks([Task(0, {}, None)], 1, tmp_path, stop, lambda number, outcome: told.append(number))
     assert told == []
 
 

@@ -85,7 +85,7 @@ def test_limits__end_a_path_with_their_status(tmp_path: Path, limit, status) -> 
 
 @pytest.mark.parametrize("kind", ["single", "grid_keep_dual"])
 def test_limits__of_given_lambdas_are_the_status_of_the_whole(tmp_path: Path, kind: str) -> None:
-    """Also when the breakpoint that met its limit was committed by an attempt before."""
+    """Also when the breakpoint that met its limit was committed by an invocation before."""
     problem, path = TINY["multiclass"](), path_of(**{**PATHS[kind], "tolerance": 0.03})
     options = options_of(sampler="uniform", step="fw", cache="none", max_passes=6.0)
     assert solved(problem, tmp_path / "whole", options, path) is Status.PASS_LIMIT

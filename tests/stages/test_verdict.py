@@ -59,7 +59,7 @@ def verdict_on(sense: str, path: str, end: str) -> Verdict:
     if not dual:
         found["largest_gap"] = math.nan
     said = claims(exact=not heuristic, dual_point=dual, sense=sense)
-    return judged(**{**attrs, "certainty": word, "certified": said, "found": found})
+    return judged(**{**attrs, "certainty": word, "certified": said, "findings": found})
 
 
 def expected(sense: str, path: str, end: str) -> tuple[Reach, Doubt | None]:
@@ -145,14 +145,14 @@ def test_verdict_in__names_a_file_without_one() -> None:
 
 def test_words__tell_an_unverified_claim_from_a_verified_one() -> None:
     assert "no separate code has checked this" not in judged().words
-    assert "no separate code has checked this" in judged(found={"recomputed": False}).words
+    assert "no separate code has checked this" in judged(findings={"recomputed": False}).words
 
 
 def test_at__of_one_lambda() -> None:
-    whole = judged(found={"lam_low": 0.5})
+    whole = judged(findings={"lam_low": 0.5})
     assert whole.at(0.7, None, math.inf).certified
     assert not whole.at(0.4, None, math.inf).certified, "below the path's end"
-    cut = judged(status="PASS_LIMIT", found={"met": 2, "lam_low": 0.5})
+    cut = judged(status="PASS_LIMIT", findings={"met": 2, "lam_low": 0.5})
     assert cut.at(0.5, 0.09, 0.1).certified
     assert not cut.at(0.3, 0.2, 0.1).certified
     estimate = judged(certainty="estimate", certified=False).at(0.5, 0.01, 0.1)

@@ -15,7 +15,7 @@ from waiting import wait_for
 from gapwise.storage import behind
 from gapwise.storage.backend import Location, UrlPath, remote
 from gapwise.storage.behind import CommitsBehind
-from gapwise.storage.commits import CommitStore, StateError
+from gapwise.storage.commits import CommitStore, Segment, StateError
 from gapwise.storage.results import stack
 
 LARGE, SMALL = behind.BEHIND_BYTES, behind.BEHIND_BYTES - 1
@@ -42,7 +42,7 @@ class Gated(CommitsBehind):
 
     def put(self, number: int, nbytes: int = LARGE, wait: bool = False) -> None:
         def segment() -> dict:
-            return {"arrays": stack([breakpoint_record(number)]), "attrs": {}}
+            return Segment(stack([breakpoint_record(number)]), {})
 
         self.commit(
             STATE, state(number), attributes(number), segment,
@@ -170,9 +170,9 @@ def test_error__of_the_thread_goes_before_a_later_one_of_the_solve(commits: Gate
             commits.put(1)
             raise ValueError("of the solve")
 
-    with pytest.raises(OSError, match="No space left") as found:
+    with pytest.raises(OSError, match="No space left") as caught:
         solve()
-    assert isinstance(found.value.__context__, ValueError)
+    assert isinstance(caught.value.__context__, ValueError)
 
 
 def test_error__of_a_commit_at_once_leaves_the_next_one_possible(commits: Gated) -> None:

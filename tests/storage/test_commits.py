@@ -106,10 +106,10 @@ def test_commit__killed_at_any_durable_operation_loses_nothing(tmp_path: Path, m
         store.load()
         count_calls(monkeypatch, lambda store=store: commit(store, 3), point, after)
         again = opened(folder)
-        found = again.load()
+        loaded = again.load()
         generations.append(again.generation)
         assert again.generation in (2, 3)
-        assert_is(found, again.generation)
+        assert_is(loaded, again.generation)
         left = {path.name[0] for path in folder.iterdir()}
         assert left <= {"g", "s", "H"}, sorted(folder.iterdir())
         assert max(int(path.name[1:7]) for path in folder.glob("g*")) == again.generation
@@ -141,8 +141,8 @@ def test_commit__killed_in_the_first_one_starts_from_nothing_or_from_it(tmp_path
         folder = tmp_path / "-".join(map(str, point))
         count_calls(monkeypatch, lambda folder=folder: commit(opened(folder), 1), point, after)
         store = opened(folder)
-        found = store.load()
-        if found is None:
+        loaded = store.load()
+        if loaded is None:
             assert list(folder.iterdir()) == []
             commit(store, 1)
         assert_is(opened(folder).load(), 1)
@@ -239,9 +239,9 @@ def test_commit__is_durable_before_head_names_it(tmp_path: Path, monkeypatch) ->
         commit(store, 2)
     for parent in (tmp_path, tmp_path / "new", tmp_path / "new" / "run"):
         assert ("fsync", parent) in events, f"the name of a directory in {parent} was not made durable"
-    heads = [at for at, event in enumerate(events) if event == ("name", folder / "HEAD.json")]
+    heads = [position for position, event in enumerate(events) if event == ("name", folder / "HEAD.json")]
     assert len(heads) == 2
-    for at in heads:
-        last = max(k for k, (what, path) in enumerate(events[:at]) if what == "name")
-        assert ("fsync", folder) in events[last + 1 : at]
-        assert ("fsync", folder) in events[at:]
+    for position in heads:
+        last = max(k for k, (kind, path) in enumerate(events[:position]) if kind == "name")
+        assert ("fsync", folder) in events[last + 1 : position]
+        assert ("fsync", folder) in events[position:]

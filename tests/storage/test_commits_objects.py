@@ -148,13 +148,13 @@ def test_commit__of_one_who_was_thought_dead_is_refused_and_spoils_nothing(
 
 
 def test_commit__of_two_first_ones_one_is_refused(objects: UrlPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    one, two = opened(objects), opened(objects)
-    assert one.load() is None
-    assert two.load() is None
-    commit(one, 1)
+    first, second = opened(objects), opened(objects)
+    assert first.load() is None
+    assert second.load() is None
+    commit(first, 1)
     monkeypatch.setattr(remote, "WRITER", "other")
     with pytest.raises(StateError, match="another process"):
-        commit(two, 1)
+        commit(second, 1)
     assert_is(opened(objects).load(), 1)
 
 
@@ -196,12 +196,12 @@ def test_commit__killed_at_any_request_loses_nothing(cache, monkeypatch, committ
         store.load()
         killed_at(monkeypatch, store, committed + 1, point, after)
         again = opened(folder)
-        found = again.load()
+        loaded = again.load()
         generations.append(again.generation)
         if again.generation:
-            assert_is(found, again.generation)
+            assert_is(loaded, again.generation)
         else:
-            assert found is None
+            assert loaded is None
             assert files_of(folder) == []
         assert all(int(path.name[1:7]) <= again.generation for path in folder.glob("[gs]*"))
         if point % 3 == 0:
@@ -220,10 +220,10 @@ def killed_at(monkeypatch, store, number: int, point: int | None, after: bool) -
             dead = len(made) - 1 == point
             if dead and not after:
                 raise Killed
-            found = real(*args, **kwargs)
+            answer = real(*args, **kwargs)
             if dead:
                 raise Killed
-            return found
+            return answer
 
         return call
 

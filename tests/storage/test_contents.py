@@ -23,9 +23,9 @@ def file_of(folder: Path, text: str, name: str = "data.txt", when: int = LONG_AG
 
 
 def test_contents__belong_to_the_bytes_and_not_to_the_place(tmp_path: Path) -> None:
-    one = contents(file_of(tmp_path / "a", "abc"), tmp_path)
-    assert contents(file_of(tmp_path / "b", "abc", "other.txt", LONG_AGO + 9), tmp_path) == one
-    assert contents(file_of(tmp_path / "a", "abd"), tmp_path) != one  # same size, same time
+    first = contents(file_of(tmp_path / "a", "abc"), tmp_path)
+    assert contents(file_of(tmp_path / "b", "abc", "other.txt", LONG_AGO + 9), tmp_path) == first
+    assert contents(file_of(tmp_path / "a", "abd"), tmp_path) != first  # same size, same time
     assert not (tmp_path / KNOWN).exists()
 
 
@@ -34,11 +34,11 @@ def test_contents__of_large_files_are_read_once(tmp_path: Path, monkeypatch: pyt
     files, read = file_of(tmp_path / "a", "abc"), []
     digest = module.file_digest
     monkeypatch.setattr(module, "file_digest", lambda file: read.append(file) or digest(file))
-    one = contents(files, tmp_path / "kept")
-    assert contents(files, tmp_path / "kept") == one
+    first = contents(files, tmp_path / "kept")
+    assert contents(files, tmp_path / "kept") == first
     assert len(read) == 1
     (tmp_path / "a" / "data.txt").write_text("abd")
-    assert contents(files, tmp_path / "kept") != one
+    assert contents(files, tmp_path / "kept") != first
     assert len(read) == 2
 
 
@@ -46,8 +46,8 @@ def test_contents__of_a_file_just_changed_are_not_kept(tmp_path: Path, monkeypat
     """An edit within the resolution of the clock would leave size and time as they are."""
     monkeypatch.setattr(module, "SMALL", 0)
     now = time.time_ns()
-    one = contents(file_of(tmp_path / "a", "abc", when=now), tmp_path)
-    assert contents(file_of(tmp_path / "a", "abd", when=now), tmp_path) != one
+    first = contents(file_of(tmp_path / "a", "abc", when=now), tmp_path)
+    assert contents(file_of(tmp_path / "a", "abd", when=now), tmp_path) != first
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{", '{"x": 1}', '{"x": [1]}', "null"])
@@ -56,9 +56,9 @@ def test_contents__do_without_what_is_kept_if_it_is_damaged(
 ) -> None:
     monkeypatch.setattr(module, "SMALL", 0)
     files = file_of(tmp_path / "a", "abc")
-    one = contents(files, tmp_path)
+    first = contents(files, tmp_path)
     (tmp_path / KNOWN).write_text(damage)
-    assert contents(files, tmp_path) == one
+    assert contents(files, tmp_path) == first
     assert len(json.loads((tmp_path / KNOWN).read_text())) == 1
 
 
@@ -66,11 +66,11 @@ def test_contents__of_many_files_are_summed_up(tmp_path: Path) -> None:
     files = {}
     for number in range(30):
         files |= {str(number): file_of(tmp_path / "a", "abc", str(number))["data"]}
-    one = contents(files, tmp_path)
-    assert one["files"] == 30
+    first = contents(files, tmp_path)
+    assert first["files"] == 30
     file_of(tmp_path / "a", "abd", "17")
-    assert contents(files, tmp_path)["all"] != one["all"]
-    assert contents({f"x{name}": file for name, file in files.items()}, tmp_path)["all"] != one["all"]
+    assert contents(files, tmp_path)["all"] != first["all"]
+    assert contents({f"x{name}": file for name, file in files.items()}, tmp_path)["all"] != first["all"]
 
 
 def test_contents__name_a_file_that_is_not_there(tmp_path: Path) -> None:

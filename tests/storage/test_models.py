@@ -26,12 +26,12 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "here" / "model"
 
 
-def check_whole(found: models.StoredModel) -> None:
-    assert found.weights.tobytes() == WEIGHTS.tobytes()
-    assert FACTS.items() <= found.facts.items()
-    assert found.shared.keys() == SHARED.keys()
+def check_whole(model: models.StoredModel) -> None:
+    assert model.weights.tobytes() == WEIGHTS.tobytes()
+    assert FACTS.items() <= model.facts.items()
+    assert model.shared.keys() == SHARED.keys()
     for name, array in SHARED.items():
-        assert (found.shared[name].dtype, found.shared[name].tobytes()) == (array.dtype, array.tobytes())
+        assert (model.shared[name].dtype, model.shared[name].tobytes()) == (array.dtype, array.tobytes())
 
 
 def test_model__is_read_as_it_was_written_also_from_a_folder_that_cannot_be_written_to(model):
@@ -103,9 +103,9 @@ def test_write__replaces_a_model_and_nothing_else(model, tmp_path):
         write_model(model, FACTS, WEIGHTS, SHARED)
     assert np.array_equal(read_model(model).weights, 2.0 * WEIGHTS)
     (tmp_path / "file").write_text("mine")
-    for place in (tmp_path, tmp_path / "file"):
+    for target in (tmp_path, tmp_path / "file"):
         with pytest.raises(ValueError, match="exists and is not a model; nothing is overwritten"):
-            write_model(place, FACTS, WEIGHTS, SHARED)
+            write_model(target, FACTS, WEIGHTS, SHARED)
     assert (tmp_path / "file").read_text() == "mine"
 
 
@@ -114,16 +114,16 @@ def test_write__that_fails_half_way_leaves_the_old_model_or_none(model, tmp_path
         raise OSError("no space left")
 
     monkeypatch.setattr(models, "checksums", lambda folder: full())
-    for place in (model, tmp_path / "new"):
+    for target in (model, tmp_path / "new"):
         with pytest.raises(OSError, match="no space left"):
-            write_model(place, FACTS, 2.0 * WEIGHTS, {})
+            write_model(target, FACTS, 2.0 * WEIGHTS, {})
     check_whole(read_model(model))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here"]
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["model"]
 
 
 def test_model_json__can_be_read_by_a_person(model):
-    found = json.loads((model / "model.json").read_text())
-    assert list(found)[:2] == ["kind", "format_version"]
-    assert found["kind"] == "gapwise model"
-    assert set(found["files"]) == {"weights.npy", "shared/vocabulary.npy", "shared/vocabulary_ptr.npy"}
+    facts = json.loads((model / "model.json").read_text())
+    assert list(facts)[:2] == ["kind", "format_version"]
+    assert facts["kind"] == "gapwise model"
+    assert set(facts["files"]) == {"weights.npy", "shared/vocabulary.npy", "shared/vocabulary_ptr.npy"}

@@ -59,9 +59,9 @@ def test_weights_at__mixes_the_weights_of_both_ends(tmp_path: Path) -> None:
         (0.3, 0.5 * second + 0.5 * third),
         (0.01, 1.5 * third),
     ):
-        found = path.weights_at(lam)
-        assert found.dims == ("feature",)
-        np.testing.assert_allclose(found.values, expected, atol=1e-15)
+        weights = path.weights_at(lam)
+        assert weights.dims == ("feature",)
+        np.testing.assert_allclose(weights.values, expected, atol=1e-15)
     assert {spec.name for spec in (*CELLS, *CELL_CERTIFICATES)} <= set(path.data_vars)
 
 
@@ -87,11 +87,11 @@ def test_weights_at__keeps_weights_down_to_the_next_breakpoint_and_shrinks_them_
 
 def test_weights_at__takes_several(tmp_path: Path) -> None:
     written(tmp_path, MIXED)
-    found = open_path(tmp_path).weights_at([0.3, 2.0])
-    assert found.dims == ("lambda", "feature")
-    assert found.shape == (2, FEATURES)
-    assert found["lambda"].values.tolist() == [0.3, 2.0]
-    np.testing.assert_array_equal(found[1].values, open_path(tmp_path).weights_at(2.0).values)
+    several = open_path(tmp_path).weights_at([0.3, 2.0])
+    assert several.dims == ("lambda", "feature")
+    assert several.shape == (2, FEATURES)
+    assert several["lambda"].values.tolist() == [0.3, 2.0]
+    np.testing.assert_array_equal(several[1].values, open_path(tmp_path).weights_at(2.0).values)
 
 
 @pytest.mark.parametrize("lam", [0.09, 0.0, -1.0, np.nan])
@@ -113,10 +113,10 @@ def test_model_at__is_the_same_model(tmp_path: Path) -> None:
         written(tmp_path / str(number), cells)
         path = open_path(tmp_path / str(number))
         for lam in (0.8, 0.4, 0.2) if cells is None else (7.0, 2.0, 0.8, 0.5, 0.4, 0.3, 0.2, 0.15):
-            found = model_at(tmp_path / str(number) / "path.zarr", lam)
-            assert found.weights.tobytes() == path.weights_at(lam).values.tobytes()
+            model = model_at(tmp_path / str(number) / "path.zarr", lam)
+            assert model.weights.tobytes() == path.weights_at(lam).values.tobytes()
             solved = np.flatnonzero(path["lambda"].values == lam)
-            assert found.gap == (float(path["gap"][solved[0]]) if solved.size else None)
+            assert model.gap == (float(path["gap"][solved[0]]) if solved.size else None)
     with pytest.raises(FileNotFoundError, match="no solved path here"):
         model_at(tmp_path / "nothing" / "path.zarr", 0.4)
 
@@ -125,12 +125,12 @@ def test_model_at__of_a_breakpoint_that_is_not_certified_is_what_the_cells_say_o
     _, second, _ = written(tmp_path, MIXED | {"cell_primal": np.full((5, 2), 0.25)})
     group = open_group(tmp_path / "path.zarr", "a")
     array_of(group, "gap")[...] = 11.0  # eps is 10
-    found = model_at(tmp_path / "path.zarr", 0.4)
-    assert found.weights.tobytes() == open_path(tmp_path).weights_at(0.4).values.tobytes() != second.tobytes()
-    assert found.gap is None
-    found = model_at(tmp_path / "path.zarr", 0.4, as_solved=True)
-    assert found.weights.tobytes() == second.tobytes()
-    assert (found.gap, found.allowed) == (11.0, 10.0)
+    model = model_at(tmp_path / "path.zarr", 0.4)
+    assert model.weights.tobytes() == open_path(tmp_path).weights_at(0.4).values.tobytes() != second.tobytes()
+    assert model.gap is None
+    model = model_at(tmp_path / "path.zarr", 0.4, as_solved=True)
+    assert model.weights.tobytes() == second.tobytes()
+    assert (model.gap, model.allowed) == (11.0, 10.0)
     with pytest.raises(ValueError, match="where this path ends"):
         model_at(tmp_path / "path.zarr", -1.0, as_solved=True)
 

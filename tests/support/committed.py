@@ -8,7 +8,7 @@ import numpy as np
 from records import breakpoint_record
 
 from gapwise.storage.backend import Location
-from gapwise.storage.commits import Commit, CommitStore
+from gapwise.storage.commits import Commit, CommitStore, Segment
 from gapwise.storage.layout import SUPPORTS, ArraySpec, open_group
 from gapwise.storage.results import stack
 
@@ -42,20 +42,20 @@ def attributes(number: int) -> dict[str, Any]:
 
 def commit(store: CommitStore, number: int, segment: bool = True) -> None:
     arrays = stack([breakpoint_record(number)]) if segment else None
-    store.commit(STATE, state(number), attributes(number), {"arrays": arrays, "attrs": {}} if segment else None)
+    store.commit(STATE, state(number), attributes(number), Segment(arrays, {}) if segment else None)
 
 
-def assert_is(found: Commit | None, number: int) -> None:
+def assert_is(commit: Commit | None, number: int) -> None:
     """Assert that `found` is what `commit` wrote under `number`, to the bit, with the segments of all numbers up to it."""
-    assert found is not None
+    assert commit is not None
     expected = state(number)
-    assert found.arrays.keys() == expected.keys()
+    assert commit.arrays.keys() == expected.keys()
     for name, array in expected.items():
-        assert found.arrays[name].dtype == array.dtype
-        assert found.arrays[name].tobytes() == array.tobytes(), name
-    assert repr(sorted(found.attrs.items())) == repr(sorted(attributes(number).items()))
-    assert [path.name[:7] for path in found.segments] == [f"s{k:06d}" for k in range(1, number + 1)]
-    for k, path in enumerate(found.segments, start=1):
+        assert commit.arrays[name].dtype == array.dtype
+        assert commit.arrays[name].tobytes() == array.tobytes(), name
+    assert repr(sorted(commit.attrs.items())) == repr(sorted(attributes(number).items()))
+    assert [path.name[:7] for path in commit.segments] == [f"s{k:06d}" for k in range(1, number + 1)]
+    for k, path in enumerate(commit.segments, start=1):
         assert open_group(path)["lambda"][0] == breakpoint_record(k)["lambda"]
 
 

@@ -57,7 +57,7 @@ def optimum(problem: Problem, lam: float) -> float:
     def gradient(x):
         return np.concatenate([lam * x[:d], np.full(n, 1.0 / n)])
 
-    found = minimize(
+    minimum = minimize(
         value,
         begin,
         jac=gradient,
@@ -66,8 +66,8 @@ def optimum(problem: Problem, lam: float) -> float:
         constraints=[{"type": "ineq", "fun": lambda x: matrix @ x - bound, "jac": lambda x: matrix}],
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    assert found.success, found.message
-    return float(found.fun)
+    assert minimum.success, minimum.message
+    return float(minimum.fun)
 
 
 @functools.cache

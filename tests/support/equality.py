@@ -14,7 +14,7 @@ MEASURED = {"seconds", "timestamp_ms"}
 
 def assert_same_path(run: Location, expected: Location) -> None:
     """Assert that path and trace have the same bits, and also measures on test data if both runs have them."""
-    (a, a_attrs), (b, b_attrs) = (read_path(at / "path.zarr") for at in (run, expected))
+    (a, a_attrs), (b, b_attrs) = (read_path(folder / "path.zarr") for folder in (run, expected))
     assert a_attrs == b_attrs
     measures = {name for name in a.keys() | b.keys() if any(fnmatch.fnmatchcase(name, like) for like in MEASURES)}
     assert a.keys() - measures == b.keys() - measures

@@ -68,8 +68,8 @@ def fake_run(
         "science": asked, "source": {"contents": {"train.txt": "1"}}, "created": "2026-11-21T10:00:00+0000",
         "command": "python -m pipeline dataset=toy", "host": "h", "versions": {"gapwise": "0"}, "stages": facts,
     }  # fmt: skip
-    (run / "attempts" / "2026-11-21T10-00-00").mkdir(parents=True)
-    (run / "attempts" / "2026-11-21T10-00-00" / "pipeline.log").write_text(log, encoding="utf-8")
+    (run / "invocations" / "2026-11-21T10-00-00").mkdir(parents=True)
+    (run / "invocations" / "2026-11-21T10-00-00" / "pipeline.log").write_text(log, encoding="utf-8")
     (run / "lock").write_text("")
     write_json(run / "manifest.json", manifest, seal=True)
     for number in generations:

@@ -56,8 +56,8 @@ class FakeReader:
         return {"files": "fake"}
 
 
-def misbehaves(what: str) -> bool:
-    return os.environ.get("FAKE_STAGE") == what
+def misbehaves(behaviour: str) -> bool:
+    return os.environ.get("FAKE_STAGE") == behaviour
 
 
 def note(run_dir: Path, stage: str) -> None:
@@ -184,8 +184,8 @@ def solve(task: Task, run_dir: Path, *, session: Session, **ways: Any) -> str:
     note(run_dir, "solve")
     if task.seed == 13:
         raise ValueError("segmentation: block 7: unary is not finite")
-    for what, number in (("solve:interrupt", signal.SIGINT), ("solve:sigterm", signal.SIGTERM)):
-        if misbehaves(what):
+    for behaviour, number in (("solve:interrupt", signal.SIGINT), ("solve:sigterm", signal.SIGTERM)):
+        if misbehaves(behaviour):
             os.kill(os.getpid(), number)
     if misbehaves("solve:wait"):
         wait_for(session.stop)
@@ -200,8 +200,8 @@ def solve(task: Task, run_dir: Path, *, session: Session, **ways: Any) -> str:
         return "INTERRUPTED"
     if misbehaves("solve:spread"):
         assert session.spread.map_ranges(lambda a, b: b - a, [(0, 2), (2, 5)]) == [2, 3]
-    at = {"lambda": 0.5, "breakpoint": 0, "passes": 2.0, "gap": 0.08, "tolerance": 0.09, "oracle_calls": 48_123}
-    session.report(at)
+    counters = {"lambda": 0.5, "breakpoint": 0, "passes": 2.0, "gap": 0.08, "tolerance": 0.09, "oracle_calls": 48_123}
+    session.report(counters)
     rows = np.stack(list(trace().values()), axis=1)
     session.committed(rows)
     (run_dir / "trace.zarr").mkdir(exist_ok=True)
@@ -213,12 +213,12 @@ def verify(problem: Any, run_dir: Path, **ways: Any) -> dict[str, Any]:
     note(run_dir, "verify")
     if misbehaves("verify:certificate"):
         raise CertificateError("verify: the certificate fails at lambda = 0.25: gap 0.2 > 0.1")
-    found = {
+    record = {
         "certified": True, "epsilon": 0.1, "max_gap": 0.08, "max_rebuild_error": 1e-15, "max_simplex_error": 0.0,
     }  # fmt: skip
-    found["verdict"] = judged(found={"largest_gap": 0.08}).record()
-    (run_dir / "verify.json").write_text(json.dumps(found))
-    return found
+    record["verdict"] = judged(findings={"largest_gap": 0.08}).record()
+    (run_dir / "verify.json").write_text(json.dumps(record))
+    return record
 
 
 def asked_for(path: Any, method: str, *, seed: int, key: str, status: str | None = None, certainty: str = "") -> None:
@@ -229,9 +229,9 @@ def evaluate(features: Path, run_dir: Path, **ways: Any) -> dict[str, Any]:
     note(run_dir, "evaluate")
     if misbehaves("evaluate:bug"):
         raise KeyError("a bug")
-    found = {"best_lambda": 0.25, "train_loss": 0.15, "test_loss": 0.2, "test_accuracy": 0.9}
-    (run_dir / "metrics.json").write_text(json.dumps(found))
-    return found
+    record = {"best_lambda": 0.25, "train_loss": 0.15, "test_loss": 0.2, "test_accuracy": 0.9}
+    (run_dir / "metrics.json").write_text(json.dumps(record))
+    return record
 
 
 def draw(run_dir: Path, features: Any, formats: tuple[str, ...]) -> list[Path]:

@@ -127,11 +127,11 @@ RESEALED: dict[str, tuple[str, str]] = {
 
 def markdown() -> str:
     """The first table of `storage/README.md`."""
-    rows = "".join(f"| {what} | {outcome} |\n" for what, outcome in FAULTS.values())
+    rows = "".join(f"| {fault} | {outcome} |\n" for fault, outcome in FAULTS.values())
     return f"| what happens | outcome |\n|---|---|\n{rows}"
 
 
 def resealed_markdown() -> str:
     """The second table of `storage/README.md`."""
-    rows = "".join(f"| {what} | {outcome} |\n" for what, outcome in RESEALED.values())
+    rows = "".join(f"| {fault} | {outcome} |\n" for fault, outcome in RESEALED.values())
     return f"| changed | with its checksums made again |\n|---|---|\n{rows}"

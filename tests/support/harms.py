@@ -32,5 +32,5 @@ def largest(folder: Path) -> Path:
 def digit(file: Path) -> None:
     """The last digit of a JSON file is another one: still JSON, and plausible."""
     text = file.read_text()
-    at = max(k for k, character in enumerate(text) if character in "123456789" and text[k - 1] in "0123456789.")
-    file.write_text(text[:at] + str(int(text[at]) % 9 + 1) + text[at + 1 :])
+    offset = max(k for k, character in enumerate(text) if character in "123456789" and text[k - 1] in "0123456789.")
+    file.write_text(text[:offset] + str(int(text[offset]) % 9 + 1) + text[offset + 1 :])

@@ -18,7 +18,7 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 
 
-def judged(*, found: dict[str, Any] | None = None, **attrs: Any) -> Verdict:
+def judged(*, findings: dict[str, Any] | None = None, **attrs: Any) -> Verdict:
     """The verdict on a path with these attributes, besides ATTRS, and these findings, besides FOUND."""
     asked = {**ATTRS, **attrs}
-    return judge(asked, Findings(**{**FOUND, "sense": asked["certainty"], **(found or {})}))
+    return judge(asked, Findings(**{**FOUND, "sense": asked["certainty"], **(findings or {})}))

@@ -18,7 +18,7 @@ TRUTH = {"labels", "foreground", "mask", "rgb", "decode_only", "text"}
 def made(options: dict, folder: Path) -> tuple[FeatureMap, dict[str, np.ndarray]]:
     """The feature map of a store made with `options`, from nothing but facts and shared arrays; and the test split."""
     store = folder / "store"
-    featurize(options, store, key="k", map_blocks=map, report=lambda done, total, what: None)
+    featurize(options, store, key="k", map_blocks=map, report=lambda done, total, activity: None)
     features = open_features(store)
     shared = {file.stem: np.load(file, allow_pickle=False) for file in (store / "shared").glob("*.npy")}
     return FeatureMap(features.meta, shared), dict(features.arrays("test"))
@@ -30,9 +30,9 @@ def check_same_bits(encoded: Encoded, stored: dict[str, np.ndarray], pictures: b
     names = {name for name in stored if name.removesuffix("_ptr") not in apart}
     assert names <= encoded.arrays.keys()
     for name in sorted(names):
-        one, other = encoded.arrays[name], stored[name]
-        assert (one.dtype, one.shape) == (other.dtype, other.shape), name
-        assert one.tobytes() == other.tobytes(), name
+        first, second = encoded.arrays[name], stored[name]
+        assert (first.dtype, first.shape) == (second.dtype, second.shape), name
+        assert first.tobytes() == second.tobytes(), name
     assert encoded.arrays["labels"].dtype == stored["labels"].dtype
     if pictures:
         shown = len(stored["superpixel_map"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.pipeline.estimators.structured import StructuredModel
+from gapwise.pipeline.estimators.structured_model import StructuredModel
 
 TAGS = {"the": "D", "dog": "N", "runs": "V", "a": "D", "cat": "N", "sleeps": "V"}
 

@@ -10,7 +10,7 @@ from gapwise.stages.problems.protocol import Problem
 def read(reader) -> tuple[MemorySink, dict]:
     """All features of `reader`, and its meta."""
     sink = MemorySink(reader.structure)
-    meta = reader.featurize(sink, map, lambda done, total, what: None)
+    meta = reader.featurize(sink, map, lambda done, total, activity: None)
     return sink, meta
 
 

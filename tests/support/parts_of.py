@@ -21,15 +21,15 @@ def method_of(solver: Solver) -> Any:
 
 def proximal_of(solver: Solver) -> Proximal:
     """The proximal problems of an accelerated method."""
-    found: Proximal = method_of(solver).proximal
-    return found
+    proximal: Proximal = method_of(solver).proximal
+    return proximal
 
 
 def visits_of(solver: Solver) -> Visits:
     """The compiled steps."""
     method = method_of(solver)
-    found: Visits = method.proximal.visits if solver.options.method.startswith("accelerated") else method.visits
-    return found
+    visits: Visits = method.proximal.visits if solver.options.method.startswith("accelerated") else method.visits
+    return visits
 
 
 def pass_of(solver: Solver) -> tuple[Certificate, ExactGaps]:

@@ -7,8 +7,8 @@ from gapwise.stages.solver.supports import Pool
 
 def slots_of(pool: Pool, i: int) -> list[int]:
     """The slots of the atoms of block i, in list order."""
-    found, s = [], int(pool.head[i])
+    slots, s = [], int(pool.head[i])
     while s >= 0:
-        found.append(s)
+        slots.append(s)
         s = int(pool.next[s])
-    return found
+    return slots

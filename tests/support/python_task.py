@@ -29,8 +29,8 @@ class Pairs(Oracle):
         x = rng.normal(size=(n, 2, width)) + np.eye(3, width)[self.truths]
         self.table = np.zeros((n, 9, self.d))
         for k, y in enumerate(self.all):
-            for place in range(2):
-                self.table[:, k, y[place] * width : (y[place] + 1) * width] += x[:, place]
+            for position in range(2):
+                self.table[:, k, y[position] * width : (y[position] + 1) * width] += x[:, position]
             self.table[:, k, -1] = y[0] == y[1]
         self.losses = (self.all[None] != self.truths[:, None]).mean(axis=2)
 

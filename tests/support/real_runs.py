@@ -75,8 +75,8 @@ class Place:
     @property
     def run(self) -> Path:
         """The only run directory."""
-        (found,) = (path.parent for path in self.root.glob("*/manifest.json"))
-        return found
+        (run,) = (path.parent for path in self.root.glob("*/manifest.json"))
+        return run
 
     @property
     def generation(self) -> int:
@@ -139,7 +139,7 @@ def assert_same_path(place: Place, expected: Place) -> None:
 def assert_same_results(place: Place, expected: Place) -> None:
     """Assert that two complete runs left the same path, measures, metrics.json and result.json."""
     assert_same_path(place, expected)
-    a, b = (read_path(at.run / "path.zarr", None)[0].keys() for at in (place, expected))
+    a, b = (read_path(side.run / "path.zarr", None)[0].keys() for side in (place, expected))
     assert a == b
     for name in ("metrics.json", "predictions.npz"):
         assert (place.run / name).read_bytes() == (expected.run / name).read_bytes(), name
@@ -153,15 +153,15 @@ def assert_same_results(place: Place, expected: Place) -> None:
 
 def files_of(folder: Path) -> dict[str, bytes]:
     """Contents of all files below a folder, by name."""
-    found = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
-    assert found
-    return {name: file.read_bytes() for name, file in found.items()}
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
+    assert files
+    return {name: file.read_bytes() for name, file in files.items()}
 
 
 def timeless(file: Path) -> Any:
     """result.json without its seconds, and without its seal, which covers them."""
-    found = json.loads(file.read_text(encoding="utf-8"))
-    del found["seal"]
-    for record in found["path"]:
+    result = json.loads(file.read_text(encoding="utf-8"))
+    del result["seal"]
+    for record in result["path"]:
         del record["seconds"]
-    return found
+    return result

@@ -32,21 +32,21 @@ def finished(folder: Path) -> dict[str, Finished]:
     return {name: Finished(walked(folder / name, features), features) for name, features in made.items()}
 
 
-def walked(place: Path, features: Path) -> Path:
+def walked(run: Path, features: Path) -> Path:
     """Solve, verify and evaluate a path, and write the manifest's part that a report reads."""
     problem = open_problem(features, "train")
-    solved(problem, place, options_of(), path_of(lambda_min=0.05))
-    verify(problem, place)
-    evaluate(features, place)
-    science = {"dataset": {"name": f"{place.name} & {EVIL}"}, "path": {"eps": 0.1}}
+    solved(problem, run, options_of(), path_of(lambda_min=0.05))
+    verify(problem, run)
+    evaluate(features, run)
+    science = {"dataset": {"name": f"{run.name} & {EVIL}"}, "path": {"eps": 0.1}}
     manifest = {
-        "name": place.name,
+        "name": run.name,
         "solver": "bcpfw_gap_cache",
         "science": science,
         "stages": {"solve": {"seconds": 1.0}},
     }
-    (place / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return place
+    (run / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    return run
 
 
 def pictures(folder: Path) -> Path:

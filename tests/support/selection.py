@@ -16,11 +16,11 @@ def left_out(items: Iterable[pytest.Item]) -> set[pytest.Item]:
 
     Which cases stay depends on their number alone; those of a table are spread over its rows and columns.
     """
-    found, seen = set(), Counter[str]()
+    items_left_out, seen = set(), Counter[str]()
     for item in items:
         share = item.get_closest_marker("share")
         function = item.nodeid.split("[")[0]
         if item.get_closest_marker("long") or (share and seen[function] * GOLDEN % 1.0 >= share.args[0]):
-            found.add(item)
+            items_left_out.add(item)
         seen[function] += 1
-    return found
+    return items_left_out

@@ -31,10 +31,10 @@ def finished_run(
     `science` adds to or replaces groups of the manifest's science. Losses fall to the third breakpoint and rise after it.
     """
     key = f"{solver}{seed}{count}{eps:g}".encode().hex()
-    place = root / f"horses_sample-{solver}-{key[:8]}-{seed}"
-    (place / "figures").mkdir(parents=True)
-    (place / "figures" / "path.png").write_bytes(PIXEL)
-    hydra = place / "attempts" / "2026-11-21T03-00-00" / ".hydra"
+    run_dir = root / f"horses_sample-{solver}-{key[:8]}-{seed}"
+    (run_dir / "figures").mkdir(parents=True)
+    (run_dir / "figures" / "path.png").write_bytes(PIXEL)
+    hydra = run_dir / "invocations" / "2026-11-21T03-00-00" / ".hydra"
     hydra.mkdir(parents=True)
     (hydra / "config.yaml").write_text(f"seed: {seed}\n")
     (hydra / "overrides.yaml").write_text(
@@ -57,10 +57,10 @@ def finished_run(
         "key": key, "experiment": "regpath_horseseg", "solver": solver, "science": choices, "where": {},
         "source": {"contents": {"horse.png": "0" * 64}}, "created": "2026-11-21T03:00:00+0000", "commit": "c" * 40,
     }  # fmt: skip
-    write_json(place / "manifest.json", manifest)
-    write_path(place / "path.zarr", count, seed)
-    write_json(place / "result.json", result_of(count, seed))
-    return RunDir(place, key)
+    write_json(run_dir / "manifest.json", manifest)
+    write_path(run_dir / "path.zarr", count, seed)
+    write_json(run_dir / "result.json", result_of(count, seed))
+    return RunDir(run_dir, key)
 
 
 def columns(count: int, seed: int = 0) -> dict[str, np.ndarray]:
@@ -78,13 +78,13 @@ def columns(count: int, seed: int = 0) -> dict[str, np.ndarray]:
 
 def write_path(target: Path, count: int, seed: int = 0) -> None:
     """path.zarr with cells: each breakpoint's w, scaled, down to the next one."""
-    found = columns(count, seed)
-    high = np.concatenate([[np.inf], found["lambda"]])
+    values_of = columns(count, seed)
+    high = np.concatenate([[np.inf], values_of["lambda"]])
     arrays = {
-        **{name: (("breakpoint",), values) for name, values in found.items()},
+        **{name: (("breakpoint",), values) for name, values in values_of.items()},
         "weights": (("breakpoint", "feature"), np.arange(float(count))[:, None] ** np.arange(3)),
         "cell_interval": (("cell",), np.arange(count + 1)),
-        "cell_low": (("cell",), np.append(found["lambda"], 0.3 * found["lambda"][-1])),
+        "cell_low": (("cell",), np.append(values_of["lambda"], 0.3 * values_of["lambda"][-1])),
         "cell_high": (("cell",), high),
         "cell_primal": (("cell", "side"), np.array([[0.0, 1.0]] + [[1.0, 0.0]] * count)),
         "cell_scale": (("cell",), high),
@@ -101,21 +101,21 @@ def write_path(target: Path, count: int, seed: int = 0) -> None:
 
 def result_of(count: int, seed: int = 0) -> dict[str, Any]:
     """The content of result.json."""
-    found = columns(count, seed)
-    best = int(np.argmin(found["test_loss"]))
+    values_of = columns(count, seed)
+    best = int(np.argmin(values_of["test_loss"]))
     fields = ("lambda", "gap", "primal", "dual", "effective_passes", "oracle_calls", "seconds")
     return {
         "status": "CONVERGED", "rule": "one_sided",
         "problem": {"name": "horses_sample", "n": 147, "d": 3},
-        "path": [{name: found[name][j].item() for name in fields} for j in range(count)],
+        "path": [{name: values_of[name][j].item() for name in fields} for j in range(count)],
         "verify": {
             "certified": True, "epsilon": 0.1, "max_gap": 0.08, "max_rebuild_error": 1e-15, "max_simplex_error": 0.0,
             "certainty": "exact", "dual_point": True,
         },
-        "verdict": judged(found={"largest_gap": 0.08, "met": count, "solved": count}).record(),
+        "verdict": judged(findings={"largest_gap": 0.08, "met": count, "solved": count}).record(),
         "evaluate": {
-            "best_lambda": found["lambda"][best].item(), "train_loss": found["train_loss"][best].item(),
-            "test_loss": found["test_loss"][best].item(), "test_accuracy": found["test_accuracy"][best].item(),
+            "best_lambda": values_of["lambda"][best].item(), "train_loss": values_of["train_loss"][best].item(),
+            "test_loss": values_of["test_loss"][best].item(), "test_accuracy": values_of["test_accuracy"][best].item(),
             "best_breakpoint": best,
         },
     }  # fmt: skip
@@ -123,28 +123,28 @@ def result_of(count: int, seed: int = 0) -> dict[str, Any]:
 
 def trace(count: int = 3, seed: int = 0) -> dict[str, np.ndarray]:
     """The trace of a path: two exact passes at each of `count` lambdas."""
-    found, row = columns(count, seed), np.arange(2 * count)
+    values_of, row = columns(count, seed), np.arange(2 * count)
     return {
-        "breakpoint": row // 2, "lambda": found["lambda"][row // 2], "passes": (1.0 + seed) * (1.0 + row),
+        "breakpoint": row // 2, "lambda": values_of["lambda"][row // 2], "passes": (1.0 + seed) * (1.0 + row),
         "oracle_calls": 5 * (row + 1), "steps": 10 * row, "seconds": 0.1 * row, "timestamp_ms": STAMP + 100 * row,
         "gap": 1.0 / (1 + row), "dual": 0.1 * row, "primal": 0.2 * row,
     }  # fmt: skip
 
 
-def empty_database(at: Path) -> Path:
+def empty_database(file: Path) -> Path:
     """An MLflow database without runs; making one takes seconds, so tests copy it."""
     from mlflow import MlflowClient
 
-    MlflowClient(tracking_uri=f"sqlite:///{at}").search_experiments()
-    return at
+    MlflowClient(tracking_uri=f"sqlite:///{file}").search_experiments()
+    return file
 
 
 def summary_of(runs: Mapping[str, RunDir], **changes: Any) -> dict[str, Any]:
     """The content of a sweep's summary.json, of complete runs by name."""
-    found = {
+    content = {
         "key": "sweepkey", "experiment": "regpath_horseseg", "updated_ms": STAMP, "statuses": {"done": len(runs)},
         "command": "/usr/bin/python3 -B -m pipeline -m seed=0,1",
         "common": {"dataset.name": "horses_sample", "path.rule": "one_sided", "solver.sampling": "gap"},
         "jobs": [{"run": str(run.path), "test_loss": 0.25} for run in runs.values()],
     }  # fmt: skip
-    return json.loads(json.dumps({**found, **changes}))
+    return json.loads(json.dumps({**content, **changes}))

@@ -46,14 +46,14 @@ def options_of(**choices) -> MethodOptions:
 
 def path_methods() -> list[str]:
     """Names of the methods that solve along every path: those with a dual point that their options let paths use."""
-    path, found = PathOptions(), []
+    path, names = PathOptions(), []
     for name in methods():
         try:
             check_path(method_options(method=name), path)
         except ValueError:
             continue
-        found += [name] if method_options(method=name).capabilities.certifies else []
-    return found
+        names += [name] if method_options(method=name).capabilities.certifies else []
+    return names
 
 
 def path_of(**choices) -> PathOptions:

@@ -37,8 +37,8 @@ def segment_of(run: Path) -> Path:
 
 
 def features_of(run: Path) -> Path:
-    (found,) = (meta.parent for meta in run.parent.glob("features/*/meta.json"))
-    return found
+    (features,) = (meta.parent for meta in run.parent.glob("features/*/meta.json"))
+    return features
 
 
 def other(value: Any) -> Any:
@@ -54,12 +54,12 @@ def other(value: Any) -> Any:
 
 def moved(array: np.ndarray) -> np.ndarray:
     """With another value in the middle."""
-    at = tuple(size // 2 for size in array.shape)
-    value = array[at]
+    index = tuple(size // 2 for size in array.shape)
+    value = array[index]
     if array.dtype.kind == "f":
-        array[at] = 1.0 if not np.isfinite(value) else other(float(value))
+        array[index] = 1.0 if not np.isfinite(value) else other(float(value))
     else:
-        array[at] = value + 1
+        array[index] = value + 1
     return array
 
 
@@ -111,23 +111,23 @@ def field(file: str, *names: str, change: Callable[[Any], Any] = other) -> Tampe
     """Another value in a JSON file."""
 
     def tamper(run: Path) -> None:
-        found = json.loads((run / file).read_text())
-        _change(found, names, change)
-        (run / file).write_text(json.dumps(found))
+        record = json.loads((run / file).read_text())
+        _change(record, names, change)
+        (run / file).write_text(json.dumps(record))
 
     return tamper
 
 
-def _change(found: Any, names: tuple[Any, ...], change: Callable[[Any], Any]) -> None:
+def _change(record: Any, names: tuple[Any, ...], change: Callable[[Any], Any]) -> None:
     for name in names[:-1]:
-        found = found[int(name) if isinstance(found, list) else name]
-    found[names[-1]] = change(found[names[-1]])
+        record = record[int(name) if isinstance(record, list) else name]
+    record[names[-1]] = change(record[names[-1]])
 
 
 def predictions(run: Path) -> None:
     """Another predicted label."""
-    with np.load(run / "predictions.npz") as found:
-        arrays = dict(found)
+    with np.load(run / "predictions.npz") as stored:
+        arrays = dict(stored)
     arrays["labels"] = moved(arrays["labels"])
     np.savez(run / "predictions.npz", **arrays)
 
@@ -138,8 +138,8 @@ def feature(name: str) -> Tamper:
     def tamper(run: Path) -> None:
         file = features_of(run) / f"{name}.npy"
         array = np.load(file)
-        at, most = array.size // 2, array.max()
-        array[at] = 0 if array[at] == most else most  # whatever it counts or names, it stays in range
+        index, most = array.size // 2, array.max()
+        array[index] = 0 if array[index] == most else most  # whatever it counts or names, it stays in range
         np.save(file, array)
 
     return tamper

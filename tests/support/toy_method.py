@@ -23,8 +23,8 @@ def schedule(it, options, own_primal):
     def advance(goal):
         counts.turns += 1
         if counts.turns % 3 == 0:
-            point, found = exact_pass(it)
-            waited[:] += found.gap
+            point, gaps = exact_pass(it)
+            waited[:] += gaps.gap
             it.ledger.record(point)
             status = judged(it, point, goal)
             return (status, point) if status else None

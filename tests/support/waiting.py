@@ -12,14 +12,14 @@ PATIENCE = 540.0
 
 
 def wait_for(
-    what: Callable[[], object],
+    condition: Callable[[], object],
     process: subprocess.Popen[Any] | None = None,
     seconds: float = PATIENCE,
     every: float = 0.01,
 ) -> None:
     """Wait until `what` holds, asking at intervals of `every` seconds; fails if `process` ends first, or after `seconds`."""
     end = time.monotonic() + seconds
-    while not what():
+    while not condition():
         assert process is None or process.poll() is None, f"it ended too early: {process.communicate()}"
         assert time.monotonic() < end, "it never came to that"
         time.sleep(every)

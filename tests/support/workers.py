@@ -32,8 +32,8 @@ class Site:
         first = len(self.workers)
         for k in range(first, first + count):
             words = ["worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--memory-limit", "0"]
-            place = ["--local-directory", str(self.folder), "--death-timeout", "60", "--name", f"worker-{k}"]
-            self.workers.append(self._start(f"worker-{k}", words + place, path, within))
+            location = ["--local-directory", str(self.folder), "--death-timeout", "60", "--name", f"worker-{k}"]
+            self.workers.append(self._start(f"worker-{k}", words + location, path, within))
         for k in range(first, first + count):
             self._said(f"worker-{k}", r"(Registered to)")
 
@@ -72,8 +72,8 @@ class Site:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             text = (self.folder / f"{name}.log").read_text()
-            if found := re.search(pattern, text):
-                return found.group(1)
+            if match := re.search(pattern, text):
+                return match.group(1)
             time.sleep(0.05)
         raise TimeoutError(f"{name}: nothing like {pattern!r} in\n{text}")
 

@@ -64,7 +64,7 @@ class ReportedRun(StoredRun):
         if "label_names" in self.test_blocks:
             return decode_names(self.test_blocks["label_names"])
         meta = self.features.meta
-        return [str(name) for name in meta.get("class_names", meta.get("label_names", []))]
+        return [str(name) for name in meta.get("class_names", meta.get("label_names")) or ()]
 
     def label(self, k: int) -> str:
         """The name of label `k`, or its number."""

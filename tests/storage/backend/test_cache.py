@@ -47,16 +47,16 @@ def test_features__made_elsewhere_are_fetched_once(objects: UrlPath, tmp_path: P
     monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "other machine"))
     fetched, real = [], ObjectBackend.download
     monkeypatch.setattr(ObjectBackend, "download", lambda *args: (fetched.append(1), real(*args)))
-    found: list[np.ndarray] = []
+    opened: list[np.ndarray] = []
     threads = [
-        threading.Thread(target=lambda: found.append(open_features(objects / "f").arrays("train")["unary"]))
+        threading.Thread(target=lambda: opened.append(open_features(objects / "f").arrays("train")["unary"]))
         for _ in range(3)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [array.tobytes() for array in found] == [values.tobytes()] * 3
+    assert [array.tobytes() for array in opened] == [values.tobytes()] * 3
     assert len(fetched) == 1
     assert len(copies(tmp_path / "other machine")) == 1
 
@@ -72,13 +72,13 @@ def test_features__of_other_contents_under_the_same_name_are_another_copy(object
 def test_features__damaged_on_the_way_are_an_error_and_leave_no_copy(objects: UrlPath, tmp_path, monkeypatch) -> None:
     values = write(objects / "f")
     monkeypatch.setenv("GAPWISE_CACHE", str(tmp_path / "other machine"))
-    at = objects / "f" / "train" / "unary.npy"
-    good = at.read_bytes()
-    at.write_bytes(good[:-1] + b"\0")
+    file = objects / "f" / "train" / "unary.npy"
+    good = file.read_bytes()
+    file.write_bytes(good[:-1] + b"\0")
     with pytest.raises(DamagedError, match=r"train/unary\.npy does not match its checksum; run\.stage=featurize"):
         open_features(objects / "f").arrays("train")
     assert copies(tmp_path / "other machine") == []
-    at.write_bytes(good)
+    file.write_bytes(good)
     assert open_features(objects / "f").arrays("train")["unary"].tobytes() == values.tobytes()
 
 

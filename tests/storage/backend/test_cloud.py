@@ -13,29 +13,29 @@ from gapwise.storage.backend.cloud import AZURE, GCS, S3, CloudBackend
 
 def test_swap__on_s3_the_server_decides(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The writer does not look first, so nothing can come between a comparison and its write."""
-    at = UrlPath(f"{s3}/between/x")
-    storage = backend(at)
-    version = storage.swap(at, b"1", None)
-    at.write_bytes(b"the other's")
+    target = UrlPath(f"{s3}/between/x")
+    storage = backend(target)
+    version = storage.swap(target, b"1", None)
+    target.write_bytes(b"the other's")
     with monkeypatch.context() as patch:
         patch.setattr(CloudBackend, "look", lambda *args: (None, None))
         for seen in (version, None):
             with pytest.raises(ChangedError):
-                storage.swap(at, b"mine", seen)
-    assert at.read_bytes() == b"the other's"
+                storage.swap(target, b"mine", seen)
+    assert target.read_bytes() == b"the other's"
 
 
 def test_swap__without_its_bucket_is_an_error_that_names_it(s3: str) -> None:
-    at = UrlPath("s3://nosuchbucket/x")
+    target = UrlPath("s3://nosuchbucket/x")
     with pytest.raises(FileNotFoundError, match=r"s3://nosuchbucket/x: (.|\n)*NoSuchBucket"):
-        backend(at).swap(at, b"1", None)
+        backend(target).swap(target, b"1", None)
 
 
 def test_swap__takes_the_credentials_of_s3fs(s3: str) -> None:
     """Also those that obstore does not look for: profiles, roles, keys given to fsspec."""
     options = cloud_module._s3_options(s3.removeprefix("s3://"))
-    found = options["credential_provider"]()
-    assert (found["access_key_id"], found["secret_access_key"]) == ("nobody", "nothing")
+    credentials = options["credential_provider"]()
+    assert (credentials["access_key_id"], credentials["secret_access_key"]) == ("nobody", "nothing")
     assert options["endpoint"].startswith("http://127.0.0.1:")
 
 
@@ -50,8 +50,8 @@ def test_clouds__compare_and_write_in_one_request(scheme: str) -> None:
 )
 def test_clouds__have_their_stores(url: str, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "someone")
-    found, key = cloud_module._object(UrlPath(url))
-    assert (type(found).__name__, key) == (store, "a/x")
+    opened, key = cloud_module._object(UrlPath(url))
+    assert (type(opened).__name__, key) == (store, "a/x")
 
 
 def test_version__is_whatever_the_store_compares() -> None:

@@ -76,11 +76,11 @@ class TestNames:
         assert location(root) == root
 
     def test_location__names_as_pathlib_does(self, root: Location) -> None:
-        at, verifier = root / "run.x" / "g000001.zarr", Path("/run.x/g000001.zarr")
-        assert (at.name, at.stem, at.parent.name) == (verifier.name, verifier.stem, verifier.parent.name)
-        assert at.with_suffix(".json") == root / "run.x" / "g000001.json"
-        assert at.with_name("x") == root / "run.x" / "x"
-        assert at.parent.parent == root
+        path, verifier = root / "run.x" / "g000001.zarr", Path("/run.x/g000001.zarr")
+        assert (path.name, path.stem, path.parent.name) == (verifier.name, verifier.stem, verifier.parent.name)
+        assert path.with_suffix(".json") == root / "run.x" / "g000001.json"
+        assert path.with_name("x") == root / "run.x" / "x"
+        assert path.parent.parent == root
 
     def test_location__tells_what_is_there(self, root: Location) -> None:
         folder = root / "a"
@@ -93,7 +93,7 @@ class TestNames:
         assert folder.is_dir()
         assert not folder.is_file()
         assert listed(folder, "*") == [folder / "deep", folder / "x.json", folder / "y.json"]
-        assert [found.name for found in listed(folder, "?.json")] == ["x.json", "y.json"]
+        assert [path.name for path in listed(folder, "?.json")] == ["x.json", "y.json"]
         assert listed(folder, "*/*.json") == [folder / "deep" / "z.json"]
         assert files_of(folder) == ["deep/er/w.json", "deep/z.json", "x.json", "y.json"]
         everything = dict(backend(folder).read_all(folder, files_of(folder)))
@@ -115,10 +115,10 @@ class TestNames:
     def test_location__shows_what_another_process_wrote(self, shared: Location) -> None:
         assert backend(shared).is_shared(shared)
         put(shared / "a", "1")
-        assert [found.name for found in shared.iterdir()] == ["a"]
+        assert [path.name for path in shared.iterdir()] == ["a"]
         code = f"from gapwise.storage.backend import location as at; at({str(shared / 'b')!r}).write_bytes(b'2')"
         subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-        assert sorted(found.name for found in shared.iterdir()) == ["a", "b"]
+        assert sorted(path.name for path in shared.iterdir()) == ["a", "b"]
         assert (shared / "b").read_bytes() == b"2"
 
 
@@ -164,15 +164,15 @@ class TestWriting:
     def test_checksum__sees_names_and_contents_but_for_what_is_left_out(self, root: Location) -> None:
         put(root / "t" / "a", "xy")
         put(root / "t" / "b", "")
-        found = [tree_checksum(root / "t")]
+        sums = [tree_checksum(root / "t")]
         put(root / "t" / "a", "xz")
-        found.append(tree_checksum(root / "t"))
+        sums.append(tree_checksum(root / "t"))
         rename(root / "t" / "b", "c")
-        found.append(tree_checksum(root / "t"))
-        assert len(set(found)) == 3
+        sums.append(tree_checksum(root / "t"))
+        assert len(set(sums)) == 3
         put(root / "t" / "test_loss" / "0", "1")
-        assert tree_checksum(root / "t") != found[-1]
-        assert tree_checksum(root / "t", without=("test_*",)) == found[-1]
+        assert tree_checksum(root / "t") != sums[-1]
+        assert tree_checksum(root / "t", without=("test_*",)) == sums[-1]
 
     def test_working_copy__is_delivered_as_it_stands(self, root: Location) -> None:
         folder = working(root / "attempt")
@@ -206,51 +206,51 @@ class TestWriting:
 
     def test_weights__are_there_for_as_long_as_they_are_needed(self, root: Location) -> None:
         w, folder = np.random.default_rng(0).normal(size=7), root / ".tmp-weights"
-        with published(folder, w) as one, published(folder, 2 * w) as two:
-            assert mapped(location(str(one))).tobytes() == w.tobytes()
-            assert mapped(location(str(two))).tobytes() == (2 * w).tobytes()
+        with published(folder, w) as first, published(folder, 2 * w) as second:
+            assert mapped(location(str(first))).tobytes() == w.tobytes()
+            assert mapped(location(str(second))).tobytes() == (2 * w).tobytes()
         assert files_of(root) == []
         assert not folder.exists()
         with pytest.raises(FileNotFoundError):
-            mapped(one)
+            mapped(first)
 
 
 class TestSwap:
     def test_swap__only_replaces_what_was_seen(self, root: Location) -> None:
-        at, storage = root / "x", backend(root)
-        assert storage.look(at) == (None, None)
-        first = storage.swap(at, b"1", None)
-        assert storage.look(at) == (b"1", first)
-        with pytest.raises(ChangedError, match=f"{at}: another process has written it"):
-            storage.swap(at, b"2", None)
-        second = storage.swap(at, b"3", first)
+        target, storage = root / "x", backend(root)
+        assert storage.look(target) == (None, None)
+        first = storage.swap(target, b"1", None)
+        assert storage.look(target) == (b"1", first)
+        with pytest.raises(ChangedError, match=f"{target}: another process has written it"):
+            storage.swap(target, b"2", None)
+        second = storage.swap(target, b"3", first)
         assert second != first
         with pytest.raises(ChangedError):
-            storage.swap(at, b"4", first)
-        assert storage.look(at) == (b"3", second)
-        at.unlink()
+            storage.swap(target, b"4", first)
+        assert storage.look(target) == (b"3", second)
+        target.unlink()
         with pytest.raises(ChangedError):
-            storage.swap(at, b"5", second)
-        assert not at.exists()
+            storage.swap(target, b"5", second)
+        assert not target.exists()
 
     def test_swap__that_was_done_already_succeeds(self, root: Location) -> None:
-        at, storage = root / "x", backend(root)
-        first = storage.swap(at, b"1", None)
-        assert storage.swap(at, b"1", None) == first
-        second = storage.swap(at, b"2", first)
-        assert storage.swap(at, b"2", first) == second
+        target, storage = root / "x", backend(root)
+        first = storage.swap(target, b"1", None)
+        assert storage.swap(target, b"1", None) == first
+        second = storage.swap(target, b"2", first)
+        assert storage.swap(target, b"2", first) == second
 
     def test_swap__loses_no_update_of_many_threads(self, root: Location) -> None:
-        at, storage = root / "counter", backend(root)
-        storage.swap(at, b"0 nobody", None)
+        target, storage = root / "counter", backend(root)
+        storage.swap(target, b"0 nobody", None)
 
         def count(me: int) -> None:
             for _ in range(5):
                 while True:
-                    data, version = storage.look(at)
+                    data, version = storage.look(target)
                     assert data is not None
                     with contextlib.suppress(ChangedError):
-                        storage.swap(at, f"{int(data.split()[0]) + 1} {me}".encode(), version)
+                        storage.swap(target, f"{int(data.split()[0]) + 1} {me}".encode(), version)
                         break
 
         threads = [threading.Thread(target=count, args=(me,)) for me in range(4)]
@@ -258,7 +258,7 @@ class TestSwap:
             thread.start()
         for thread in threads:
             thread.join()
-        assert at.read_bytes().split()[0] == b"20"
+        assert target.read_bytes().split()[0] == b"20"
 
     def test_pointer__moves_from_what_it_saw_last(self, root: Location) -> None:
         mine, other = Pointer(root / "HEAD.json"), Pointer(root / "HEAD.json")

@@ -21,11 +21,11 @@ def test_holder__is_the_process_that_holds_the_lock_and_nobody_before_and_after(
     lock = tmp_path / "run" / "lock"
     assert holder(lock) is None
     with locked(lock):
-        found = holder(lock)
-        assert found is not None
-        assert (found.process, found.certain) == (os.getpid(), True)
-        assert abs(found.since - time.time()) < 60
-        assert str(found).startswith(f"process {os.getpid()} on host ")
+        held_by = holder(lock)
+        assert held_by is not None
+        assert (held_by.process, held_by.certain) == (os.getpid(), True)
+        assert abs(held_by.since - time.time()) < 60
+        assert str(held_by).startswith(f"process {os.getpid()} on host ")
     assert holder(lock) is None
     with locked(lock):  # looking did not take it
         pass
@@ -37,9 +37,9 @@ def test_holder__is_nobody_once_its_process_was_killed(tmp_path: Path) -> None:
     assert process.stdout is not None
     with process, process.stdout:
         assert process.stdout.readline() == "held\n"
-        found = holder(lock)
-        assert found is not None
-        assert found.process == process.pid
+        held_by = holder(lock)
+        assert held_by is not None
+        assert held_by.process == process.pid
         process.send_signal(signal.SIGKILL)
     assert "process" in lock.read_text(), "the file still names it"
     assert holder(lock) is None
@@ -47,9 +47,9 @@ def test_holder__is_nobody_once_its_process_was_killed(tmp_path: Path) -> None:
 
 def test_holder__on_another_host_is_believed_but_not_certain(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("process 7 on host far (since 2026-11-21 10:00:00)\n")
-    found = holder(tmp_path / "lock")
-    assert found is not None
-    assert (found.process, found.host, found.certain) == (7, "far", False)
+    held_by = holder(tmp_path / "lock")
+    assert held_by is not None
+    assert (held_by.process, held_by.host, held_by.certain) == (7, "far", False)
     for words in ("", "half a li", "process x on host"):
         (tmp_path / "lock").write_text(words)
         assert holder(tmp_path / "lock") is None
@@ -76,9 +76,9 @@ def test_holder__of_a_lease_is_whoever_keeps_it_alive(cache: Path) -> None:
     lease = UrlPath(f"memory://holder-{os.getpid()}/run/lock")
     assert holder(lease) is None
     with locked(lease):
-        found = holder(lease)
-        assert found is not None
-        assert (found.process, found.certain) == (os.getpid(), True)
+        held_by = holder(lease)
+        assert held_by is not None
+        assert (held_by.process, held_by.certain) == (os.getpid(), True)
     assert holder(lease) is None
     lease.write_bytes(b'{"process": 7, "host": "far", "since": 1.0, "beat": 0, "system": "other", "began": "1"}')
     assert holder(lease) is None, "its last beat is long ago"

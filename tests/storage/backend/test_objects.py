@@ -121,8 +121,8 @@ def test_reading__goes_in_small_parts(objects: UrlPath, monkeypatch) -> None:
     monkeypatch.setattr(objects_module, "AT_A_TIME", 2)
     for k in range(5):
         (objects / str(k)).write_bytes(bytes([k]))
-    found = backend(objects).read_all(objects, files_of(objects))
-    assert [data for _, data in found] == [bytes([k]) for k in range(5)]
+    files = backend(objects).read_all(objects, files_of(objects))
+    assert [data for _, data in files] == [bytes([k]) for k in range(5)]
 
 
 def test_once__is_plain_on_a_disk_and_this_writers_own_elsewhere(tmp_path: Path) -> None:

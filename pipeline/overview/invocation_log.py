@@ -1,4 +1,4 @@
-"""What the log of a run's last attempt says: the stage, the last report, and how the attempt ended if it said so."""
+"""What the log of a run's last invocation says: the stage, the last report, and how the invocation ended if it said so."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import os
 import re
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from gapwise.pipeline.progress import read_solver_line
 from gapwise.storage.backend import Location
 from gapwise.storage.files import listed
+from gapwise.storage.records import Record
 
 TAIL = 1 << 18
 """Bytes read from the end of a log."""
@@ -22,7 +22,7 @@ TRACEBACK = "Traceback (most recent call last):"
 
 @dataclass(frozen=True)
 class Said:
-    """The last words of an attempt."""
+    """The last words of an invocation."""
 
     stage: str | None = None
     """The stage it began last."""
@@ -30,7 +30,7 @@ class Said:
     """When that stage began, in seconds since the epoch."""
     line: str = ""
     """Its last report in that stage."""
-    at: float | None = None
+    time: float | None = None
     """When it said anything last."""
     error: str = ""
     """The error that ended it."""
@@ -38,34 +38,34 @@ class Said:
     """Whether a signal ended it, as it noted itself."""
 
     @property
-    def solving(self) -> dict[str, Any] | None:
+    def solving(self) -> Record | None:
         """The last report of the solver in numbers (`pipeline.progress.read_solver_line`)."""
         return read_solver_line(self.line)
 
 
 def last_words(run: Location) -> Said:
-    """Those of the newest attempt of a run; empty if it has none. OSError if its log cannot be read."""
-    logs = listed(run, "attempts/*/pipeline.log")
+    """Those of the newest invocation of a run; empty if it has none. OSError if its log cannot be read."""
+    logs = listed(run, "invocations/*/pipeline.log")
     if not logs:
         return Said()
-    stage = since = at = None
+    stage = since = stamp = None
     line, error, stopped = "", "", False
     whole = _tail(logs[-1])
     for text in whole[max(whole.rfind("\n", 0, max(whole.rfind(BEGINS), 0)), 0) :].splitlines():
-        found = LINE.fullmatch(text)
-        if found is None:
+        match = LINE.fullmatch(text)
+        if match is None:
             if error and text and not text.startswith((" ", TRACEBACK)):
                 error = text  # the last line of a traceback that is not indented says what happened
             continue
-        at, level, words = found[1], found[2], found[3]
+        stamp, level, words = match[1], match[2], match[3]
         error = words if level == "DEBUG" and words == TRACEBACK else ""
         if level == "DEBUG" and words.startswith("stage "):
-            stage, since, line, stopped = words.removeprefix("stage "), at, "", False
+            stage, since, line, stopped = words.removeprefix("stage "), stamp, "", False
         elif words.startswith("interrupted: "):
             stopped = True
         elif level in ("INFO", "DEBUG") and not error:
             line = words
-    return Said(stage, _seconds(since), line, _seconds(at), error, stopped)
+    return Said(stage, _seconds(since), line, _seconds(stamp), error, stopped)
 
 
 def _tail(log: Location) -> str:

@@ -1,0 +1,60 @@
+"""What a user writes for a `StructuredSVM`: features, loss and oracles of one example."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Example: TypeAlias = Any
+"""An input in any form; only the user's own class looks at it."""
+
+
+class StructuredModel:
+    """What a user says of one example (x, y): the `oracle` of a `StructuredSVM`.
+
+    x is whatever the user has. A labelling y is a row of integers 0, ..., labels - 1, whose length may depend on x. Methods
+    must always return the same for the same arguments and must not keep `w`: certificates and resuming rely on that.
+
+    Attributes
+    ----------
+    d : int
+        Number of weights.
+    labels : int
+        Entries of a labelling are 0, ..., labels - 1.
+    lower, upper : sequence of float
+        Bounds on w, of length d; empty: none. A path needs each to be 0 or infinite.
+    approximate : bool
+        Whether `max_oracle` may miss the maximum; the certificate is then an estimate.
+    """
+
+    d: int
+    labels: int = 2
+    lower: npt.ArrayLike = ()
+    upper: npt.ArrayLike = ()
+    approximate: bool = False
+
+    def features(self, x: Example, y: np.ndarray) -> npt.ArrayLike:
+        """Joint features phi(x, y), (d,), or their entries at `coordinates(x)`."""
+        raise NotImplementedError
+
+    def loss(self, y: np.ndarray, other: np.ndarray) -> float:
+        """Task loss >= 0 of predicting `other` where y is true; 0 for y itself."""
+        raise NotImplementedError
+
+    def max_oracle(self, x: Example, y: np.ndarray, w: np.ndarray) -> npt.ArrayLike:
+        """The labelling z of largest loss(y, z) + <w, features(x, z)>; w at `coordinates(x)` if there are any."""
+        raise NotImplementedError
+
+    def decode(self, x: Example, w: np.ndarray) -> npt.ArrayLike:
+        """The labelling z of largest <w, features(x, z)>."""
+        raise NotImplementedError
+
+    def least_loss(self, x: Example, y: np.ndarray) -> float:
+        """A lower bound on the loss of all labellings but y; 0 if none is known."""
+        return 0.0
+
+    def coordinates(self, x: Example) -> npt.ArrayLike | None:
+        """Indices of the weights that x can touch, without repeats; None, for every x or for none: all."""
+        return None
