@@ -8,15 +8,15 @@ the loss that the path of all training data has there on the test blocks, which 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.choice import choose, standard_error
 from gapwise.stages.featurize import VALIDATION, open_problem
 from gapwise.stages.predict import predict
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.files import read_json, write_json
 from gapwise.storage.paths import SolvedPath, open_path
@@ -89,7 +89,7 @@ def cross_validated(
     whole: FinishedRun,
     folder: Location,
     report: Callable[[int, int, str], None] = lambda done, total, what: None,
-) -> dict[str, Any]:
+) -> Json:
     """Choose lambda on `folds` and measure the path of `whole`, which has all training blocks, there.
 
     Returns
@@ -135,7 +135,7 @@ def _at(
     }
 
 
-def table(found: Mapping[str, Any]) -> list[dict[str, float]]:
+def table(found: Facts) -> list[dict[str, float]]:
     """One row a lambda: its mean validation loss, the standard error of that, and every fold's loss."""
     return [
         {
@@ -148,7 +148,7 @@ def table(found: Mapping[str, Any]) -> list[dict[str, float]]:
     ]
 
 
-def lines(found: Mapping[str, Any]) -> list[str]:
+def lines(found: Facts) -> list[str]:
     """What a person reads first."""
 
     def loss(name: str, what: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset
 from gapwise.stages.problems import build, capabilities, structure
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.void import has_void
@@ -93,7 +93,7 @@ class _SplittingSink:
             for name in names:
                 self.writer.put(split, name, self.waiting[name][np.repeat(blocks, sizes)])
 
-    def finish(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
         DataError if a split would be empty, or if there are fewer blocks than folds.
@@ -118,7 +118,7 @@ class _SplittingSink:
 
 
 def featurize(
-    dataset: Mapping[str, Any],
+    dataset: Facts,
     target: Location,
     *,
     key: str,
@@ -173,7 +173,7 @@ def divisible(whole: Location) -> Features | None:
     return None if differs else found
 
 
-def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> dict[str, Any]:
+def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> Json:
     """Write the arrays of `whole`, its training blocks into the splits that `sink` has for them; returns its facts."""
     for file in sorted(whole.meta["files"]):
         folder, name = file.removesuffix(".npy").split("/")

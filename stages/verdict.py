@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.solver.options import ENDED
 from gapwise.stages.solver.path.rules import capabilities
 from gapwise.storage.backend import Location
@@ -190,7 +191,7 @@ class Verdict:
             met=int(holds), solved=1, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed,
         )  # fmt: skip
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """JSON-able: all fields, `certified`, and the verdict in words."""
         return {
             **dataclasses.asdict(self),
@@ -200,11 +201,11 @@ class Verdict:
         }
 
 
-def verdict_of(record: Any) -> Verdict:
+def verdict_of(record: Facts | None) -> Verdict:
     """The verdict that `Verdict.record` wrote; ValueError if this is none."""
     names = [field.name for field in dataclasses.fields(Verdict)]
     try:
-        values = {name: record[name] for name in names}
+        values = {name: (record or {})[name] for name in names}
         values["reach"], values["broken"] = Reach(values["reach"]), tuple(values["broken"])
         values["doubt"] = None if values["doubt"] is None else Doubt(values["doubt"])
         return Verdict(**values)
@@ -217,7 +218,7 @@ def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
     return dual_point and exact and sense != ESTIMATE
 
 
-def judge(attrs: Mapping[str, Any], found: Findings) -> Verdict:
+def judge(attrs: Facts, found: Findings) -> Verdict:
     """The verdict on a path with these attributes of path.zarr."""
     dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), capabilities(str(attrs["rule"]))
     if found.broken and (claimed or not dual or found.baseless):
@@ -251,7 +252,7 @@ def not_the_path(broken: Sequence[str]) -> Verdict:
     )  # fmt: skip
 
 
-def claimed(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Verdict:
+def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
     """What a path says of itself, before anything is recomputed; from the numbers of its breakpoints."""
     import numpy as np
 
@@ -282,7 +283,7 @@ def ends_of(lams: np.ndarray) -> tuple[float, float]:
     return (float(lams.min()), float(lams.max())) if lams.size else (math.nan, math.nan)
 
 
-def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Verdict:
+def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
     """The verdict in verify.json of a run, or before it is verified what its path claims.
 
     `arrays` and `attrs` are those of its path.zarr. DamagedError if verify.json holds no verdict.
@@ -293,7 +294,7 @@ def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Map
     return verdict_in(read_json(file), file)
 
 
-def verdict_in(found: Any, file: Location) -> Verdict:
+def verdict_in(found: Facts, file: Location) -> Verdict:
     """The verdict in the content of a verify.json; DamagedError names the file if there is none."""
     try:
         return verdict_of(found["verdict"])

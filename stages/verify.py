@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
@@ -44,7 +44,7 @@ class Source:
     """What messages call it."""
     arrays: Mapping[str, np.ndarray]
     """Those of path.zarr, without the weights."""
-    attrs: Mapping[str, Any]
+    attrs: Facts
     weights: Callable[[int], np.ndarray]
     """weights(b): the weights (d,) of breakpoint b; those of all together may not fit in memory."""
     remedy: str = ""
@@ -57,7 +57,7 @@ def stored(run_dir: Location) -> Source:
     return Source(str(run_dir), *without_weights(path), weights_of(path), REMEDY)
 
 
-def in_memory(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Source:
+def in_memory(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Source:
     """A path that no folder has: arrays and attributes as those of path.zarr."""
     weights = arrays["weights"]
     others = {name: array for name, array in arrays.items() if name != "weights"}
@@ -68,7 +68,7 @@ def in_memory(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Sou
 class Asked:
     """What a run was asked for: the path has to be the answer to this and to nothing else."""
 
-    attributes: Mapping[str, Any]
+    attributes: Facts
     """Attributes of path.zarr by name, as they have to be."""
     eps: float = math.inf
     """The largest eps that the path may be certified for, where its rule says which it is, if it has come to its end."""
@@ -121,7 +121,7 @@ def verify(
     seed: int = 0,
     spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
-) -> dict[str, Any]:
+) -> Json:
     """Check every breakpoint and the certificates between them; writes ``verify.json``.
 
     Parameters
@@ -145,7 +145,7 @@ def verify(
         arrays do not fit the problem, or where a labelling is worth more than the max-oracle's.
     """
 
-    def keep(result: Mapping[str, Any]) -> None:
+    def keep(result: Facts) -> None:
         write_json(run_dir / "verify.json", result)
 
     return verified(
@@ -162,8 +162,8 @@ def verified(
     seed: int = 0,
     spread: Spread = HERE,
     report: Report = lambda done, total, what: None,
-    keep: Callable[[Mapping[str, Any]], None] = lambda result: None,
-) -> dict[str, Any]:
+    keep: Callable[[Facts], None] = lambda result: None,
+) -> Json:
     """`verify` of a path that may be in memory; `keep` gets the result before an error is raised."""
     wrong = differences(problem, source.arrays, source.attrs, asked or Asked({}))
     if wrong:
@@ -200,7 +200,7 @@ def verified(
     return result
 
 
-def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, dict[str, Any]]:
+def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, Json]:
     """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.verifier.intervals()
@@ -237,13 +237,13 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
     }
 
 
-def certainty_here(problem: Problem, attrs: Mapping[str, Any]) -> str:
+def certainty_here(problem: Problem, attrs: Facts) -> str:
     """What the gaps of a stored path are: estimates where stale gaps decided."""
     rule = attrs.get("rule")
     return certainty_of(problem) if rule not in rules() or capabilities(rule).exact else ESTIMATE
 
 
-def bounds_of(audit: Audit) -> dict[str, Any]:
+def bounds_of(audit: Audit) -> Json:
     """How good the bounds of an approximate oracle are, over all breakpoints; {} if there are none.
 
     `proven`: share of the blocks whose answer attains its bound; `bound_slack`: the mean part of the gap that is due to the
@@ -267,9 +267,7 @@ def share(gap: float, primal: float) -> float:
     return gap / primal if primal > 0.0 else gap
 
 
-def differences(
-    problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], asked: Asked
-) -> list[str]:
+def differences(problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Facts, asked: Asked) -> list[str]:
     """What of a stored path is not as the problem and `asked` say, each with its name; [] if all is."""
     certainty = certainty_here(problem, attrs)
     if certainty_of(problem) == EXACT:
@@ -293,7 +291,7 @@ def differences(
     return found
 
 
-def unusable(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> list[str]:
+def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
     """Arrays and attributes of a stored path, without its weights, that are missing or cannot be what solve writes."""
     rule = attrs.get("rule")
     if rule not in rules():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.estimators.segmentation import SegmentationSVM
     from gapwise.pipeline.estimators.structured import StructuredModel, StructuredSVM
     from gapwise.stages.models import load_model, save_model
-    from gapwise.stages.problems.python_oracle import Oracle
+    from gapwise.stages.problems.oracle import Oracle
     from gapwise.storage.paths import open_path
 
     __version__: str
@@ -36,7 +36,7 @@ HOME = {
     "ChainSVM": "gapwise.pipeline.estimators.chain",
     "GapwiseEstimator": "gapwise.pipeline.estimators.base",
     "MulticlassSVM": "gapwise.pipeline.estimators.multiclass",
-    "Oracle": "gapwise.stages.problems.python_oracle",
+    "Oracle": "gapwise.stages.problems.oracle",
     "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
     "StructuredModel": "gapwise.pipeline.estimators.structured",
     "StructuredSVM": "gapwise.pipeline.estimators.structured",

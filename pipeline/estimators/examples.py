@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 
 
 class Lent(NamedTuple):
@@ -24,7 +24,7 @@ LENT: dict[int, dict[str, Lent]] = {}
 
 
 class Examples(Oracle):
-    """Examples (x, y) with a `StructuredModel`."""
+    """The adapter from `StructuredModel`, which describes one example (x, y), to `Oracle`, which the solver calls."""
 
     def __init__(self, split: str, number: int) -> None:
         self.number, self.split = number, split

@@ -22,14 +22,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.problems.facts import Facts, Json, Options
+
+if TYPE_CHECKING:
+    from gapwise.stages.datasets.alignment.lexicon import Lexicon
 
 SIZES = ("hand", "automatic", "both")
 HAND = 100
@@ -125,7 +128,7 @@ def _association() -> list[int]:
     return list(ASSOCIATION)
 
 
-def block(lexicon: Any, pair: Pair, links: Links | None, number: int, fertility: int) -> dict[str, np.ndarray]:
+def block(lexicon: Lexicon, pair: Pair, links: Links | None, number: int, fertility: int) -> dict[str, np.ndarray]:
     """Arrays of one sentence pair: those of the structure, the annotators' links, the number and the text."""
     from gapwise.stages.datasets.alignment.features import ASSOCIATION_NAMES, CLASSES, link_features, word_classes
     from gapwise.stages.datasets.alignment.lexicon import both_best
@@ -165,11 +168,10 @@ def block(lexicon: Any, pair: Pair, links: Links | None, number: int, fertility:
     }
 
 
-def _ids(lexicon: Any, words: list[str], side: str) -> np.ndarray:
+def _ids(lexicon: Lexicon, words: list[str], side: str) -> np.ndarray:
     from gapwise.stages.datasets.alignment.tokens import normal
 
-    found: np.ndarray = lexicon.ids([normal(word) for word in words], side)
-    return found
+    return lexicon.ids([normal(word) for word in words], side)
 
 
 def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndarray:
@@ -192,10 +194,10 @@ def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndar
 class PairsEncoder:
     """Blocks of new sentence pairs."""
 
-    lexicon: Any
+    lexicon: Lexicon
     fertility: int
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Pairs (English words, French words), as lists or as blank-separated text."""
         pairs = []
         for number, pair in enumerate(raw):
@@ -287,5 +289,5 @@ def open(options: Options) -> Hansards:
     return Hansards(paths, given["size"], given["sentences"], given["fertility"], given["nonnegative"], costs)
 
 
-def _is_cost(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < np.inf
+def _is_cost(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf

@@ -25,11 +25,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.arrays import arrays_of
 from gapwise.stages.datasets.vision import masks
@@ -147,7 +147,7 @@ class HDSegEncoder:
     precision: str
     own: bool = False
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Images, each a `Given` or a tuple like it.
 
         Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into

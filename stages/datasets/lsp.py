@@ -26,11 +26,11 @@ from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.poses import given_maps, part_maps, scaling, types
@@ -299,7 +299,7 @@ class PoseEncoder:
     model: part_maps.PartModel
     types: int
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file; persons are about 150 pixels long."""
         pictures = [
             decoded(p, f"input: picture {k}") if isinstance(p, bytes) else np.asarray(p) for k, p in enumerate(raw)

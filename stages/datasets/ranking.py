@@ -15,14 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.problems.facts import Facts, Json, Options
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 WHERE = ("file", "test_file", "validation_file")
 VALIDATION = {"file": ("validation_file",)}
@@ -142,7 +145,7 @@ def read_documents(
     return found, begin
 
 
-def _read(file: Path) -> tuple[Any, np.ndarray, np.ndarray]:
+def _read(file: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
     """Sparse rows whose column is the index in the file, relevance, queries."""
     from sklearn.datasets import load_svmlight_file
 
@@ -163,7 +166,7 @@ class QueriesEncoder:
     def __init__(self, width: int) -> None:
         self.width = width
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """A mapping of ``x`` (documents, D) and ``query`` (documents,)."""
         x, query = np.asarray(raw["x"], np.float64), np.asarray(raw["query"])
         if x.ndim != 2 or not x.size or x.shape[1] != self.width or query.shape != x.shape[:1]:

@@ -26,11 +26,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.poses import types as clusters
@@ -187,7 +186,7 @@ class TreeEncoder:
     nodes: int
     types: int
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """A mapping for each image: ``unary`` (V, H, W), and perhaps ``relations`` (A, 2, T, H, W)."""
         labels = np.zeros(self.nodes + 2 * (self.nodes - 1), np.int16)
         for k, maps in enumerate(raw):

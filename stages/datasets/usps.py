@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
+from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Raw, Reader, Report, Sink
 from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
@@ -61,7 +60,7 @@ class Usps:
 class UspsEncoder:
     """Blocks of new images."""
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Grey values in [-1, 1], (n, 256) or (n, 16, 16)."""
         images = np.asarray(raw)
         flat = images.reshape(len(images), -1) if images.ndim else images
@@ -136,8 +135,7 @@ def _specimen(reader: Usps, sink: Sink) -> Json:
 
 def open(options: Options) -> Reader:
     """The reader; DataError names what is missing, OptionError the option that is wrong."""
-    reader: Reader = with_kernel(_opened(options), options)
-    return reader
+    return with_kernel(_opened(options), options)
 
 
 def _opened(options: Options) -> Usps:

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from gapwise.stages.problems.user_code import told
 
-MOST_LABELS = 1 << 15
-"""Values that an entry of a labelling can take at most: labels are stored as uint8 or int16."""
+T = TypeVar("T")
 
 
-def labelling(answer: Any, labels: int, length: int | None = None) -> np.ndarray:
+def labelling(answer: object, labels: int, length: int | None = None) -> np.ndarray:
     """`answer` as an array if it is a row of 0, ..., labels - 1 (of `length` entries if given); otherwise ValueError."""
     found = np.asarray(answer)
     if found.ndim != 1 or not found.size or length not in (None, found.size):
@@ -30,7 +29,7 @@ def labelling(answer: Any, labels: int, length: int | None = None) -> np.ndarray
     return found
 
 
-def numbers(answer: Any, shape: tuple[int, ...]) -> np.ndarray:
+def numbers(answer: object, shape: tuple[int, ...]) -> np.ndarray:
     """`answer` as an array if it holds finite real numbers in this shape; otherwise ValueError."""
     found = np.asarray(answer)
     if found.shape != shape:
@@ -43,7 +42,7 @@ def numbers(answer: Any, shape: tuple[int, ...]) -> np.ndarray:
     return found
 
 
-def task_loss(answer: Any) -> float:
+def task_loss(answer: object) -> float:
     """`answer` as a float if it is one finite number >= 0; otherwise ValueError."""
     if type(answer) is not float:
         found = np.asarray(answer)
@@ -55,7 +54,7 @@ def task_loss(answer: Any) -> float:
     return float(answer)
 
 
-def bound(answer: Any) -> float:
+def bound(answer: object) -> float:
     """`answer` as a float if it is one finite number; otherwise ValueError."""
     found = np.asarray(answer)
     if found.shape != () or found.dtype.kind not in "fiub" or not np.isfinite(found):
@@ -67,24 +66,7 @@ def _named(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{value:g}"
 
 
-def labels_of(oracle: Any) -> int:
-    """The number of labels that an `Oracle` declares; ValueError unless it is an integer that labels can be stored for."""
-    labels = oracle.labels
-    if isinstance(labels, bool) or not isinstance(labels, int | np.integer) or not 1 <= labels <= MOST_LABELS:
-        raise ValueError(f"{type(oracle).__name__}.labels: must be an integer from 1 to {MOST_LABELS}, is {labels!r}")
-    return int(labels)
-
-
-BASE = "gapwise.stages.problems.python_oracle"
-"""The module of the class `Oracle`, whose own methods only raise errors."""
-
-
-def bounds(oracle: Any) -> bool:
-    """Whether a user's class defines `max_bound`."""
-    return any("max_bound" in vars(kind) for kind in type(oracle).__mro__[:-1] if kind.__module__ != BASE)
-
-
-def ask(where: str, method: Callable[..., Any], *arguments: Any) -> Any:
+def ask(where: str, method: Callable[..., T], *arguments: object) -> T:
     """method(*arguments); what it raises becomes a ValueError that begins with `where`.
 
     Also an exit: a user's ``sys.exit(0)`` would end the run with exit code 0 and without a result.

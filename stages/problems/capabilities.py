@@ -52,9 +52,7 @@ class Capabilities:
     marginals: bool = False
     whole: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    confusion: Callable[[Any, Mapping[str, np.ndarray], Options, np.ndarray], tuple[list[str], np.ndarray]] | None = (
-        None
-    )
+    confusion: Callable[[Any, Block, Options, np.ndarray], tuple[list[str], np.ndarray]] | None = None
     for_training: Callable[[Block], Arrays] | None = None
     stand_ins: Callable[..., Arrays] | None = None
     decoded: Callable[[Block, Options, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None

@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
-from gapwise.stages.problems.protocol import Problem, frozen
+from gapwise.stages.problems.protocol import Problem, Scratch, frozen
 from gapwise.stages.problems.weightless import is_weightless, task_loss
 
 ROUNDING = 1e-6
@@ -80,7 +80,7 @@ def features_are_linear(P: Problem, i: int, labellings: Sequence[np.ndarray], rn
         P.push(i, 1.0, delta, pushed)
         P.push(i, c, delta, moved)
         _same(P, "scores, push", i, float(theta @ delta), float(w @ pushed), np.abs(theta) @ np.abs(delta))
-        _same(P, "norm2", i, P.norm2(i, delta), float(pushed @ pushed), 10.0 * (pushed @ pushed))
+        _same(P, "norm2", i, P.norm2(i, delta), float(pushed @ pushed), 10.0 * float(pushed @ pushed))
         _close(P, "push", i, moved, w + c * pushed)
         for y in labellings[:8]:
             m, added = local(P, i, y), delta.copy()
@@ -143,24 +143,28 @@ def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
         )
 
 
-def writeable(field: Any) -> Any:
+Writeable: TypeAlias = "bool | tuple[Writeable, ...]"
+"""Which arrays of a problem can be written to, in the shape of the problem."""
+
+
+def writeable(field: object) -> Writeable:
     """Which arrays of a problem, or of a nested tuple in it, can be written to: a tuple of its shape."""
     if isinstance(field, tuple):
         return tuple(writeable(part) for part in field)
     return isinstance(field, np.ndarray) and field.flags.writeable
 
 
-def read_only(copy: Any, which: Any) -> Any:
+def read_only(copy: Any, which: Writeable) -> Any:
     """A copy of a problem whose arrays are read-only where the problem's are, so that they are of the same compiled type.
 
     `which` is `writeable` of the problem.
     """
-    if isinstance(copy, tuple):
+    if isinstance(copy, tuple) and isinstance(which, tuple):
         return type(copy)(*(read_only(part, of) for part, of in zip(copy, which, strict=True)))
     return frozen(copy) if isinstance(copy, np.ndarray) and not which else copy
 
 
-def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Any) -> tuple[float, bytes, bytes]:
+def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Scratch) -> tuple[float, bytes, bytes]:
     y, z = np.empty_like(truth_of(P, i)), np.empty_like(truth_of(P, i))
     loss = P.max_oracle(i, theta, y, scratch)
     P.decode(i, theta, z, scratch)
@@ -175,7 +179,7 @@ def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.ra
         move = np.zeros(P.d)
         P.push(i, 1.0, local(P, i, y) - local(P, i, z), move)
         delta, w, c = np.full(p, JUNK), rng.normal(size=P.d), float(rng.normal())
-        _same(P, "pair_norm2", i, pair_norm2(P, i, y, z, delta), float(move @ move), 10.0 * (move @ move))
+        _same(P, "pair_norm2", i, pair_norm2(P, i, y, z, delta), float(move @ move), 10.0 * float(move @ move))
         moved, theta, again = w.copy(), _theta(P, i, w), w.copy()
         pair_push(P, i, c, y, z, delta, moved)
         _close(P, "pair_push", i, moved, w + c * move)
@@ -200,7 +204,7 @@ def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: n
                 continue
             move = np.zeros(P.d)
             P.push(i, 1.0, local(P, i, rows[slots[k]]) - local(P, i, rows[slots[j]]), move)
-            _same(P, "pair_norms", i, square[at + 1, other], float(move @ move), 10.0 * (move @ move))
+            _same(P, "pair_norms", i, square[at + 1, other], float(move @ move), 10.0 * float(move @ move))
             square[other, at + 1] = square[at + 1, other]
 
 
@@ -274,7 +278,7 @@ def _theta(P: Problem, i: int, w: np.ndarray) -> np.ndarray:
     return theta
 
 
-def _task_worth(P: Any, i: int, theta: np.ndarray, y: np.ndarray) -> float:
+def _task_worth(P: Problem, i: int, theta: np.ndarray, y: np.ndarray) -> float:
     """What `decode` maximises: <theta, m_i(y)>, and the part of the score without weights."""
     return float(P.value(i, theta, y) + P.loss(i, y) - task_loss(P, i, y))
 
@@ -283,7 +287,7 @@ def _where(P: Problem, method: str, i: int) -> str:
     return f"{type(P).__name__}.{method}: block {i}"
 
 
-def _same(P: Problem, method: str, i: int, got: float, expected: float, terms: Any) -> None:
+def _same(P: Problem, method: str, i: int, got: float, expected: float, terms: float) -> None:
     if not abs(got - expected) <= ROUNDING * (1e-3 + float(terms)):
         raise ContractError(f"{_where(P, method, i)}: got {got:.9g}, expected {expected:.9g}")
 

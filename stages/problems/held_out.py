@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class HeldOut:
     seed: int = 0
 
     @classmethod
-    def of(cls, options: Any) -> HeldOut | None:
+    def of(cls, options: object) -> HeldOut | None:
         """The rule that `dataset.validation` describes in its normal form, `{share, seed}` or `{folds, fold, seed}`; None
         for anything else: no validation, or a reader's own."""
         if not isinstance(options, Mapping):

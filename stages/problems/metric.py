@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.moves import _optional
+from gapwise.stages.problems.moves import optional
 from gapwise.stages.problems.protocol import dot
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
 
 
-@_optional
+@optional
 def inner(P, a, b):
     """<a, b> of two weight vectors (d,) in compiled code."""
     return dot(a, b)

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any
 
 from numba.extending import overload
 
+from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.protocol import PLAIN
 
 
-def _optional(default: Any) -> Any:
+def optional(default: Kernel) -> Kernel:
     """A function that calls the structure's method of that name if it has one, else `default`, compiled or not."""
     name = default.__name__
 
@@ -29,12 +29,12 @@ def _optional(default: Any) -> Any:
         return getattr(P.instance_class, name, default)
 
     choose.__signature__ = inspect.signature(default)  # type: ignore[attr-defined]  # numba forwards no *args
-    register: Any = overload  # its stub lacks jit_options
+    register: Kernel = overload  # its stub lacks jit_options
     register(call, jit_options={**PLAIN, **LINKED}, strict=False)(choose)
     return call
 
 
-@_optional
+@optional
 def pair_norm2(P, i, y, z, delta):
     """||B_i (m_i(y) - m_i(z))||^2; delta (p_i,) is workspace."""
     delta[:] = 0.0
@@ -43,7 +43,7 @@ def pair_norm2(P, i, y, z, delta):
     return P.norm2(i, delta)
 
 
-@_optional
+@optional
 def pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
     """Row place[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with place[slots[j]] >= 0.
 
@@ -58,13 +58,13 @@ def pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
             squared[row + other] = pair_norm2(P, i, labels[newer, :length], labels[older, :length], delta)
 
 
-@_optional
+@optional
 def pair_push(P, i, c, y, z, delta, w):
     """w += c B_i (m_i(y) - m_i(z)), right after `pair_norm2` of the same pair with the same delta."""
     P.push(i, c, delta, w)
 
 
-@_optional
+@optional
 def pair_move(P, i, c, y, z, delta, w):
     """w += c B_i (m_i(y) - m_i(z)), without a `pair_norm2` before; delta (p_i,) is workspace."""
     delta[:] = 0.0
@@ -73,19 +73,19 @@ def pair_move(P, i, c, y, z, delta, w):
     P.push(i, c, delta, w)
 
 
-@_optional
+@optional
 def pair_follow(P, i, c, y, z, w, theta, delta):
     """Update theta to B_i^T w; it holds B_i^T of w as it was before c B_i (m_i(y) - m_i(z)) was added. delta: workspace."""
     P.scores(i, w, theta)
 
 
-@_optional
+@optional
 def by_sum(P):
     """Whether a step computes B_i delta once, for its norm and its push: where that takes less than `norm2` and `push`."""
     return False
 
 
-@_optional
+@optional
 def touch(P, i, stage):
     """Fetch what a visit of block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
 
@@ -95,7 +95,7 @@ def touch(P, i, stage):
     """
 
 
-@_optional
+@optional
 def score_labels(P, i, w, labels, slots, theta, found):
     """found[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.answers import ask, bound, bounds, labelling, labels_of, numbers, task_loss
-
-if TYPE_CHECKING:
-    from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.answers import ask, bound, labelling, numbers, task_loss
+from gapwise.stages.problems.oracle import Oracle, has_bound, labels_of
 
 BLOCKS = 5
 """Most blocks that are tried: the first, the last, and some between."""
@@ -93,7 +91,7 @@ def _compare(
     """Raise ValueError if a rival is worth more than the oracle's answer."""
     most, terms = _worth(oracle, split, i, theta, answer)
     if oracle.approximate:
-        if not bounds(oracle):
+        if not has_bound(oracle):
             return
         most, rivals = _bound(oracle, split, i, theta), [Rival("its own answer", answer), *rivals]
     for rival in rivals:

@@ -114,7 +114,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     return {}
 
 
-def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """What the class's own `measures` returns; without it the share of the entries that differ from the truth."""
     measures = traits_of(problem).measures
     if measures is not None:

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 import weakref
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 from gapwise.stages.problems.facts import Json, Options
 
@@ -247,7 +247,7 @@ def _ended(process: subprocess.Popen[bytes], complaints: IO[bytes], pid: int) ->
             pipe.close()  # type: ignore[union-attr]
 
 
-def _short(what: Any) -> str:
+def _short(what: object) -> str:
     """Something a program said, as part of one line that a terminal can show."""
     text = what if isinstance(what, str) else json.dumps(what)
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: SHOWN + 1]).split())

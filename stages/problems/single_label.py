@@ -6,14 +6,14 @@ Their fields `norms2` and `cost` mean the same, local coordinates are m_i(y) = e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.confusion import counted
-from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.facts import Facts, Kernel
 from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
 
 Structure = TypeVar("Structure")
@@ -83,7 +83,7 @@ def scratch(self):
     return (np.empty(0),)
 
 
-METHODS: tuple[Callable[..., Any], ...] = (max_oracle, decode, value, add, norm2, loss, least_loss, scratch)
+METHODS: tuple[Kernel, ...] = (max_oracle, decode, value, add, norm2, loss, least_loss, scratch)
 
 
 def one_label(structure: type[Structure]) -> type[Structure]:

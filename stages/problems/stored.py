@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gapwise.stages.problems.capabilities import traits_of
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:  # it imports numba
 
 
 def check_array(
-    name: str, array: np.ndarray, shape: tuple[int | None, ...], dtype: Any, *, finite: bool = False
+    name: str, array: np.ndarray, shape: tuple[int | None, ...], dtype: DTypeLike, *, finite: bool = False
 ) -> np.ndarray:
     """`array` itself; ValueError, beginning with `name`, if it is not what the layout says.
 

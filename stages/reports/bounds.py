@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.solver.path.rules import path_rule
 
 Arrays = Mapping[str, np.ndarray]
-Attrs = Mapping[str, Any]
+Attrs = Facts
 Curve = tuple[np.ndarray, np.ndarray]
 """(lambda, bound on the gap), lambda falling; the bound is on gap / primal for a path with `relative`."""
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.paint import GREEN, GREY, figure_in, lambda_axis
 from gapwise.storage.backend import Location
 
 SIZE = (7.0, 3.6)
 
 
-def draw(found: Mapping[str, Any], target: Location) -> None:
+def draw(found: Facts, target: Location) -> None:
     """Draw what `stages.cross_validation.cross_validated` found into the file `target`."""
     with figure_in(target, SIZE, dpi=150) as figure:
         paint(figure, found)
 
 
-def paint(figure: Figure, found: Mapping[str, Any]) -> None:
+def paint(figure: Figure, found: Facts) -> None:
     """Draw it into an empty figure."""
     axes = figure.subplots()
     lam, mean, error = (np.array(found[name]) for name in ("lambda", "validation_loss", "standard_error"))

@@ -7,11 +7,11 @@ a band from the least to the largest value (O16 Fig. 3, 5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.storage.backend import Location
@@ -37,7 +37,7 @@ def read_curves(runs: Runs) -> Curves:
     return curves
 
 
-def trace_attributes(runs: Runs) -> Mapping[str, Any]:
+def trace_attributes(runs: Runs) -> Facts:
     """The attributes of the first run's gap trace: what its gaps are. All runs of a sweep have the same oracle."""
     return next((gap_trace_attributes(place) for *_, place in runs), {})
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.stages.predict import predictions
 from gapwise.stages.problems import build
 from gapwise.stages.problems.tree.metrics import NEAR, best_alone_of, points_of
+from gapwise.stages.problems.tree.tree import Tree
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.files import read_json
 from gapwise.storage.mixture import weights_at
@@ -64,7 +65,8 @@ def posed(run: StoredRun, count: int = SHOWN) -> list[Posed]:
     lams, best = lambdas_of(run)
     arrays = run.test_blocks
     there = np.flatnonzero(np.diff(arrays["photo_hw_ptr"]) > 0)[:count]
-    problem: Any = build("tree", arrays, run.features.meta)
+    problem = build("tree", arrays, run.features.meta)
+    assert isinstance(problem, Tree)
     V = problem.parent.size
     weights = weights_at(run.place / "path.zarr")
     found = [(f"λ = {lam:.3g}" + " (best)" * (lam == best), _places(problem, weights(lam), there)) for lam in lams]
@@ -85,7 +87,7 @@ def posed(run: StoredRun, count: int = SHOWN) -> list[Posed]:
     return result
 
 
-def _places(problem: Any, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+def _places(problem: Tree, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """int64 (blocks, V): predicted places."""
     labels = predictions(problem, w, blocks)[0].reshape(len(blocks), -1)
     return labels[:, : problem.parent.size].astype(np.int64)

@@ -8,12 +8,13 @@ a solution costs seconds + calls * c, which is computed, not measured, and valid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
 from gapwise.stages.solver.options import ENDED
@@ -26,7 +27,9 @@ SLOWER = {"1 ms": 1e-3, "20 ms": 20e-3}
 """Extra seconds per oracle call."""
 MEASURES = ("passes", "seconds", *SLOWER)
 HEADS = {"passes": "exact passes", "seconds": "seconds", **{name: f"oracle + {name}" for name in SLOWER}}
-Row = dict[str, Any]
+Row = Json
+Aggregate = tuple[str, str | Callable[[pd.Series], float]]
+"""A column, and how pandas makes one number of those of a group."""
 
 
 class Price(NamedTuple):
@@ -56,7 +59,7 @@ class PathRun(NamedTuple):
 
     price: Price
     arrays: Mapping[str, np.ndarray]
-    attrs: Mapping[str, Any]
+    attrs: Facts
     verdict: Verdict
     samples: Sequence[Mapping[str, float]]
     """lambda and gap where verify made exact passes between solved lambdas"""
@@ -76,7 +79,7 @@ def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Pr
     return solves, paths
 
 
-def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Price:
+def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Facts) -> Price:
     return Price(
         variant, lam, float(arrays["lambda"][-1]), float(attrs["eps"]), attrs["status"] in ENDED,
         float(np.sum(arrays["effective_passes"])), int(np.sum(arrays["oracle_calls"])), float(np.sum(arrays["seconds"])),
@@ -94,7 +97,7 @@ def price_table(prices: Sequence[Price]) -> list[Row]:
     runs = pd.DataFrame(prices).rename(columns={"lam": "lambda", "passes": "spent_passes", "seconds": "spent_seconds"})
     for name in MEASURES:
         runs[name] = [price.cost(name) if price.reached else np.inf for price in prices]
-    columns: dict[str, tuple[str, Any]] = {"value": ("value", "first"), "seeds": ("value", "size")}
+    columns: dict[str, Aggregate] = {"value": ("value", "first"), "seeds": ("value", "size")}
     columns["reached"] = ("reached", "sum")
     for name in MEASURES:
         columns |= {name: (name, _upper_median), f"{name} least": (name, "min"), f"{name} most": (name, "max")}

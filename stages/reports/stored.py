@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import capabilities
 from gapwise.stages.verdict import Verdict, read_verdict
@@ -19,7 +19,7 @@ LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dua
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
 
 
-def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], Json]:
     """(arrays, attributes) of a path.zarr: the arrays with one number per breakpoint or evaluated lambda, and the cells."""
     target = run_dir / "path.zarr"
     if not target.is_dir():
@@ -55,12 +55,12 @@ class StoredRun:
         return self._numbers[0]
 
     @property
-    def attrs(self) -> dict[str, Any]:
+    def attrs(self) -> Json:
         """Attributes of the path."""
         return self._numbers[1]
 
     @cached_property
-    def _numbers(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def _numbers(self) -> tuple[dict[str, np.ndarray], Json]:
         return read_numbers(self.place)
 
     @cached_property

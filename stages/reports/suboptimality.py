@@ -8,11 +8,11 @@ methods without a dual point are bounded as well.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.curves import Curves, Trace, by_lambda, first_at
 from gapwise.stages.reports.tables import markdown
 
@@ -39,7 +39,7 @@ RATES: Mapping[str, tuple[str, str, str]] = {
 """What is guaranteed to be below epsilon, after how many oracle calls, and by whom, up to constants and minor terms, as in
 LJ13's Table 1: R is the largest norm of a psi_i(y), #Y the number of labellings. The oracle of `eg` computes expectations.
 Others have no such bound."""
-Row = dict[str, Any]
+Row = Json
 
 
 def with_suboptimality(curves: Curves) -> Curves:

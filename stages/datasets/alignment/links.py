@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -62,12 +61,12 @@ def read_pairs(english: Path, french: Path) -> list[tuple[list[str], list[str]]]
     return pairs
 
 
-def encoded(words: Any) -> np.ndarray:
+def encoded(words: Iterable[str]) -> np.ndarray:
     """Words as uint8: UTF-8, a line each."""
     return np.frombuffer("\n".join(words).encode(), np.uint8)
 
 
-def decoded(array: Any) -> list[str]:
+def decoded(array: np.ndarray) -> list[str]:
     """Inverse of `encoded`."""
     text = bytes(np.asarray(array)).decode()
     return text.split("\n") if text else []

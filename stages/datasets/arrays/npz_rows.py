@@ -10,7 +10,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def has_test(file: Path) -> bool:
     return bool(set(FEATURES["test"]) & set(names_in(file)))
 
 
-def stored_type(file: Path) -> np.dtype[Any]:
+def stored_type(file: Path) -> np.dtype[np.generic]:
     """The type that the features will have, from their header alone."""
     name = "data" if is_sparse(file) else _only(file, names_in(file), FEATURES["train"], "the features")
     try:

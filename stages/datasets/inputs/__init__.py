@@ -12,13 +12,13 @@ So `show` makes the same of a test split, after a run, and of the same data give
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, module_of
+from gapwise.stages.datasets import DataError, Raw, module_of
 from gapwise.stages.problems.facts import Facts
 
 
@@ -26,7 +26,7 @@ from gapwise.stages.problems.facts import Facts
 class NewInput:
     """New input: what an encoder takes, and what `show` needs of where it came from."""
 
-    raw: Any
+    raw: Raw
     source: Any = None
     several: bool = False
     """Whether predictions for it are several files, and no text."""
@@ -64,7 +64,7 @@ class Predicted:
             raise IndexError(f"block {i}: there are {len(self)}")
         return self.labels[self.label_ptr[i] : self.label_ptr[i + 1]]
 
-    def named(self, i: int) -> list[Any]:
+    def named(self, i: int) -> list[str] | list[int]:
         """Labels of block i by name, or as integers where labels have no names."""
         labels = self[i].tolist()
         return [self.names[label] for label in labels] if self.names else labels
@@ -117,7 +117,7 @@ def show(meta: Facts, new: NewInput, predicted: Predicted) -> Shown:
     return found
 
 
-def _offered(meta: Facts, name: str) -> Any:
+def _offered(meta: Facts, name: str) -> Callable[..., Any]:
     function = getattr(module_of(meta["dataset"]), name, None)
     if function is None:
         raise DataError(

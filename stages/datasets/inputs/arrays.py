@@ -7,7 +7,6 @@ import io
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ def array_of(file: Path) -> np.ndarray:
         raise DataError(f"{file}: cannot be read as an .npy file without pickled objects ({error})") from error
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

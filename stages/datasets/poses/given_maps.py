@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
 from gapwise.stages.datasets.poses.map_files import arrays_of, words
 from gapwise.stages.datasets.poses.part_maps import CODES, MOST, RELATION_SCALE, log_softmax
 from gapwise.stages.datasets.poses.skeleton import NODES, PARENT
@@ -128,7 +127,7 @@ class MapEncoder:
 
     anchors: np.ndarray
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Maps of pictures, each float (26, rows, columns), in the order of `poses.skeleton.NODES`."""
         for k, unary in enumerate(raw):
             maps = np.asarray(unary, np.float32)

@@ -15,12 +15,15 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
 from gapwise.stages.problems.void import VOID
+
+if TYPE_CHECKING:
+    import yaml
 
 Colour = tuple[int, int, int]
 MOST_CLASSES = 254
@@ -95,9 +98,9 @@ def read_classes(file: Path) -> ClassList:
     return ClassList(file, tuple(names), tuple(marks), void)  # type: ignore[arg-type]
 
 
-def _unique(file: Path, names: list[Any]) -> dict[Any, int]:
+def _unique(file: Path, names: list[object]) -> dict[object, int]:
     """Names counted from 0."""
-    found: dict[Any, int] = {}
+    found: dict[object, int] = {}
     for name in names:
         if not isinstance(name, Hashable) or name in found:
             raise DataError(f"{file}: expected different names in classes; got {name!r}")
@@ -105,26 +108,27 @@ def _unique(file: Path, names: list[Any]) -> dict[Any, int]:
     return found
 
 
-def _mark(file: Path, what: str, given: Any) -> int | Colour:
+def _mark(file: Path, what: str, given: object) -> int | Colour:
     if isinstance(given, str) and (match := HEX.fullmatch(given)):
         red, green, blue = (int(part, 16) for part in match.groups())
         return red, green, blue
     values = given if isinstance(given, list) and len(given) == 3 else [given]
-    if all(type(value) is int and 0 <= value <= 255 for value in values):
-        return (values[0], values[1], values[2]) if len(values) == 3 else int(values[0])
+    levels = [value for value in values if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 255]
+    if len(levels) == len(values):
+        return (levels[0], levels[1], levels[2]) if len(levels) == 3 else levels[0]
     raise DataError(
         f"{file}: {what} has {given!r}; expected a number 0..255, three of them, [red, green, blue], or '#rrggbb'"
     )
 
 
-def _parsed(file: Path) -> Any:
+def _parsed(file: Path) -> object:
     """What the YAML file holds; ValueError for keys that occur twice, which YAML's reader would pass over."""
     import yaml
 
     class Loader(yaml.SafeLoader):
         """Refuses keys that occur twice."""
 
-    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+    def mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Hashable, object]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
         twice = [key for k, key in enumerate(keys) if key in keys[:k]]
         if twice:

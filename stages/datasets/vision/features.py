@@ -9,12 +9,15 @@ import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.vision.superpixels import to_lab
+
+if TYPE_CHECKING:
+    import cv2
 
 GRID = 4
 """Positions are counted on a GRID x GRID raster of the picture."""
@@ -87,7 +90,7 @@ def dense_sift(rgb: np.ndarray, chosen: np.ndarray | None = None) -> tuple[np.nd
 
 
 @lru_cache(maxsize=8)
-def _raster(height: int, width: int) -> tuple[tuple[Any, ...], np.ndarray]:
+def _raster(height: int, width: int) -> tuple[tuple[cv2.KeyPoint, ...], np.ndarray]:
     """The `keypoints` as OpenCV takes them, which reads them only, and the flat pixel index of each: int64 (P,)."""
     import cv2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def _opened(path: Path) -> Image:
         raise DataError(f"{path}: cannot be decoded as an image ({' '.join(str(error).split())})") from error
 
 
-def _refuse_transparent(path: Path, image: Any, advice: str) -> None:
+def _refuse_transparent(path: Path, image: Image, advice: str) -> None:
     alpha = np.asarray(image.convert("RGBA"))[..., 3]
     if alpha.min() < 255:
         row, column = (int(k) for k in np.argwhere(alpha < 255)[0])

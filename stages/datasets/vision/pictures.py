@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.vision.classes import PottsOptions
 from gapwise.stages.datasets.vision.features import (
     Words,
@@ -51,7 +51,10 @@ class Picture(NamedTuple):
 Tally = Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
 """tally(regions, mask): what a block says of its superpixels' labels, such as `superpixels.tally`; like `Load`."""
 
-Load = Callable[[Any], Picture]
+Item = Any
+"""What a reader's `Load` makes a picture of: a path, or a number."""
+
+Load = Callable[[Item], Picture]
 """Makes the picture of one item; a module-level function or a partial of one, so that it can be sent to workers."""
 
 
@@ -94,7 +97,9 @@ class FeatureOptions:
         return {key: given[key] for key in also if key in given} | {"features": features}
 
 
-def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample(
+    numbered: tuple[int, Item], load: Load, options: FeatureOptions, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows for the two vocabularies from training picture number `numbered[0]`."""
     number, item = numbered
     rng = np.random.default_rng([seed, number])
@@ -127,7 +132,7 @@ def _groundwork(rgb: np.ndarray, superpixels: int) -> Groundwork:
     return Groundwork(segment(rgb, superpixels), dense_sift(rgb))
 
 
-def _groundwork_of(item: Any, load: Load, superpixels: int) -> Groundwork:
+def _groundwork_of(item: Item, load: Load, superpixels: int) -> Groundwork:
     return _groundwork(load(item).rgb, superpixels)
 
 
@@ -146,7 +151,7 @@ def _described(
 
 
 def _block(
-    task: tuple[bool, Any, Groundwork | None],
+    task: tuple[bool, Item, Groundwork | None],
     load: Load,
     words: Words,
     options: FeatureOptions,
@@ -193,7 +198,7 @@ NO_PICTURE = {
 
 def featurize_pictures(
     load: Load,
-    items: Mapping[str, Sequence[Any]],
+    items: Mapping[str, Sequence[Item]],
     options: FeatureOptions,
     seed: int,
     sink: Sink,
@@ -316,7 +321,7 @@ class PictureEncoder:
     pairwise: bool
     own: bool = False
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file, of about the training pictures' size.
 
         Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
@@ -331,7 +336,7 @@ class PictureEncoder:
             sink.append(NEW, **arrays)
 
 
-def _checked(number: int, picture: Any) -> np.ndarray:
+def _checked(number: int, picture: object) -> np.ndarray:
     picture = decoded(picture, f"input: picture {number}") if isinstance(picture, bytes) else np.asarray(picture)
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
         raise DataError(

@@ -16,8 +16,6 @@ positive gain are never in the result, and are left out at the start: near the o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -28,7 +26,7 @@ MOST = 2
 
 
 @njit(**JIT)
-def workspace(rows: int, columns: int, edges: int) -> Any:
+def workspace(rows, columns, edges):
     """Arrays for `best_matching` of problems of these sizes at most: gains (edges,), potentials, and whole numbers."""
     nodes = rows + columns
     return (

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from gapwise.stages.problems.tree.tree import Tree
 
 NEAR = 0.2
 """PDJ: a joint is detected within this share of the trunk's length of the truth."""
 
 
-def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+def metrics(problem: Tree, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """PCP and PDJ of flat `predictions`, and of placing every node where its own unary map is largest (``..._unary``).
 
     They need the arrays ``points`` (m * 2,), x and y of a block's true points, and ``trunk`` (1,), its length, in the
@@ -29,12 +32,12 @@ def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndar
     return result | {f"{name}_unary": value for name, value in alone.items()}
 
 
-def best_alone(problem: Any) -> np.ndarray:
+def best_alone(problem: Tree) -> np.ndarray:
     """int64 (n, V): the places where the unary maps are largest."""
     return np.array([best_alone_of(problem, i) for i in range(problem.n)])
 
 
-def best_alone_of(problem: Any, i: int) -> np.ndarray:
+def best_alone_of(problem: Tree, i: int) -> np.ndarray:
     """int64 (V,): `best_alone` of block i."""
     unary = problem.unary[problem.unary_ptr[i] : problem.unary_ptr[i + 1]]
     return np.asarray(unary.reshape(problem.parent.size, -1).argmax(axis=1))
@@ -46,7 +49,7 @@ def points_of(grid: np.ndarray, places: np.ndarray, nodes: np.ndarray, cell: flo
     return np.stack([chosen % columns, chosen // columns], axis=-1) * cell + (cell - 1.0) / 2.0
 
 
-def pose_measures(problem: Any, arrays: Mapping[str, np.ndarray], places: np.ndarray) -> dict[str, float]:
+def pose_measures(problem: Tree, arrays: Mapping[str, np.ndarray], places: np.ndarray) -> dict[str, float]:
     """PCP and PDJ of places (n, V)."""
     nodes, cell = np.asarray(arrays["point_nodes"]).reshape(-1), float(np.asarray(arrays["cell"]).reshape(-1)[0])
     ends, trunk = np.asarray(arrays["limb_ends"], float), np.asarray(arrays["trunk"], float).reshape(-1)

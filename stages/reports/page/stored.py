@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.problems.chain.metrics import decode_names
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
@@ -26,24 +26,24 @@ class ReportedRun(StoredRun):
         return str(self.manifest.get("name", self.place.name))
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Json:
         return self._record("manifest.json")
 
     @cached_property
-    def verified(self) -> dict[str, Any]:
+    def verified(self) -> Json:
         return self._record("verify.json")
 
     @cached_property
-    def measured(self) -> dict[str, Any]:
+    def measured(self) -> Json:
         return self._record("metrics.json")
 
-    def _record(self, name: str) -> dict[str, Any]:
+    def _record(self, name: str) -> Json:
         file = self.place / name
         found = read_json(file) if file.is_file() else {}
         return found if isinstance(found, dict) else {}
 
     @property
-    def science(self) -> dict[str, Any]:
+    def science(self) -> Json:
         """What was asked for, by group of the configuration."""
         return dict(self.manifest.get("science", {}))
 

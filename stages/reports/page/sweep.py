@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.page import FILE, write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import charts, number, paragraph, picture, table
@@ -28,7 +28,7 @@ from gapwise.storage.results import read_trace
 ROWS = 150
 """Most certificates that are shown of a run."""
 log = logging.getLogger("gapwise")
-Row = Mapping[str, Any]
+Row = Facts
 Part = tuple[str, Markup]
 
 

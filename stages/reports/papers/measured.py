@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.curves import SMALLEST, Curves, Trace, first_at, read_curves, value_at
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.suboptimality import LEVELS, best_dual, with_suboptimality
@@ -45,7 +45,7 @@ class Measured:
 
     def __init__(self, folder: Location):
         self.folder = folder
-        self.summary: Mapping[str, Any] = read_json(folder / "summary.json")
+        self.summary: Facts = read_json(folder / "summary.json")
         self.jobs = [row for row in self.summary["jobs"] if row["status"] in ("complete", "done")]
 
     @cached_property

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.page import write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import paragraph, table
@@ -79,7 +79,7 @@ def standings(parts: Sequence[Shown]) -> list[Contest]:
     ]
 
 
-def write_json_claims(target: Location, parts: Sequence[Shown], about: Mapping[str, Any]) -> None:
+def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts) -> None:
     """papers.json: a row a claim and part, and the lines of what this project adds."""
     claims = [
         {"claim": claim.name, "source": claim.source, "says": claim.says, "part": part.name, "holds": found.holds,
@@ -91,7 +91,7 @@ def write_json_claims(target: Location, parts: Sequence[Shown], about: Mapping[s
     write_json(target, {**about, **machine(), "claims": claims, "ours": ours, "left_out": left_out})
 
 
-def write_index(target: Location, parts: Sequence[Shown], about: Mapping[str, Any], places: Places) -> None:
+def write_index(target: Location, parts: Sequence[Shown], about: Facts, places: Places) -> None:
     """index.html: what this project adds, all claims, where every figure is, then every part with figures and claims."""
     said_of = f"{BUDGETS[about['budget']]}; {about['parts']} parts; {', '.join(machine().values())}"
     if about.get("source"):
@@ -166,7 +166,7 @@ def _link(file: Location, target: Location) -> str:
     return os.path.relpath(file, target.parent).replace(os.sep, "/")
 
 
-def write_markdown(target: Location, parts: Sequence[Shown], about: Mapping[str, Any], places: Places) -> None:
+def write_markdown(target: Location, parts: Sequence[Shown], about: Facts, places: Places) -> None:
     """The short page: date, commit, machine, command; what this project adds; the claims; where every figure is."""
     facts = [f"Made on {datetime.now(UTC):%Y-%m-%d} by", "", "```bash", about["command"], "```", ""]
     facts += [
