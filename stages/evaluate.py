@@ -40,7 +40,7 @@ def evaluate(
     run_dir: Location,
     *,
     spread: Spread = HERE,
-    report: Callable[[int, int, str], None] = lambda done, total, what: None,
+    report: Callable[[int, int, str], None] = lambda done, total, task: None,
 ) -> Json:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``, with validation
     blocks also validation_loss and validation_standard_error.
@@ -133,8 +133,8 @@ def in_between(path: Mixture) -> np.ndarray:
     if not path.attrs["between"]:
         return np.empty(0)
     lams, shares = path.arrays["lambda"], np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
-    found: np.ndarray = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
-    return found[found >= path.arrays["cell_low"][-1]]
+    between: np.ndarray = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
+    return between[between >= path.arrays["cell_low"][-1]]
 
 
 @driver

@@ -151,10 +151,10 @@ def featurize(
             return
         log.warning("%s: %s; the features are made again", target, damage)
     reader, wanted = open_dataset(dataset["name"], dataset), dataset.get(VALIDATION)
-    there = None if whole is None or HeldOut.of(wanted) is None else divisible(whole)
+    store = None if whole is None or HeldOut.of(wanted) is None else divisible(whole)
     with FeatureWriter(target) as writer:
         sink = _SplittingSink(writer, reader.structure, HeldOut.of(wanted))
-        facts = reader.featurize(sink, map_blocks, report) if there is None else _divide(there, writer, sink, report)
+        facts = reader.featurize(sink, map_blocks, report) if store is None else _divide(store, writer, sink, report)
         facts = sink.finish(facts)
         facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
         if wanted is not None:
@@ -168,9 +168,9 @@ def divisible(whole: Location) -> Features | None:
     """The features at `whole` if they are there, undamaged, and what a training block is does not depend on its split."""
     if not is_complete(whole) or damaged(whole) is not None:
         return None
-    found = open_features(whole)
-    differs = capabilities(found.meta["structure"]).for_training and has_void(found.arrays("train")["labels"])
-    return None if differs else found
+    store = open_features(whole)
+    differs = capabilities(store.meta["structure"]).for_training and has_void(store.arrays("train")["labels"])
+    return None if differs else store
 
 
 def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> Json:

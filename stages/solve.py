@@ -102,9 +102,9 @@ def solve(
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"
     if target.is_dir():
-        found = read_path(target, ())[1]
-        status = Status(found["status"])
-        if not goes_on(status, task.path, float(found["eps"])):
+        former = read_path(target, ())[1]
+        status = Status(former["status"])
+        if not goes_on(status, task.path, float(former["eps"])):
             parts.remove()
             return status
     store = CommitStore(run_dir / "state", identity(key, science))

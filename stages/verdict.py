@@ -179,7 +179,7 @@ class Verdict:
             return f"; {self.met} of {self.solved} λ's are certified"
         return f"; certified {self.lambdas}" if self.of_path else ""
 
-    def at(self, lam: float, gap: float | None, allowed: float) -> Self:
+    def at_lambda(self, lam: float, gap: float | None, allowed: float) -> Self:
         """The verdict on the model of one lambda, from its own gap; None: no gap of its own, the path certifies it."""
         if self.doubt not in (None, Doubt.UNFINISHED):
             return dataclasses.replace(self, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed)
@@ -218,28 +218,28 @@ def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
     return dual_point and exact and sense != ESTIMATE
 
 
-def judge(attrs: Facts, found: Findings) -> Verdict:
+def judge(attrs: Facts, findings: Findings) -> Verdict:
     """The verdict on a path with these attributes of path.zarr."""
     dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), capabilities(str(attrs["rule"]))
-    if found.broken and (claimed or not dual or found.baseless):
+    if findings.broken and (claimed or not dual or findings.baseless):
         doubt: Doubt | None = Doubt.BROKEN
     elif not dual:
         doubt = Doubt.NO_DUAL_POINT
     elif not can.exact:
         doubt = Doubt.HEURISTIC
-    elif found.sense == ESTIMATE:
+    elif findings.sense == ESTIMATE:
         doubt = Doubt.ESTIMATE
     else:
-        doubt = None if claimed and found.met == found.solved else Doubt.UNFINISHED
+        doubt = None if claimed and findings.met == findings.solved else Doubt.UNFINISHED
     reach = Reach.NOTHING
-    if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(found.lam_low):
-        reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if found.lam_low > 0.0 else Reach.EVERY
+    if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(findings.lam_low):
+        reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if findings.lam_low > 0.0 else Reach.EVERY
     return Verdict(
-        reach=reach, doubt=doubt, sense=found.sense, status=attrs.get("status"), met=found.met, solved=found.solved,
-        lam_low=_known(found.lam_low), lam_high=_known(found.lam_high), largest_gap=_known(found.largest_gap),
-        allowed=float(attrs["eps"]), relative=bool(attrs["relative"]), rebuild_error=_known(found.rebuild_error),
-        dual_point=dual, verified=found.recomputed and not found.broken, broken=tuple(found.broken[:MOST_BROKEN]),
-        proven=_known(found.proven), bound_slack_share=_known(found.bound_slack_share), accuracy=found.accuracy,
+        reach=reach, doubt=doubt, sense=findings.sense, status=attrs.get("status"), met=findings.met, solved=findings.solved,
+        lam_low=_known(findings.lam_low), lam_high=_known(findings.lam_high), largest_gap=_known(findings.largest_gap),
+        allowed=float(attrs["eps"]), relative=bool(attrs["relative"]), rebuild_error=_known(findings.rebuild_error),
+        dual_point=dual, verified=findings.recomputed and not findings.broken, broken=tuple(findings.broken[:MOST_BROKEN]),
+        proven=_known(findings.proven), bound_slack_share=_known(findings.bound_slack_share), accuracy=findings.accuracy,
     )  # fmt: skip
 
 
@@ -272,10 +272,10 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
             primal = np.asarray(arrays["primal"], float)
             gaps = np.divide(gaps, primal, out=gaps.copy(), where=primal > 0.0)
     proven = float(np.mean(arrays["proven"])) if sense == UPPER_BOUNDED and "proven" in arrays else math.nan
-    found = Findings(
+    findings = Findings(
         sense, int(met.sum()), met.size, float(gaps.max()), low, high, recomputed=False, proven=proven,
     )  # fmt: skip
-    return judge(attrs, found)
+    return judge(attrs, findings)
 
 
 def ends_of(lams: np.ndarray) -> tuple[float, float]:
@@ -294,10 +294,10 @@ def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Fac
     return verdict_in(read_json(file), file)
 
 
-def verdict_in(found: Facts, file: Location) -> Verdict:
+def verdict_in(content: Facts, file: Location) -> Verdict:
     """The verdict in the content of a verify.json; DamagedError names the file if there is none."""
     try:
-        return verdict_of(found["verdict"])
+        return verdict_of(content["verdict"])
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(
             f"{file}: the verdict is missing or damaged ({error}); delete the file and repeat the command, which makes it "

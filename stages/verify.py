@@ -120,7 +120,7 @@ def verify(
     samples: int = 20,
     seed: int = 0,
     spread: Spread = HERE,
-    report: Report = lambda done, total, what: None,
+    report: Report = lambda done, total, task: None,
 ) -> Json:
     """Check every breakpoint and the certificates between them; writes ``verify.json``.
 
@@ -161,7 +161,7 @@ def verified(
     samples: int = 20,
     seed: int = 0,
     spread: Spread = HERE,
-    report: Report = lambda done, total, what: None,
+    report: Report = lambda done, total, task: None,
     keep: Callable[[Facts], None] = lambda result: None,
 ) -> Json:
     """`verify` of a path that may be in memory; `keep` gets the result before an error is raised."""
@@ -176,13 +176,13 @@ def verified(
     sense = certainty_here(problem, attrs)
     try:
         audit = Audit(problem, arrays, attrs, spread, report, source.weights)
-        found, numbers = _recomputed(audit, sense, samples, seed)
+        findings, numbers = _recomputed(audit, sense, samples, seed)
     except BaselessError as error:
         numbers = {"broken": error.broken}
-        found = Findings(
+        findings = Findings(
             sense, 0, arrays["lambda"].size, math.nan, math.nan, math.nan, broken=error.broken, baseless=True
         )
-    verdict = judge(attrs, found)
+    verdict = judge(attrs, findings)
     result = {
         "dual_point": verdict.dual_point,
         "certified": verdict.certified,
@@ -195,7 +195,7 @@ def verified(
     if verdict.refuted:
         see = f" See verify.json.{source.remedy}" if source.remedy else ""
         raise CertificateError(
-            f"{source.name}: {len(found.broken)} certificate(s) do not hold; the first: {found.broken[0]}.{see}"
+            f"{source.name}: {len(findings.broken)} certificate(s) do not hold; the first: {findings.broken[0]}.{see}"
         )
     return result
 
@@ -212,7 +212,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
     of_path = capabilities(str(attrs["rule"])).finds_lambdas
     low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])
     accuracy, bounds = accuracy_of(audit.problem), bounds_of(audit)
-    found = Findings(
+    findings = Findings(
         sense,
         met=int(met.sum()),
         solved=met.size,
@@ -225,9 +225,9 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
         accuracy=accuracy,
     )
-    return found, {
-        "max_gap": found.largest_gap,
-        "max_rebuild_error": found.rebuild_error,
+    return findings, {
+        "max_gap": findings.largest_gap,
+        "max_rebuild_error": findings.rebuild_error,
         "max_simplex_error": max(b.simplex_error for b in rebuilt),
         "lambda_low": float(closed[-1]) if closed.size else None,
         **bounds,
@@ -274,21 +274,21 @@ def differences(problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Facts
         attrs = {"certainty": certainty, **attrs}  # paths solved before there was another
     claim = {"certified": False} if certainty == ESTIMATE else {}
     wanted = {"n": problem.n, "d": problem.d, "certainty": certainty, **claim, **asked.attributes}
-    found = [
+    faults = [
         f"attribute {name}: {attrs[name]!r} is stored, {value!r} was asked for"
         if name in attrs
         else f"attribute {name}: nothing is stored, {value!r} was asked for"
         for name, value in wanted.items()
         if name not in attrs or attrs[name] != value
     ]
-    found += [f"{what}: nothing is stored that can be used" for what in unusable(arrays, attrs)]
+    faults += [f"{part}: nothing is stored that can be used" for part in unusable(arrays, attrs)]
     if attrs.get("status") in ENDED and not float(attrs.get("eps", math.inf)) <= asked.eps:
-        found.append(f"attribute eps: {attrs.get('eps')!r} is stored, at most {asked.eps!r} was asked for")
+        faults.append(f"attribute eps: {attrs.get('eps')!r} is stored, at most {asked.eps!r} was asked for")
     if attrs.get("status") != "TIME_LIMIT" and "lambda" in arrays:
         missing = [lam for lam in asked.lambdas if not np.any(arrays["lambda"] == lam)]
         if missing:
-            found.append(f"lambda: {arrays['lambda'].tolist()} are stored, {missing} were asked for as well")
-    return found
+            faults.append(f"lambda: {arrays['lambda'].tolist()} are stored, {missing} were asked for as well")
+    return faults
 
 
 def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
@@ -299,19 +299,19 @@ def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
     of_path = capabilities(rule).finds_lambdas
     cells = (*CELLS, *(CELL_CERTIFICATES if attrs.get("between") else ())) if of_path else ()
     rows = arrays["cell_low"].size if "cell_low" in arrays else 0
-    found = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
+    faults = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
     for spec in cells:
         shape = (rows, 2)[: len(spec.dims)]
         if spec.name not in arrays or arrays[spec.name].shape != shape:
-            found.append(f"array {spec.name}")
+            faults.append(f"array {spec.name}")
     known = [status.value for status in Status]
     if attrs.get("status_meanings") != known:
-        found.append("attribute status_meanings")
+        faults.append("attribute status_meanings")
     if "status" in arrays and not np.isin(arrays["status"], np.arange(len(known))).all():
-        found.append("array status")
+        faults.append("array status")
     if not isinstance(attrs.get("own_primal"), bool):
-        found.append("attribute own_primal")
+        faults.append("attribute own_primal")
     for name in ("lam_top", "hinge_at_zero", "psi_norm2") if of_path else ():
         if not isinstance(attrs.get(name), int | float):
-            found.append(f"attribute {name}")
-    return found
+            faults.append(f"attribute {name}")
+    return faults

@@ -66,7 +66,7 @@ def certificate_of(solved: Solved, path: PathOptions, row: int) -> Certificate:
     else:
         dual = max(float(stored["dual"].values[row]), 0.0) if path.relative else 1.0
         low = high = float(stored["lambda"].values[row])
-        found = whole.at(low, float(stored["gap"].values[row]), path.tolerance * dual)
+        found = whole.at_lambda(low, float(stored["gap"].values[row]), path.tolerance * dual)
     nothing = float("nan")
     return Certificate(
         gap=nothing if found.largest_gap is None else found.largest_gap,

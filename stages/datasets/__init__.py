@@ -155,11 +155,11 @@ def module_of(name: str) -> ModuleType:
     known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
     if name in known:
         return import_module(f"{__name__}.{name}")
-    found = installed_module(READERS, name)
-    if found is None:
-        there = ", ".join(sorted({*known, *announced(READERS)}))
-        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {there}")
-    return found
+    module = installed_module(READERS, name)
+    if module is None:
+        names = ", ".join(sorted({*known, *announced(READERS)}))
+        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {names}")
+    return module
 
 
 def _data_folder(name: str) -> str:
@@ -225,11 +225,11 @@ class Blocks:
 
     def arrays(self, split: str) -> dict[str, np.ndarray]:
         """Arrays of one split, the shared ones included."""
-        found = {**self.whole[""], **self.whole[split]}
+        arrays = {**self.whole[""], **self.whole[split]}
         for name, parts in self.blocks[split].items():
-            found[name] = np.concatenate(parts)
-            found[f"{name}_ptr"] = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-        return found
+            arrays[name] = np.concatenate(parts)
+            arrays[f"{name}_ptr"] = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        return arrays
 
 
 @dataclass(frozen=True)

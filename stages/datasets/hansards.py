@@ -238,11 +238,11 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """Lines "sentence e f" of the links, numbered from 1, as the task's scorer reads them."""
-    found = []
+    links = []
     for i, (e, _) in enumerate(new.raw):
         entries = predicted[i].reshape(len(e), -1)
-        found.append([(j, int(k) - 1) for j, row in enumerate(entries) for k in row if k])
-    return Shown(write_links(new.source, found), ".wa")
+        links.append([(j, int(k) - 1) for j, row in enumerate(entries) for k in row if k])
+    return Shown(write_links(new.source, links), ".wa")
 
 
 def specimen(options: Options, sink: Sink) -> Json:
@@ -281,10 +281,10 @@ def open(options: Options) -> Hansards:
     root = Path(options["root"])
     paths = {}
     for name in (*FILES, *PARALLEL):
-        found = [file for file in (root / name, root / f"{name}.gz") if file.is_file()]
-        if not found:
+        existing = [file for file in (root / name, root / f"{name}.gz") if file.is_file()]
+        if not existing:
             raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
-        paths[name] = found[0]
+        paths[name] = existing[0]
     costs = {name: float(given[name]) for name in COSTS}
     return Hansards(paths, given["size"], given["sentences"], given["fertility"], given["nonnegative"], costs)
 

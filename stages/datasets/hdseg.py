@@ -95,11 +95,11 @@ class HDSeg:
     def files(self) -> dict[str, Path]:
         """The feature files, the maps of the images asked for and, with pictures, all masks and test photographs."""
         maps = [f"{MAPS[split]}/{k:06d}.png" for split, count in self.counts.items() for k in range(count)]
-        found = {name: self.root / name for name in (*FILES.values(), *maps)}
+        paths = {name: self.root / name for name in (*FILES.values(), *maps)}
         if self.pictures:
             shown = [*(self.root / MASKS).rglob("*.png"), *(self.root / IMAGES / "test").glob("*")]
-            found |= {path.relative_to(self.root).as_posix(): path for path in shown}
-        return {name: path for name, path in found.items() if path.is_file()}
+            paths |= {path.relative_to(self.root).as_posix(): path for path in shown}
+        return {name: path for name, path in paths.items() if path.is_file()}
 
     def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
@@ -182,7 +182,7 @@ def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Images, each an .npz file with the arrays of `Given`: features, edges and superpixel_map."""
-    found = []
+    given = []
     for name in inputs:
         arrays = arrays_of(Path(name), Given._fields)
         missing = [field for field in Given._fields if field not in arrays]
@@ -190,8 +190,8 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
             raise DataError(
                 f"{name}: has no array {missing[0]}; expected {', '.join(Given._fields)}, as hdseg.Given says"
             )
-        found.append(Given(**arrays))
-    return NewInput(found, masks.named([Path(name) for name in inputs], [None] * len(found)), several=True)
+        given.append(Given(**arrays))
+    return NewInput(given, masks.named([Path(name) for name in inputs], [None] * len(given)), several=True)
 
 
 stored_input, show = masks.stored_input, masks.show
@@ -311,8 +311,8 @@ def _edges(edges: np.ndarray, size: int, where: str) -> np.ndarray:
 def _refuse_map(regions: np.ndarray, size: int, where: str) -> None:
     fits = regions.ndim == 2 and regions.size and regions.min() == 0 and regions.max() == size - 1
     if not fits or not np.bincount(regions.ravel()).all():
-        found = f"ids {regions.min()}..{regions.max()}" if regions.size else "no ids"
-        raise DataError(f"{where}: {found}; expected a map (H, W) in which every one of 0..{size - 1} occurs")
+        content = f"ids {regions.min()}..{regions.max()}" if regions.size else "no ids"
+        raise DataError(f"{where}: {content}; expected a map (H, W) in which every one of 0..{size - 1} occurs")
 
 
 def _text(file: h5py.File, field: str, path: Path) -> str:
@@ -334,18 +334,18 @@ def _mask_name(annotation: str, split: str, where: str) -> str:
     return f"{below}/{parts[1]}_{parts[2]}.{SUFFIXES[parts[0]]}.png"
 
 
-def _image(path: Path, what: str, mode: str | None = None) -> np.ndarray:
+def _image(path: Path, content: str, mode: str | None = None) -> np.ndarray:
     """Pixels of an image file; DataError naming it."""
     from PIL import Image, UnidentifiedImageError
 
     if not path.is_file():
-        hint = "" if "map" in what else "; without the HDSeg archive set dataset.pictures=false"
-        raise DataError(f"{path}: missing ({what}){hint}")
+        hint = "" if "map" in content else "; without the HDSeg archive set dataset.pictures=false"
+        raise DataError(f"{path}: missing ({content}){hint}")
     try:
         with Image.open(path) as image:
             return np.asarray(image.convert(mode) if mode else image)
     except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"{path}: cannot be decoded ({what}; {error})") from error
+        raise DataError(f"{path}: cannot be decoded ({content}; {error})") from error
 
 
 def _stored(unary: np.ndarray, precision: str, where: str) -> np.ndarray:

@@ -87,8 +87,8 @@ class Poses:
     structure: str = "tree"
 
     def files(self) -> dict[str, Path]:
-        found = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
-        return found if self.maps is None else found | parts_of("maps", self.maps)
+        paths = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
+        return paths if self.maps is None else paths | parts_of("maps", self.maps)
 
     def source(self) -> Json:
         return {"maps_version": self.version}
@@ -173,13 +173,13 @@ class Poses:
         for done, drawn in enumerate(map_blocks(partial(_samples, reduction=reduction), tasks), 1):
             samples.append(drawn)
             report(done, len(tasks), "sampling patches")
-        found = types.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
+        types_of = types.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
         fold, models = np.arange(len(tasks)) // self.variants % self.folds, []
         for k in range(self.folds + 1):
             report(k, self.folds + 1, "learning part classifiers")
             rows = np.flatnonzero(fold != k)
             models.append(
-                part_maps.learn([samples[i] for i in rows], found[rows], PARENT, self.types, reduction, self.hidden)
+                part_maps.learn([samples[i] for i in rows], types_of[rows], PARENT, self.types, reduction, self.hidden)
             )
         report(self.folds + 1, self.folds + 1, "learning part classifiers")
         return models
@@ -235,10 +235,10 @@ def _truth(
 ) -> dict[str, np.ndarray]:
     """What is known of a photograph's pose."""
     nodes = nodes_of(photograph.joints)
-    cells, found = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
+    cells, type_of = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
     columns = part_maps.grid_of(rgb.shape)[1]
     return {
-        "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(found, 2)]).astype(np.int16),
+        "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(type_of, 2)]).astype(np.int16),
         "loss_scale": np.array([reach(photograph)]),
         "points": photograph.joints.astype(np.float32).reshape(-1),
         "trunk": np.array([trunk_length(photograph.joints)], np.float32),
@@ -340,8 +340,8 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
         files = [GivenMaps(Path(name)) for name in inputs]
         names = [name for file in files for name in file.names]
         return NewInput([file.unary(name) for file in files for name in file.names], names)
-    found = read_pictures(inputs, meta)
-    return NewInput(found.raw, list(found.source.names))
+    pictures = read_pictures(inputs, meta)
+    return NewInput(pictures.raw, list(pictures.source.names))
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
@@ -354,8 +354,8 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
     rows = []
     for i, name in enumerate(new.source):
-        places = predicted[i][JOINT_NODES].astype(np.int64)
-        points = np.stack([places % grids[i, 1], places // grids[i, 1]], axis=1) * part_maps.CELL
+        cells = predicted[i][JOINT_NODES].astype(np.int64)
+        points = np.stack([cells % grids[i, 1], cells // grids[i, 1]], axis=1) * part_maps.CELL
         rows += [
             (name, joint, *(point + (part_maps.CELL - 1) / 2).tolist())
             for joint, point in zip(JOINTS, points, strict=True)

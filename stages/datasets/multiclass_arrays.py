@@ -251,10 +251,10 @@ def _file(options: Options, name: str) -> Path | None:
 
 
 def _ending(file: Path) -> str:
-    found = ENDINGS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix)
-    if found is None:
+    form = ENDINGS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix)
+    if form is None:
         raise OptionError(
             f"dataset.format: must be given for {file.name}, as in dataset.format=svmlight; known endings are "
             f"{', '.join(ENDINGS)}, also with .gz"
         )
-    return found
+    return form

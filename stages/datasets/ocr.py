@@ -73,13 +73,13 @@ class Ocr:
         folds = np.unique(words.fold)
         for name, fold in (("fold", self.fold), ("validation_fold", self.validation_fold)):
             if fold is not None and fold not in folds:
-                there = ", ".join(str(fold) for fold in folds)
-                raise DataError(f"{self.file}: dataset.{name}={fold} does not exist; there are folds {there}")
+                existing = ", ".join(str(fold) for fold in folds)
+                raise DataError(f"{self.file}: dataset.{name}={fold} does not exist; there are folds {existing}")
         chosen = words.fold == self.fold
         held_out = words.fold == (-1 if self.validation_fold is None else self.validation_fold)
         if (chosen | held_out).all():
-            there = " and ".join(str(fold) for fold in folds)
-            raise DataError(f"{self.file}: all words are in fold {there}; nothing is left for the other split")
+            existing = " and ".join(str(fold) for fold in folds)
+            raise DataError(f"{self.file}: all words are in fold {existing}; nothing is left for the other split")
         sink.put("", "label_names", encode_names(LETTERS))
         attributes = PIXELS + len(BIASES)
         count = {}
@@ -155,8 +155,8 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
 def _letters(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Pixels and letters of a file, and where its words begin."""
     if file.suffix != ".npz":
-        found = read_letter_data(file)
-        return found.pixels, found.start, found.letter
+        words = read_letter_data(file)
+        return words.pixels, words.start, words.letter
     arrays = arrays_of(file, ("pixels", "word_start", "letter"))
     if not {"pixels", "word_start"} <= arrays.keys():
         raise DataError(f"{file}: expected arrays pixels (letters, {PIXELS}) and word_start (words + 1,)")
@@ -185,10 +185,10 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the word's number from 0, the word itself if the input has its letters, the predicted word."""
-    found = ["".join(map(str, predicted.named(i))) for i in range(len(predicted))]
+    words = ["".join(map(str, predicted.named(i))) for i in range(len(predicted))]
     if new.source is None:
-        return Shown(csv_text(("number", "predicted"), enumerate(found)))
-    return Shown(csv_text(("number", "word", "predicted"), zip(range(len(found)), new.source, found, strict=True)))
+        return Shown(csv_text(("number", "predicted"), enumerate(words)))
+    return Shown(csv_text(("number", "word", "predicted"), zip(range(len(words)), new.source, words, strict=True)))
 
 
 def _spelled(letters: np.ndarray) -> str:
@@ -275,7 +275,7 @@ def read_letter_data(file: Path) -> Words:
     return Words(pixels, letter, np.append(start, word.size).astype(np.int64), fold[start])
 
 
-def _refuse(file: Path, where: str, bad: np.ndarray, what: str, first: int = 0) -> None:
+def _refuse(file: Path, where: str, bad: np.ndarray, fault: str, first: int = 0) -> None:
     """DataError at the first True of `bad`, whose rows are counted from `first`."""
     if bad.any():
-        raise DataError(f"{file}: {where} {int(np.argmax(bad)) + first} {what}")
+        raise DataError(f"{file}: {where} {int(np.argmax(bad)) + first} {fault}")

@@ -78,11 +78,11 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the block's number, its true labels if they are known, the predicted labels, separated by spaces."""
-    found = [" ".join(map(str, predicted.named(i))) for i in range(len(predicted))]
+    rows = [" ".join(map(str, predicted.named(i))) for i in range(len(predicted))]
     if new.source is None:
-        return Shown(csv_text(("block", "predicted"), enumerate(found)))
+        return Shown(csv_text(("block", "predicted"), enumerate(rows)))
     truth = [" ".join(map(str, labels)) for labels in new.source]
-    return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(found)), truth, found, strict=True)))
+    return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(rows)), truth, rows, strict=True)))
 
 
 def open(options: Options) -> PythonOracleReader:

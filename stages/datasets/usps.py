@@ -88,10 +88,10 @@ def _images(file: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Grey values (n, 256) of a file, and its digits if it has them."""
     digits = None
     if file.suffix == ".npz":
-        found = arrays_of(file, ("X", "X_test"))
-        if len(found) != 1:
-            raise DataError(f"{file}: holds {', '.join(found) or 'neither'}; expected one of the arrays X and X_test")
-        (images,) = found.values()
+        arrays = arrays_of(file, ("X", "X_test"))
+        if len(arrays) != 1:
+            raise DataError(f"{file}: holds {', '.join(arrays) or 'neither'}; expected one of the arrays X and X_test")
+        (images,) = arrays.values()
     elif file.suffix == ".npy":
         images = array_of(file)
     else:
@@ -115,10 +115,10 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the image's number from 0, its digit if the input has it, the predicted digit."""
-    found = predicted.labels.tolist()
+    digits = predicted.labels.tolist()
     if new.source is None:
-        return Shown(csv_text(("image", "predicted"), enumerate(found)))
-    rows = zip(range(len(found)), new.source.tolist(), found, strict=True)
+        return Shown(csv_text(("image", "predicted"), enumerate(digits)))
+    rows = zip(range(len(digits)), new.source.tolist(), digits, strict=True)
     return Shown(csv_text(("image", "digit", "predicted"), rows))
 
 
@@ -143,10 +143,10 @@ def _opened(options: Options) -> Usps:
     archive = root if root.suffix == ".npz" else root / "usps.npz"
     if options.get("root") and archive.is_file():
         return Usps((archive,))
-    found = [next((p for p in (root / f"zip.{s}", root / f"zip.{s}.gz") if p.is_file()), None) for s in SPLITS]
-    if not options.get("root") or None in found:
+    files = [next((p for p in (root / f"zip.{s}", root / f"zip.{s}.gz") if p.is_file()), None) for s in SPLITS]
+    if not options.get("root") or None in files:
         raise DataError(f"dataset.root: {root} holds neither usps.npz nor both zip.train and zip.test (or .gz)")
-    return Usps(tuple(file for file in found if file is not None))
+    return Usps(tuple(file for file in files if file is not None))
 
 
 def read_npz(file: Path, split: str) -> Images:

@@ -67,11 +67,11 @@ FORMER = {
 
 def capabilities_of(module: ModuleType) -> Capabilities:
     """``CAPABILITIES`` of a structure's module; the default if it has none. ValueError for a module of an old form."""
-    found = vars(module).get("CAPABILITIES")
-    if isinstance(found, Capabilities):
-        return found
+    record = vars(module).get("CAPABILITIES")
+    if isinstance(record, Capabilities):
+        return record
     former = [name for name in FORMER if name in vars(module)]
-    if former or found is not None:
+    if former or record is not None:
         given = ", ".join(f"{FORMER[name]}={name}" for name in former)
         raise ValueError(
             f"{module.__name__}: what a structure can do is a record now; expected CAPABILITIES = Capabilities({given}) "

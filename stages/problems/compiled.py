@@ -37,17 +37,17 @@ def sources_fingerprint(problem_class: type) -> str:
 def _sources(problem_class: type) -> dict[str, Path]:
     """The files, under names that do not depend on where the folders are."""
     stages = Path(__file__).parents[1]
-    found = {str(file.relative_to(stages)): file for room in ROOMS for file in (stages / room).rglob("*.py")}
-    found |= {f"{parts.VARIABLE}/{name}": file for name, file in parts.sources(*parts.KERNELS).items()}
+    files = {str(file.relative_to(stages)): file for room in ROOMS for file in (stages / room).rglob("*.py")}
+    files |= {f"{parts.VARIABLE}/{name}": file for name, file in parts.sources(*parts.KERNELS).items()}
     own = Path(inspect.getfile(problem_class))
-    if own in found.values():
-        return found
+    if own in files.values():
+        return files
     top = sys.modules.get(problem_class.__module__.partition(".")[0])
     if getattr(top, "__file__", None):
         theirs = own_files(sys.modules[problem_class.__module__])
     else:  # a folder without __init__.py: what lies beside the module
         theirs = {str(file.relative_to(own.parent)): file for file in own.parent.rglob("*.py")}
-    return {**found, **{f"own/{name}": file for name, file in theirs.items()}, own.name: own}
+    return {**files, **{f"own/{name}": file for name, file in theirs.items()}, own.name: own}
 
 
 def driver(build: Callable[[str], Kernel]) -> Callable[[Problem], Kernel]:

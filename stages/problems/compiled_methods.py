@@ -83,8 +83,8 @@ def _pair_norm2(P, i, y, z, delta):
 
 
 @njit(**JIT)
-def _pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
-    moves.pair_norms(P, i, k, labels, slots, place, squared, first, width, delta)
+def _pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
+    moves.pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta)
 
 
 @njit(**JIT)
@@ -103,8 +103,8 @@ def _pair_follow(P, i, c, y, z, w, theta, delta):
 
 
 @njit(**JIT)
-def _score_labels(P, i, w, labels, slots, theta, found):
-    moves.score_labels(P, i, w, labels, slots, theta, found)
+def _score_labels(P, i, w, labels, slots, theta, scores):
+    moves.score_labels(P, i, w, labels, slots, theta, scores)
 
 
 FUNCTIONS: dict[str, Kernel] = {
@@ -162,12 +162,12 @@ def _in_short(error: NumbaError) -> str:
     """Of numba's page of text the innermost reason, and the first line of code that is not of this file."""
     text = COLOUR.sub("", str(error))
     reasons = [first or second for first, second in REASON.findall(text)] or [text.strip().splitlines()[-1]]
-    places = [
+    origins = [
         f"{Path(file).name}, line {line}"
         for file, line in PLACE.findall(text)
         if Path(file).name != Path(__file__).name
     ]
-    where = f" ({places[0]})" if places else ""
+    where = f" ({origins[0]})" if origins else ""
     return f"{reasons[-1].strip()}{where}; NUMBA_DISABLE_JIT=1 runs it as plain Python"
 
 

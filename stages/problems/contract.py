@@ -100,9 +100,9 @@ def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
             raise ContractError(
                 f"{_where(P, 'max_oracle', i)}: returned {loss:g}, the loss of its answer is {P.loss(i, y):g}"
             )
-        most, what = loss + P.value(i, theta, y), "max_oracle"
+        most, method = loss + P.value(i, theta, y), "max_oracle"
         if certainty == UPPER_BOUNDED:
-            most, what = P.max_bound(i, theta, y, scratch), "max_bound"  # type: ignore[attr-defined]
+            most, method = P.max_bound(i, theta, y, scratch), "max_bound"  # type: ignore[attr-defined]
         P.decode(i, theta, z, P.scratch())
         if y.min() < 0 or max(y.max(), z.max()) >= P.labels or z.min() < 0:
             raise ContractError(f"{_where(P, 'max_oracle, decode', i)}: answers must be labels 0, ..., {P.labels - 1}")
@@ -111,7 +111,7 @@ def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
         decoded = _task_worth(P, i, theta, z)
         for rival in [truth_of(P, i), y, z, *labellings]:
             value, terms = P.value(i, theta, rival), np.abs(theta) @ np.abs(local(P, i, rival))
-            _not_more(P, what, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival)
+            _not_more(P, method, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival)
             if certainty == EXACT:
                 _not_more(P, "decode", i, _task_worth(P, i, theta, rival), decoded, 1.0 + 2.0 * terms, rival)
 
@@ -121,9 +121,9 @@ def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
     w = draw_w(P, rng)
     before = w.copy()
     theta = _theta(P, i, w)
-    kept, used = theta.copy(), P.scratch()
+    theta_before, used = theta.copy(), P.scratch()
     answers = [_answers(P, i, theta, scratch) for scratch in (used, used, P.scratch())]
-    if not (np.array_equal(w, before) and np.array_equal(theta, kept)):
+    if not (np.array_equal(w, before) and np.array_equal(theta, theta_before)):
         raise ContractError(
             f"{_where(P, 'scores, max_oracle, decode', i)}: changed w or theta, which they may only read"
         )
@@ -193,31 +193,31 @@ def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: n
     """`pair_norms`, asked for the atoms of a list one by one, are the distances of the joint features."""
     rows, count, width, first = np.array(labellings), min(5, len(labellings)), 7, 3
     slots = rng.permutation(len(rows))[:count]
-    place, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
+    row_of, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
     square = squared[first:].reshape(width, width)
-    for at, k in enumerate(rng.permutation(count).tolist()):
-        place[slots[k]], square[at + 1, at + 1] = at + 1, 0.0
-        pair_norms(P, i, k, rows, slots, place, squared, first, width, np.full(size(P, i), JUNK))
+    for number, k in enumerate(rng.permutation(count).tolist()):
+        row_of[slots[k]], square[number + 1, number + 1] = number + 1, 0.0
+        pair_norms(P, i, k, rows, slots, row_of, squared, first, width, np.full(size(P, i), JUNK))
         for j in range(count):
-            other = int(place[slots[j]])
+            other = int(row_of[slots[j]])
             if j == k or other < 0:
                 continue
             move = np.zeros(P.d)
             P.push(i, 1.0, local(P, i, rows[slots[k]]) - local(P, i, rows[slots[j]]), move)
-            _same(P, "pair_norms", i, square[at + 1, other], float(move @ move), 10.0 * float(move @ move))
-            square[other, at + 1] = square[at + 1, other]
+            _same(P, "pair_norms", i, square[number + 1, other], float(move @ move), 10.0 * float(move @ move))
+            square[other, number + 1] = square[number + 1, other]
 
 
 def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """`score_labels` gives the differences of `value`."""
     rows, w = np.array(labellings), rng.normal(size=P.d)
-    slots, found = rng.integers(len(rows), size=3), np.empty(3)
-    score_labels(P, i, w, rows, slots, np.full(size(P, i), JUNK), found)
+    slots, scores = rng.integers(len(rows), size=3), np.empty(3)
+    score_labels(P, i, w, rows, slots, np.full(size(P, i), JUNK), scores)
     theta = _theta(P, i, w)
     exact = np.array([theta @ local(P, i, rows[s]) for s in slots])
     terms = max(np.abs(theta) @ np.abs(local(P, i, rows[s])) for s in slots)
     for k in range(3):
-        _same(P, "score_labels", i, found[k] - found[0], exact[k] - exact[0], terms)
+        _same(P, "score_labels", i, scores[k] - scores[0], exact[k] - exact[0], terms)
 
 
 Check = Callable[[Problem, int, Sequence[np.ndarray], np.random.Generator], None]
@@ -259,17 +259,17 @@ def draw_w(problem: Problem, rng: np.random.Generator) -> np.ndarray:
 def sampled(problem: Problem, i: int, rng: np.random.Generator, most: int = 12) -> list[np.ndarray]:
     """Labellings of block i to compare with: the truth, answers for random w, and where any row is one random rows, too."""
     truth = truth_of(problem, i)
-    found = [truth.copy()]
+    labellings = [truth.copy()]
     for w in (draw_w(problem, rng) for _ in range(3)):
         theta, y, z = _theta(problem, i, w), np.empty_like(truth), np.empty_like(truth)
         problem.max_oracle(i, theta, y, problem.scratch())
         problem.decode(i, theta, z, problem.scratch())
-        found += [y, z]
-    while problem.unconstrained and truth.size and len(found) < most:
+        labellings += [y, z]
+    while problem.unconstrained and truth.size and len(labellings) < most:
         near = truth.copy()
         near[rng.integers(truth.size)] = rng.integers(problem.labels)
-        found += [near, rng.integers(problem.labels, size=truth.size).astype(truth.dtype)]
-    return found
+        labellings += [near, rng.integers(problem.labels, size=truth.size).astype(truth.dtype)]
+    return labellings
 
 
 def _theta(P: Problem, i: int, w: np.ndarray) -> np.ndarray:

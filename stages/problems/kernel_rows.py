@@ -74,12 +74,12 @@ def empty_rows(m: int, megabytes: float | None = None) -> Rows:
 def _budget() -> float:
     given = os.environ.get(BUDGET_VARIABLE, "")
     try:
-        found = float(given) if given else DEFAULT_MEGABYTES
-        if not 0.0 <= found < float("inf"):
+        megabytes = float(given) if given else DEFAULT_MEGABYTES
+        if not 0.0 <= megabytes < float("inf"):
             raise ValueError
     except ValueError:
         raise ValueError(f"{BUDGET_VARIABLE}: expected megabytes for kernel rows, such as 512, got {given!r}") from None
-    return found
+    return megabytes
 
 
 @njit(**FAST)
@@ -104,10 +104,10 @@ def evaluate(kernel, a, b):
     """k(a, b) of two rows of features (D,)."""
     if kernel.kind == RBF:
         return np.exp(-kernel.gamma * _distance2(a, b))
-    found = _inner(a, b)
+    product = _inner(a, b)
     if kernel.kind == POLY:
-        found = (kernel.gamma * found + kernel.coef0) ** kernel.degree
-    return found
+        product = (kernel.gamma * product + kernel.coef0) ** kernel.degree
+    return product
 
 
 @njit(**PLAIN)

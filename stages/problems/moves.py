@@ -44,15 +44,15 @@ def pair_norm2(P, i, y, z, delta):
 
 
 @optional
-def pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
-    """Row place[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with place[slots[j]] >= 0.
+def pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
+    """Row row_of[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with row_of[slots[j]] >= 0.
 
     y_j = labels[slots[j]]. The matrix is `squared[first:]` with rows of `width` entries; its diagonal is 0, and what is
     between the other atoms is known. delta (p_i,) is workspace.
     """
-    row, length = first + place[slots[k]] * width, P.label_ptr[i + 1] - P.label_ptr[i]
+    row, length = first + row_of[slots[k]] * width, P.label_ptr[i + 1] - P.label_ptr[i]
     for j in range(slots.size):
-        other = place[slots[j]]
+        other = row_of[slots[j]]
         if j != k and other >= 0:
             newer, older = slots[min(j, k)], slots[max(j, k)]
             squared[row + other] = pair_norm2(P, i, labels[newer, :length], labels[older, :length], delta)
@@ -96,12 +96,12 @@ def touch(P, i, stage):
 
 
 @optional
-def score_labels(P, i, w, labels, slots, theta, found):
-    """found[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
+def score_labels(P, i, w, labels, slots, theta, scores):
+    """scores[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 
-    Terms common to all may be left out or replaced by a constant: only differences of `found` matter.
+    Terms common to all may be left out or replaced by a constant: only differences of `scores` matter.
     """
     P.scores(i, w, theta)
     length = P.label_ptr[i + 1] - P.label_ptr[i]
     for k in range(slots.size):
-        found[k] = P.value(i, theta, labels[slots[k], :length])
+        scores[k] = P.value(i, theta, labels[slots[k], :length])

@@ -168,10 +168,10 @@ def self_test() -> None:
     """Compile a small pair of functions both ways; RuntimeError unless all is as this file expects."""
 
     def total(a):
-        found = 0.0
+        result = 0.0
         for j in range(a.size):
-            found += a[j]
-        return found
+            result += a[j]
+        return result
 
     called: Any = linked(total, {"error_model": "numpy"})
 

@@ -120,7 +120,7 @@ def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
     """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
     make: Any = oracle_class(oracle)
     try:
-        found: Oracle = make(split, **arguments)
+        made: Oracle = make(split, **arguments)
     except SystemExit as error:
         raise ValueError(f"{oracle}: {describe(error)}") from error
     except Exception as error:
@@ -129,7 +129,7 @@ def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
             f"{oracle} cannot be made from split={split!r} and dataset.arguments={dict(arguments)}: "
             f"{told(error) if own else error}"
         ) from error
-    return found
+    return made
 
 
 def oracle_class(oracle: str) -> type[Oracle]:

@@ -48,8 +48,8 @@ def problem_class(name: str) -> Any:
 
 def files_of(kind: type) -> Callable[..., Iterable[str | Path]] | None:
     """The class method `files` of a user's class; None if it has none."""
-    found: Callable[..., Iterable[str | Path]] | None = getattr(kind, "files", None)
-    return found
+    method: Callable[..., Iterable[str | Path]] | None = getattr(kind, "files", None)
+    return method
 
 
 def read_problem(name: str, split: str, arguments: Options) -> Problem:

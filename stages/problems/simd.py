@@ -84,9 +84,9 @@ def strided(typingctx, array, index, stride):
         data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).data
         values = ir.Constant(_VECTOR, ir.Undefined)
         for k in range(WIDTH):
-            at = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, k)))
+            element = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, k)))
             values = builder.insert_element(
-                values, builder.load(builder.gep(data, [at])), ir.Constant(ir.IntType(32), k)
+                values, builder.load(builder.gep(data, [element])), ir.Constant(ir.IntType(32), k)
             )
         return values
 
@@ -110,9 +110,9 @@ def broadcast(typingctx, x):
     """Eight times x."""
 
     def codegen(context, builder, signature, args):
-        places = ir.VectorType(ir.IntType(32), WIDTH)
+        lanes = ir.VectorType(ir.IntType(32), WIDTH)
         first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(places, [0] * WIDTH))
+        return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(lanes, [0] * WIDTH))
 
     return packed(types.float64), codegen
 

@@ -137,11 +137,11 @@ def floats(values: np.ndarray) -> np.ndarray:
     return frozen(values, np.float32 if values.dtype == np.float32 else np.float64)
 
 
-def check_finite(structure: str, what: str, rows: np.ndarray) -> None:
-    """ValueError that names the first row (a block, or what `what` says) with a feature that is not finite."""
+def check_finite(structure: str, unit: str, rows: np.ndarray) -> None:
+    """ValueError that names the first row (a block, or what `unit` names) with a feature that is not finite."""
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
-        raise ValueError(f"{structure}: {what} {int(np.argmax(bad))} has a feature that is not finite")
+        raise ValueError(f"{structure}: {unit} {int(np.argmax(bad))} has a feature that is not finite")
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

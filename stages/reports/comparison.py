@@ -31,7 +31,7 @@ def costs(curves: Curves) -> list[Row]:
     scales = best.groupby(level=1).min()
     """from lambda to the least primal value of any run there"""
     equal = {
-        lam: min(float(t["passes"][-1]) for (_, at), traces in curves.items() if at == lam for t in traces)
+        lam: min(float(t["passes"][-1]) for (_, other), traces in curves.items() if other == lam for t in traces)
         for lam in scales.index
     }
     runs = []

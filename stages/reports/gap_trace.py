@@ -30,7 +30,7 @@ def gap_trace(
     *,
     test: Problem | None = None,
     spread: Spread = HERE,
-    report: Report = lambda done, total, what: None,
+    report: Report = lambda done, total, task: None,
 ) -> int:
     """Write ``run_dir/gap_trace.zarr`` (arrays of `storage.layout.GAP_TRACE`) from ``run_dir/snapshots.zarr``.
 
@@ -60,8 +60,8 @@ def gap_trace(
             losses[k] = np.mean(predict(test, w, spread, "test")[1])
     target = run_dir / "gap_trace.zarr"
     attrs = {"certainty": certainty_of(problem)}
-    found = {**columns, "primal": primal, "gap": primal - columns["dual"], "test_loss": losses}
-    write_group(aside(target), GAP_TRACE if test is None else (*GAP_TRACE, *TRACE_LOSSES), found, attrs)
+    values = {**columns, "primal": primal, "gap": primal - columns["dual"], "test_loss": losses}
+    write_group(aside(target), GAP_TRACE if test is None else (*GAP_TRACE, *TRACE_LOSSES), values, attrs)
     publish(target)
     return rows
 

@@ -68,13 +68,13 @@ class PathRun(NamedTuple):
 def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Price], list[PathRun]]:
     """The prices of all solves at one lambda, and the paths."""
     solves, paths = [], []
-    for variant, lam, _, place in runs:
-        arrays, attrs = read_numbers(place)
+    for variant, lam, _, run_dir in runs:
+        arrays, attrs = read_numbers(run_dir)
         price = _price(variant, lam, arrays, attrs)
         if not capabilities(str(attrs["rule"])).finds_lambdas:
             solves.append(price)
         else:
-            verdict, samples = read_verdict(place, arrays, attrs), read_json(place / "verify.json")["samples"]
+            verdict, samples = read_verdict(run_dir, arrays, attrs), read_json(run_dir / "verify.json")["samples"]
             paths.append(PathRun(price, arrays, attrs, verdict, samples))
     return solves, paths
 
@@ -132,15 +132,15 @@ def winners(table: Sequence[Row]) -> dict[tuple[str, float, str], tuple[str, flo
 
     Infinite if no other variant reaches the tolerance; no entry if none does.
     """
-    found = {}
+    best = {}
     for lam, tolerance in dict.fromkeys((row["lambda"], row["tolerance"]) for row in table):
         rows = [row for row in table if (row["lambda"], row["tolerance"]) == (lam, tolerance)]
         for name in MEASURES:
             first, *others = sorted(rows, key=lambda row: row[name])
             if np.isfinite(first[name]):
                 factor = others[0][name] / first[name] if others else np.inf
-                found[lam, tolerance, name] = first["variant"], float(factor)
-    return found
+                best[lam, tolerance, name] = first["variant"], float(factor)
+    return best
 
 
 def solve_lines(table: Sequence[Row]) -> list[str]:

@@ -32,12 +32,12 @@ class StoredRun:
 
     Attributes
     ----------
-    place : Path or UrlPath
+    run_dir : Path or UrlPath
         The run directory.
     """
 
-    def __init__(self, place: Location, features: Features):
-        self.place, self.features = place, features
+    def __init__(self, run_dir: Location, features: Features):
+        self.run_dir, self.features = run_dir, features
 
     @property
     def can(self) -> Capabilities:
@@ -47,7 +47,7 @@ class StoredRun:
     @cached_property
     def trace(self) -> dict[str, np.ndarray]:
         """Columns of trace.zarr; {} if there is none."""
-        return read_trace(self.place) if (self.place / "trace.zarr").is_dir() else {}
+        return read_trace(self.run_dir) if (self.run_dir / "trace.zarr").is_dir() else {}
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -61,12 +61,12 @@ class StoredRun:
 
     @cached_property
     def _numbers(self) -> tuple[dict[str, np.ndarray], Json]:
-        return read_numbers(self.place)
+        return read_numbers(self.run_dir)
 
     @cached_property
     def verdict(self) -> Verdict:
         """What the path proves; before it is verified, what it says of itself."""
-        return read_verdict(self.place, self.arrays, self.attrs)
+        return read_verdict(self.run_dir, self.arrays, self.attrs)
 
     @cached_property
     def test_blocks(self) -> dict[str, np.ndarray]:
@@ -76,8 +76,8 @@ class StoredRun:
     @cached_property
     def predictions(self) -> dict[str, np.ndarray]:
         """Predicted labels of the test split, flat, with `label_ptr`, where each block begins; empty if there are none."""
-        file = self.place / "predictions.npz"
+        file = self.run_dir / "predictions.npz"
         if not file.is_file():
             return {}
-        with file.open("rb") as stream, np.load(stream) as found:
-            return dict(found)
+        with file.open("rb") as stream, np.load(stream) as arrays:
+            return dict(arrays)

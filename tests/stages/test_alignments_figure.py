@@ -34,7 +34,7 @@ def run(french: str = "x y z") -> SimpleNamespace:
 
 def test_figure__shows_what_was_found_and_missed():
     pair = Aligned(run(), 1)
-    assert pair.found == {(0, 0), (0, 2), (2, 1)}
+    assert pair.predicted == {(0, 0), (0, 2), (2, 1)}
     assert pair.mistakes == 2  # 21 is wrong, 11 is missed
     figure = Figure()
     alignments.paint(figure, run())

@@ -150,12 +150,12 @@ def test_words__tell_an_unverified_claim_from_a_verified_one() -> None:
 
 def test_at__of_one_lambda() -> None:
     whole = judged(found={"lam_low": 0.5})
-    assert whole.at(0.7, None, math.inf).certified
-    assert not whole.at(0.4, None, math.inf).certified, "below the path's end"
+    assert whole.at_lambda(0.7, None, math.inf).certified
+    assert not whole.at_lambda(0.4, None, math.inf).certified, "below the path's end"
     cut = judged(status="PASS_LIMIT", found={"met": 2, "lam_low": 0.5})
-    assert cut.at(0.5, 0.09, 0.1).certified
-    assert not cut.at(0.3, 0.2, 0.1).certified
-    estimate = judged(certainty="estimate", certified=False).at(0.5, 0.01, 0.1)
+    assert cut.at_lambda(0.5, 0.09, 0.1).certified
+    assert not cut.at_lambda(0.3, 0.2, 0.1).certified
+    estimate = judged(certainty="estimate", certified=False).at_lambda(0.5, 0.01, 0.1)
     assert (estimate.certified, estimate.doubt, estimate.largest_gap) == (False, Doubt.ESTIMATE, 0.01)
 
 

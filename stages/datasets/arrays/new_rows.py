@@ -48,10 +48,10 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the example's number from 0, its label if the input has it, the predicted label."""
-    found = [predicted.named(i)[0] for i in range(len(predicted))]
+    labels = [predicted.named(i)[0] for i in range(len(predicted))]
     if new.source is None:
-        return Shown(csv_text(("example", "predicted"), enumerate(found)))
-    return Shown(csv_text(("example", "label", "predicted"), zip(range(len(found)), new.source, found, strict=True)))
+        return Shown(csv_text(("example", "predicted"), enumerate(labels)))
+    return Shown(csv_text(("example", "label", "predicted"), zip(range(len(labels)), new.source, labels, strict=True)))
 
 
 def _examples(file: Path, meta: Facts) -> tuple[Matrix, Sequence[Label] | None]:
@@ -79,8 +79,8 @@ def _of_npz(file: Path, width: int) -> tuple[Matrix, Sequence[Label] | None]:
         x: Matrix = _matrix(rows, width)
     else:
         wanted = [*FEATURES["train"], *FEATURES["test"]]
-        found = arrays_of(file, [*wanted, *LABELS["train"], *LABELS["test"]])
-        features = [x for name, x in found.items() if name in wanted]
+        arrays = arrays_of(file, [*wanted, *LABELS["train"], *LABELS["test"]])
+        features = [x for name, x in arrays.items() if name in wanted]
         if len(features) != 1:
             raise DataError(f"{file}: expected the features in one array called {', '.join(wanted)}")
         (x,) = features

@@ -99,22 +99,22 @@ def label_names(meta: Facts) -> list[str]:
 
 def read_new(meta: Facts, inputs: Sequence[str]) -> NewInput:
     """New input for the data set with these facts; DataError if its reader takes none from files, or names the bad file."""
-    found: NewInput = _offered(meta, "read_new")(inputs, meta)
-    return found
+    new: NewInput = _offered(meta, "read_new")(inputs, meta)
+    return new
 
 
 def stored_input(meta: Facts, arrays: Mapping[str, np.ndarray]) -> NewInput | None:
     """The input of a test split with these arrays, as far as they keep it; None if they do not."""
     if "dataset" not in meta or not hasattr(module_of(meta["dataset"]), "stored_input"):
         return None
-    found: NewInput | None = module_of(meta["dataset"]).stored_input(arrays, meta)
-    return found
+    new: NewInput | None = module_of(meta["dataset"]).stored_input(arrays, meta)
+    return new
 
 
 def show(meta: Facts, new: NewInput, predicted: Predicted) -> Shown:
     """What was predicted for `new`, as the reader of this data set shows it."""
-    found: Shown = _offered(meta, "show")(new, predicted)
-    return found
+    shown: Shown = _offered(meta, "show")(new, predicted)
+    return shown
 
 
 def _offered(meta: Facts, name: str) -> Callable[..., Any]:

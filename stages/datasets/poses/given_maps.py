@@ -88,11 +88,11 @@ class GivenMaps:
                 f"{self.path}: the grid of {name} is {rows} x {columns}; expected {grid[0]} x {grid[1]}, a cell for 4 x 4 "
                 "pixels"
             )
-        found = np.zeros((len(NODES), rows, columns), np.float32)
-        found[self.node] = np.asarray(self.arrays["unary"][k], np.float32)[:, :rows, :columns] * np.float32(self.scale)
-        if not np.isfinite(found).all():
+        maps = np.zeros((len(NODES), rows, columns), np.float32)
+        maps[self.node] = np.asarray(self.arrays["unary"][k], np.float32)[:, :rows, :columns] * np.float32(self.scale)
+        if not np.isfinite(maps).all():
             raise DataError(f"{self.path}: unary of {name} has a value that is not finite")
-        return found
+        return maps
 
 
 def maps_of(unary: np.ndarray, parent: np.ndarray, anchors: np.ndarray) -> dict[str, np.ndarray]:
@@ -112,8 +112,8 @@ def maps_of(unary: np.ndarray, parent: np.ndarray, anchors: np.ndarray) -> dict[
             for t, (dx, dy) in enumerate(steps[arc, side].tolist()):
                 top, left = margin + dy, margin + dx
                 scores[..., t] = around[other, top : top + rows, left : left + columns]
-            found = np.clip(log_softmax(scores) / RELATION_SCALE, 0, CODES)
-            codes[arc, side] = np.rint(found).astype(np.uint8).transpose(2, 0, 1)
+            scaled = np.clip(log_softmax(scores) / RELATION_SCALE, 0, CODES)
+            codes[arc, side] = np.rint(scaled).astype(np.uint8).transpose(2, 0, 1)
     return {
         "unary": np.ascontiguousarray(unary, np.float32).reshape(-1),
         "relations": codes.reshape(-1),

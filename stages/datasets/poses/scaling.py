@@ -35,8 +35,8 @@ class MapSpread:
         unary = block["unary"].reshape(self.nodes, rows, columns)
         relations = block["relations"].reshape(self.nodes - 1, 2, self.types, rows, columns)
         windows = []
-        for place in block["labels"][: self.nodes].tolist():
-            r, c = divmod(place, columns)
+        for cell in block["labels"][: self.nodes].tolist():
+            r, c = divmod(cell, columns)
             windows.append(tuple(slice(max(k - self.radius, 0), k + self.radius + 1) for k in (r, c)))
         for v, (tall, wide) in enumerate(windows):
             self.variances[0].append(float(unary[v, tall, wide].var(dtype=float)))

@@ -97,10 +97,10 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(
         tables[0].file,
         [row for table in tables for row in table.rows],
-        np.concatenate([[0], *(table.start[1:] + at for table, at in zip(tables, first, strict=False))]),
+        np.concatenate([[0], *(table.start[1:] + offset for table, offset in zip(tables, first, strict=False))]),
         np.concatenate([table.line for table in tables]),
         tables[0].separator,
-        tuple((at, table.file) for table, at in zip(tables[1:], first[1:], strict=False)),
+        tuple((offset, table.file) for table, offset in zip(tables[1:], first[1:], strict=False)),
     )
 
 

@@ -104,13 +104,13 @@ def nearest(values: np.ndarray, words: np.ndarray) -> np.ndarray:
     (P,). All products and sums are integers below 2^24, hence exact in f32."""
     rows, centres = values.astype(np.float32), words.astype(np.float32)
     half = 0.5 * (centres * centres).sum(axis=1)
-    found, products = np.empty(len(rows), dtype=np.int64), np.empty((ROWS, len(centres)), dtype=np.float32)
+    words_of, products = np.empty(len(rows), dtype=np.int64), np.empty((ROWS, len(centres)), dtype=np.float32)
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
         scores = np.matmul(part, centres.T, out=products[: len(part)])
         scores -= half
-        np.argmax(scores, axis=1, out=found[start : start + ROWS])
-    return found
+        np.argmax(scores, axis=1, out=words_of[start : start + ROWS])
+    return words_of
 
 
 def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.ndarray:
@@ -172,11 +172,11 @@ def spread_out(samples: np.ndarray, count: int, random_state: np.random.RandomSt
     norms, weight = (samples * samples).sum(axis=1), np.ones(len(samples), np.float32)
 
     def distances(rows: np.ndarray) -> np.ndarray:
-        found = samples[rows] @ samples.T
-        found *= np.float32(-2.0)
-        found += norms[rows][:, None]
-        found += norms
-        return found
+        squared = samples[rows] @ samples.T
+        squared *= np.float32(-2.0)
+        squared += norms[rows][:, None]
+        squared += norms
+        return squared
 
     centres = np.empty((count, samples.shape[1]), np.float32)
     first = random_state.choice(size, p=weight / weight.sum())

@@ -60,14 +60,14 @@ def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
     """Files by name without ending; hidden files and other endings are passed over."""
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.suffix.lower() not in endings:
             continue
-        if path.stem in found:
-            raise DataError(f"{path}: {found[path.stem].name} has the same name; expected one file for {path.stem}")
-        found[path.stem] = path
-    return found
+        if path.stem in files:
+            raise DataError(f"{path}: {files[path.stem].name} has the same name; expected one file for {path.stem}")
+        files[path.stem] = path
+    return files
 
 
 def _listed(lists: Mapping[str, Path], pairs: Mapping[str, Pair]) -> dict[str, list[str]]:

@@ -29,11 +29,11 @@ def load_masked(item: tuple[Path, Path], classes: ClassList) -> Picture:
     """
     picture, mask = item
     rgb, turned = read_picture(picture)
-    found = read_mask(mask, classes)
-    if rgb.shape[:2] != found.shape:
+    labels = read_mask(mask, classes)
+    if rgb.shape[:2] != labels.shape:
         note = ", after it was turned upright as its EXIF data say; turn the mask as well" if turned else ""
-        raise DataError(f"{mask}: is {_size(found)}, but {picture} is {_size(rgb)}{note}; expected the same size")
-    return Picture(rgb, found)
+        raise DataError(f"{mask}: is {_size(labels)}, but {picture} is {_size(rgb)}{note}; expected the same size")
+    return Picture(rgb, labels)
 
 
 def read_picture(path: Path) -> tuple[np.ndarray, bool]:
@@ -72,8 +72,8 @@ def read_mask(path: Path, classes: ClassList) -> np.ndarray:
             "each class there, or save the mask with one value a pixel"
         )
     known, numbers = classes.codes()
-    at = np.minimum(np.searchsorted(known, marks), known.size - 1)
-    unknown = known[at] != marks
+    position = np.minimum(np.searchsorted(known, marks), known.size - 1)
+    unknown = known[position] != marks
     if unknown.any():
         row, column = (int(k) for k in np.argwhere(unknown)[0])
         count = int(unknown.sum())
@@ -81,7 +81,7 @@ def read_mask(path: Path, classes: ClassList) -> np.ndarray:
             f"{path}: {shown(int(marks[row, column]), classes.by_colour)} at row {row}, column {column} (and {count} pixels "
             f"in all are of no class) is not in {classes.file.name}; add it, or void"
         )
-    return np.asarray(numbers[at])
+    return np.asarray(numbers[position])
 
 
 def _opened(path: Path) -> Image:

@@ -99,10 +99,10 @@ def _files(path: Path) -> list[Path]:
         if not path.is_file():
             raise DataError(f"{path}: no such file or folder; expected pictures (PNG or JPEG)")
         return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
-    if not found:
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+    if not files:
         raise DataError(f"{path}: holds no pictures; expected files that end in {', '.join(SUFFIXES)}")
-    return found
+    return files
 
 
 def decoded(data: bytes, where: str) -> np.ndarray:

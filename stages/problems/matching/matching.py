@@ -155,8 +155,8 @@ class Matching(NamedTuple):
     def pair_move(self, i, c, y, z, delta, w):
         pair_add(self, i, c, y, z, w)
 
-    def score_labels(self, i, w, labels, slots, theta, found):
-        few_scores(self, i, w, labels, slots, theta, found)
+    def score_labels(self, i, w, labels, slots, theta, scores):
+        few_scores(self, i, w, labels, slots, theta, scores)
 
     def loss(self, i, y):
         return link_loss(self, i, y)
@@ -271,18 +271,18 @@ def pair_norm(self, i, y, z):
 
 
 @njit(**PLAIN)
-def few_scores(self, i, w, labels, slots, theta, found):
-    """found[k] <- the score of labels[slots[k]], up to a common constant; theta (p_i,) is workspace.
+def few_scores(self, i, w, labels, slots, theta, scores):
+    """scores[k] <- the score of labels[slots[k]], up to a common constant; theta (p_i,) is workspace.
 
     Links that all of them have count as 0; each other one is scored once.
     """
     F, first, width = self.fertility, self.edge_ptr[i], self.x.shape[1]
-    rows, one = self.word_ptr[i + 1] - self.word_ptr[i], slots[0]
+    rows, reference = self.word_ptr[i + 1] - self.word_ptr[i], slots[0]
     for j in range(rows):
         differ = False
         for s in range(j * F, (j + 1) * F):
             for slot in slots:
-                differ |= labels[slot, s] != labels[one, s]
+                differ |= labels[slot, s] != labels[reference, s]
         for slot in slots:
             for s in range(j * F, (j + 1) * F):
                 e = _edge(self, i, j, labels[slot, s])
@@ -301,7 +301,7 @@ def few_scores(self, i, w, labels, slots, theta, found):
         if F == MOST:
             for q in range(self.kind_ptr[i + 1] - self.kind_ptr[i]):
                 total += w[width + self.kind[self.kind_ptr[i] + q]] * _has_two(self, i, q, y)
-        found[k] = total
+        scores[k] = total
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Matching:
@@ -409,8 +409,8 @@ def not_matchings(problem: Matching, block: np.ndarray, label: np.ndarray, label
     """bool, (labellings,): see `Matching.forbidden`; each label has the right number of entries."""
     F, sizes = problem.fertility, np.diff(label_offset)
     which = np.repeat(np.arange(block.size), sizes)
-    place = np.arange(label.size) - np.repeat(label_offset[:-1], sizes)
-    word = problem.word_ptr[block[which]] + place // F
+    entry = np.arange(label.size) - np.repeat(label_offset[:-1], sizes)
+    word = problem.word_ptr[block[which]] + entry // F
     many = np.diff(problem.begin)[word]
     wrong = (label < 0) | (label > many)
     if F == MOST:
@@ -426,9 +426,9 @@ def not_matchings(problem: Matching, block: np.ndarray, label: np.ndarray, label
 
 def links(problem: Matching, i: int, y: np.ndarray) -> list[tuple[int, int]]:
     """The links (j, k) of a labelling of block i, from 0, in order."""
-    found = []
+    pairs = []
     for j, word in enumerate(range(int(problem.word_ptr[i]), int(problem.word_ptr[i + 1]))):
         begin, end = problem.begin[word : word + 2].tolist()
         entries = y[j * problem.fertility : (j + 1) * problem.fertility].tolist()
-        found += [(j, int(problem.column[begin + e - 1])) for e in entries if 0 < e <= end - begin]
-    return sorted(found)
+        pairs += [(j, int(problem.column[begin + e - 1])) for e in entries if 0 < e <= end - begin]
+    return sorted(pairs)

@@ -316,10 +316,10 @@ def metrics(problem: Potts, arrays: Mapping[str, np.ndarray], predictions: np.nd
     counts = np.asarray(arrays["counts"], float).reshape(-1, problem.classes)
     total, right = counts.sum(axis=0), np.zeros(problem.classes)
     np.add.at(right, predictions, counts[np.arange(predictions.size), predictions])
-    there = total > 0.0
+    present = total > 0.0
     return {
-        "pixel_accuracy": float(right.sum() / total.sum()) if there.any() else 1.0,
-        "class_accuracy": float(np.mean(right[there] / total[there])) if there.any() else 1.0,
+        "pixel_accuracy": float(right.sum() / total.sum()) if present.any() else 1.0,
+        "class_accuracy": float(np.mean(right[present] / total[present])) if present.any() else 1.0,
     }
 
 

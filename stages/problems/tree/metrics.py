@@ -23,11 +23,11 @@ def metrics(problem: Tree, arrays: Mapping[str, np.ndarray], predictions: np.nda
     lie within half the limb's length of the truth. Without points: the share of misplaced nodes among those of a share.
     """
     n, V = problem.n, problem.parent.size
-    places = np.asarray(predictions).reshape(n, -1)[:, :V]
+    positions = np.asarray(predictions).reshape(n, -1)[:, :V]
     if "points" not in arrays:
-        wrong = (places != problem.truth.reshape(n, -1)[:, :V])[:, problem.node_loss > 0]
+        wrong = (positions != problem.truth.reshape(n, -1)[:, :V])[:, problem.node_loss > 0]
         return {"misplaced_nodes": float(wrong.mean())}
-    result = pose_measures(problem, arrays, places)
+    result = pose_measures(problem, arrays, positions)
     alone = pose_measures(problem, arrays, best_alone(problem))
     return result | {f"{name}_unary": value for name, value in alone.items()}
 
@@ -43,20 +43,20 @@ def best_alone_of(problem: Tree, i: int) -> np.ndarray:
     return np.asarray(unary.reshape(problem.parent.size, -1).argmax(axis=1))
 
 
-def points_of(grid: np.ndarray, places: np.ndarray, nodes: np.ndarray, cell: float) -> np.ndarray:
-    """(n, m, 2): x and y of the centres of the cells where `nodes` (m,) are, for grids (n, 2) and places (n, V)."""
-    chosen, columns = np.asarray(places, np.int64)[:, nodes], np.asarray(grid)[:, 1:2]
+def points_of(grid: np.ndarray, positions: np.ndarray, nodes: np.ndarray, cell: float) -> np.ndarray:
+    """(n, m, 2): x and y of the centres of the cells where `nodes` (m,) are, for grids (n, 2) and positions (n, V)."""
+    chosen, columns = np.asarray(positions, np.int64)[:, nodes], np.asarray(grid)[:, 1:2]
     return np.stack([chosen % columns, chosen // columns], axis=-1) * cell + (cell - 1.0) / 2.0
 
 
-def pose_measures(problem: Tree, arrays: Mapping[str, np.ndarray], places: np.ndarray) -> dict[str, float]:
-    """PCP and PDJ of places (n, V)."""
+def pose_measures(problem: Tree, arrays: Mapping[str, np.ndarray], positions: np.ndarray) -> dict[str, float]:
+    """PCP and PDJ of positions (n, V)."""
     nodes, cell = np.asarray(arrays["point_nodes"]).reshape(-1), float(np.asarray(arrays["cell"]).reshape(-1)[0])
     ends, trunk = np.asarray(arrays["limb_ends"], float), np.asarray(arrays["trunk"], float).reshape(-1)
     truth = np.asarray(arrays["points"], float).reshape(problem.n, nodes.size, 2)
-    found = points_of(problem.hw, places, nodes, cell)
-    near = np.linalg.norm(found - truth, axis=-1) <= NEAR * trunk[:, None]
-    true_ends, found_ends = (np.einsum("lem,nmk->nlek", ends, points) for points in (truth, found))
+    predicted = points_of(problem.hw, positions, nodes, cell)
+    near = np.linalg.norm(predicted - truth, axis=-1) <= NEAR * trunk[:, None]
+    true_ends, predicted_ends = (np.einsum("lem,nmk->nlek", ends, points) for points in (truth, predicted))
     length = np.linalg.norm(true_ends[:, :, 0] - true_ends[:, :, 1], axis=-1)
-    right = (np.linalg.norm(found_ends - true_ends, axis=-1) <= 0.5 * length[:, :, None]).all(axis=-1)
+    right = (np.linalg.norm(predicted_ends - true_ends, axis=-1) <= 0.5 * length[:, :, None]).all(axis=-1)
     return {"pcp": float(right.mean()), "pdj": float(near.mean())}

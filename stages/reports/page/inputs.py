@@ -38,7 +38,7 @@ def words_by_attribute(run: ReportedRun) -> dict[int, str]:
         own = [skeleton for skeleton, macros in templates if [tuple(macro) for macro in macros] == [(0, 0)]]
         heads = tuple(f"{skeleton}\t" for skeleton in own)
         return {k: name.split("\t", 1)[1] for k, name in enumerate(names) if heads and name.startswith(heads)}
-    return {k: found[1] for k, name in enumerate(names) if (found := WORD.fullmatch(name)) is not None}
+    return {k: match[1] for k, name in enumerate(names) if (match := WORD.fullmatch(name)) is not None}
 
 
 def token_attributes(run: ReportedRun, i: int) -> list[np.ndarray]:

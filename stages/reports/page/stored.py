@@ -17,13 +17,13 @@ from gapwise.storage.files import read_json
 class ReportedRun(StoredRun):
     """A run with its records. Whatever a later stage would have written is empty before that stage has run."""
 
-    def __init__(self, place: Location, features: Features | None):
-        super().__init__(place, features)  # type: ignore[arg-type]
+    def __init__(self, run_dir: Location, features: Features | None):
+        super().__init__(run_dir, features)  # type: ignore[arg-type]
         self.has_features = features is not None
 
     @property
     def name(self) -> str:
-        return str(self.manifest.get("name", self.place.name))
+        return str(self.manifest.get("name", self.run_dir.name))
 
     @cached_property
     def manifest(self) -> Json:
@@ -38,9 +38,9 @@ class ReportedRun(StoredRun):
         return self._record("metrics.json")
 
     def _record(self, name: str) -> Json:
-        file = self.place / name
-        found = read_json(file) if file.is_file() else {}
-        return found if isinstance(found, dict) else {}
+        file = self.run_dir / name
+        content = read_json(file) if file.is_file() else {}
+        return content if isinstance(content, dict) else {}
 
     @property
     def science(self) -> Json:

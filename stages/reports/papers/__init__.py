@@ -19,20 +19,20 @@ __path__ = with_parts(__path__, "papers")
 
 def claims() -> list[Claim]:
     """All claims, in the order of the papers' files."""
-    found: list[Claim] = []
+    every: list[Claim] = []
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         part: Sequence[Claim] = getattr(import_module(f"{__name__}.{name}"), "CLAIMS", ())
-        found += part
-    return found
+        every += part
+    return every
 
 
 def findings(part: str, measured: Measured) -> list[tuple[Claim, Finding]]:
     """The claims that are measured on this part, and what was found."""
-    found = []
+    pairs = []
     for claim in claims():
         if part in claim.parts:
             try:
-                found.append((claim, claim.measure(measured)))
+                pairs.append((claim, claim.measure(measured)))
             except KeyError as error:
-                found.append((claim, Finding(None, f"there are no complete runs of {error.args[0]}")))
-    return found
+                pairs.append((claim, Finding(None, f"there are no complete runs of {error.args[0]}")))
+    return pairs

@@ -42,15 +42,15 @@ def compare_parts(name: str, parts: Mapping[str, Runs], folder: Location, format
     """
     if [*parts] in ([], [""]):
         return {**compare(name, parts[""], folder, formats)} if parts else {}
-    found: Json = {"figures": [], "table": [], "text": []}
+    result: Json = {"figures": [], "table": [], "text": []}
     for dataset, runs in parts.items():
-        one: Json = {**compare(name, runs, folder / dataset, formats)}
-        found["figures"] += [f"{dataset}/{file}" for file in one.pop("figures", ())]
-        found["table"] += [{"dataset": dataset, **row} for row in one.pop("table", ())]
-        found["text"] += [f"{dataset}:", *one.pop("text", ())]
-        for key, value in one.items():
-            found.setdefault(key, {})[dataset] = value
-    return found
+        part: Json = {**compare(name, runs, folder / dataset, formats)}
+        result["figures"] += [f"{dataset}/{file}" for file in part.pop("figures", ())]
+        result["table"] += [{"dataset": dataset, **row} for row in part.pop("table", ())]
+        result["text"] += [f"{dataset}:", *part.pop("text", ())]
+        for key, value in part.items():
+            result.setdefault(key, {})[dataset] = value
+    return result
 
 
 def figure_file(folder: Location, name: str) -> Location:

@@ -48,7 +48,7 @@ def grid(pair: Aligned) -> Row:
     """English words down, French ones across; truth as frames and shades, predicted links as coloured squares."""
     left, top = (8 + LETTER * max(map(len, words)) for words in (pair.e, pair.f))
     cells = [_square(pair, link, left, top, "maybe") for link in sorted(pair.possible)]
-    cells += [_square(pair, link, left, top, _kind(pair, link), 2) for link in sorted(pair.found)]
+    cells += [_square(pair, link, left, top, _kind(pair, link), 2) for link in sorted(pair.predicted)]
     cells += [_square(pair, link, left, top, "frame", 1) for link in sorted(pair.sure)]
     return {
         "width": math.ceil(left + CELL * len(pair.f) + 1), "height": math.ceil(top + CELL * len(pair.e) + 1),
