@@ -100,14 +100,11 @@ def cross_validated(
         with its standard error over test blocks.
     """
     lams = common_grid([open_path(done.run) for done in (*folds, whole)])
-    losses = np.array(
-        [
-            fold_means(
-                done, lams, folder / f"fold-{k}.json", lambda done_rows, of, k=k: report(done_rows, of, f"fold {k}")
-            )  # type: ignore[misc]
-            for k, done in enumerate(folds)
-        ]
-    )
+
+    def losses_of(k: int, fold: FinishedRun) -> list[float]:
+        return fold_means(fold, lams, folder / f"fold-{k}.json", lambda row, rows: report(row, rows, f"fold {k}"))
+
+    losses = np.array([losses_of(k, fold) for k, fold in enumerate(folds)])
     means = losses.mean(axis=0)
     errors = np.array([standard_error(column) for column in losses.T])
     choice = choose(lams, means, errors)

@@ -166,7 +166,7 @@ def test_dense_sift__of_some_keypoints_are_the_same_descriptors():
 
 def test_learn_words__refuses_too_few_samples():
     with pytest.raises(DataError, match=r"dataset\.sift_words=9.*only 5 samples"):
-        learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, what="sift_words")
+        learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, option="sift_words")
 
 
 def test_learn_vocabularies__learns_both_as_if_alone():
@@ -176,8 +176,8 @@ def test_learn_vocabularies__learns_both_as_if_alone():
         rng.integers(256, size=(600, 128), dtype=np.uint8),
     )
     both = learn_vocabularies(colours, sifts, (20, 30), seed=1)
-    np.testing.assert_array_equal(both.colour, learn_words(colours, 20, seed=1, what="colour_words"))
-    np.testing.assert_array_equal(both.sift, learn_words(sifts, 30, seed=1, what="sift_words"))
+    np.testing.assert_array_equal(both.colour, learn_words(colours, 20, seed=1, option="colour_words"))
+    np.testing.assert_array_equal(both.sift, learn_words(sifts, 30, seed=1, option="sift_words"))
 
 
 def test_learn_words__does_not_depend_on_the_number_of_threads():
@@ -185,7 +185,7 @@ def test_learn_words__does_not_depend_on_the_number_of_threads():
     learned = []
     for threads in (1, 2):
         with threadpool_limits(limits=threads):
-            learned.append(learn_words(samples, 40, seed=0, what="sift_words"))
+            learned.append(learn_words(samples, 40, seed=0, option="sift_words"))
     assert (learned[0] == learned[1]).all()
     assert len(np.unique(learned[0], axis=0)) == 40
 

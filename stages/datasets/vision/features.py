@@ -113,7 +113,7 @@ def nearest(values: np.ndarray, words: np.ndarray) -> np.ndarray:
     return words_of
 
 
-def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.ndarray:
+def learn_words(samples: np.ndarray, count: int, *, seed: int, option: str) -> np.ndarray:
     """k-means centres of the sampled 8-bit rows, rounded to 8 bits: uint8 (N, k) -> uint8 (count, k).
 
     Raises
@@ -125,7 +125,7 @@ def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.
 
     if len(samples) < count:
         raise DataError(
-            f"dataset.{what}={count}: the training images give only {len(samples)} samples; ask for fewer words "
+            f"dataset.{option}={count}: the training images give only {len(samples)} samples; ask for fewer words "
             "or use more training images"
         )
     with threadpool_limits(limits=1):  # sums of several threads would differ in the last bit
@@ -150,7 +150,7 @@ def learn_vocabularies(colours: np.ndarray, sifts: np.ndarray, counts: tuple[int
     # BLAS has one limit for all threads: it stays until both have ended. That of OpenMP is a thread's own.
     with threadpool_limits(limits=1), ThreadPoolExecutor(2) as pool:
         rows = zip((colours, sifts), counts, ("colour_words", "sift_words"), strict=True)
-        learning = [pool.submit(learn_words, samples, count, seed=seed, what=what) for samples, count, what in rows]
+        learning = [pool.submit(learn_words, samples, count, seed=seed, option=name) for samples, count, name in rows]
         return Words(*(words.result() for words in learning))
 
 

@@ -172,21 +172,23 @@ def write_markdown(target: Location, parts: Sequence[Shown], about: Facts, where
     facts += [
         f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}; {BUDGETS[about['budget']]}."
     ]
-    held = [found.holds for part in parts for _, found in part.claims]
+    held = [finding.holds for part in parts for _, finding in part.claims]
     counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     facts += ["", text.format(len(held), *counts)]
     ours = [[*HEADS], *rows(standings(parts))]
     claims = [["claim", "source", "measured on", "here", "measured"]]
     claims += [
-        [c.says, c.source, part.shows, HOLDS[found.holds], found.measured] for part in parts for c, found in part.claims
+        [claim.says, claim.source, part.shows, HOLDS[finding.holds], finding.measured]
+        for part in parts
+        for claim, finding in part.claims
     ]
     where = [[*PLACES], *place_rows(parts, where_shown)]
     left_out = [f"- {part.shows}: {part.problem}" for part in parts if part.problem]
     differs = [f"- {part.shows}: {part.differs}." for part in parts if part.differs]
     lines_of = ["# The papers' figures and claims, here", "", *facts]
-    for title, found in (("What this project adds", ours), ("Claims", claims), ("Every figure and table", where)):
-        lines_of += ["", f"## {title}", "", *(markdown(found) if len(found) > 1 else ["Nothing was measured."])]
+    for title, cells in (("What this project adds", ours), ("Claims", claims), ("Every figure and table", where)):
+        lines_of += ["", f"## {title}", "", *(markdown(cells) if len(cells) > 1 else ["Nothing was measured."])]
     for title, lines in (("What differs from the papers", differs), ("Left out", left_out)):
         lines_of += ["", f"## {title}", "", *lines] if lines else []
     aside(target).write_text("\n".join(lines_of) + "\n", encoding="utf-8")
