@@ -160,8 +160,8 @@ def test_dense_sift__is_eight_bit_and_lies_in_the_picture():
 
 def test_dense_sift__of_some_keypoints_are_the_same_descriptors():
     rgb, chosen = compose(0, 0, 2).rgb, np.array([2399, 7, 1300, 42])
-    for found, every in zip(dense_sift(rgb, chosen), dense_sift(rgb), strict=True):
-        assert (found == every[chosen]).all()
+    for some, every in zip(dense_sift(rgb, chosen), dense_sift(rgb), strict=True):
+        assert (some == every[chosen]).all()
 
 
 def test_learn_words__refuses_too_few_samples():
@@ -224,15 +224,15 @@ def features_of(train: list[Picture], test: list[Picture], pairwise: bool = True
 
 def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only():
     scenes = [compose(0, 0, number) for number in range(4)]
-    one, other, swapped = (
+    first, other, swapped = (
         features_of(scenes[:2], [scenes[2]]),
         features_of(scenes[:2], [scenes[3]]),
         features_of([scenes[0], scenes[3]], [scenes[2]]),
     )
     for name in ("colour_words", "sift_words"):
-        assert (one.whole[""][name] == other.whole[""][name]).all()
-        assert (one.whole[""][name] != swapped.whole[""][name]).any()
-    assert (one.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
+        assert (first.whole[""][name] == other.whole[""][name]).all()
+        assert (first.whole[""][name] != swapped.whole[""][name]).any()
+    assert (first.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
 
 
 @pytest.mark.parametrize(("ahead", "room"), [(3, 1 << 30), (2, 400_000)], ids=["all", "those there is room for"])
