@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
-from gapwise.stages.datasets.arrays.csv_rows import _cells, _number
+from gapwise.stages.datasets.arrays.csv_rows import cells_of, number_of
 from gapwise.stages.datasets.arrays.rows import Label
 
 
@@ -50,7 +50,7 @@ def _list(names: Sequence[Label]) -> str:
 
 def _table(file: Path, names: Sequence[Label]) -> tuple[np.ndarray, list[int]]:
     """The numbers in the order of `names`, and the line of each row."""
-    cells, lines = _cells(file)
+    cells, lines = cells_of(file)
     known = [str(name) for name in names]
     header = [cell.strip() for cell in cells[0]]
     if sorted(header[1:]) != sorted(known) or len(cells) != len(known) + 1:
@@ -78,7 +78,7 @@ def _table(file: Path, names: Sequence[Label]) -> tuple[np.ndarray, list[int]]:
 
 
 def _numbers(file: Path, line: int, row: Sequence[str]) -> list[float]:
-    numbers = [_number(cell) for cell in row]
+    numbers = [number_of(cell) for cell in row]
     if None in numbers:
         raise DataError(f"{file}: line {line}: {row[numbers.index(None)]!r}: expected a number")
     return [number for number in numbers if number is not None]

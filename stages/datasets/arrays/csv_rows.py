@@ -21,7 +21,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
         Column of the label: its number (from 0; negative from the end), its name in the header line, or None for the last.
         The first line is a header if another column of it is no number.
     """
-    cells, numbers = _cells(file)
+    cells, numbers = cells_of(file)
     header = cells[0]
     if isinstance(label_column, str):
         if header.count(label_column) != 1:
@@ -35,7 +35,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
         label_at += len(header) if label_at < 0 else 0
         if not 0 <= label_at < len(header):
             raise DataError(f"{file}: has {len(header)} columns, so there is no dataset.label_column={label_column}")
-        named = any(_number(cell) is None for column, cell in enumerate(header) if column != label_at)
+        named = any(number_of(cell) is None for column, cell in enumerate(header) if column != label_at)
     if len(header) < 2:
         raise DataError(
             f"{file}: line {numbers[0]}: one column only; expected features and a label, separated by commas"
@@ -52,7 +52,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
         try:
             x[k] = [float(cell) for cell in features]
         except ValueError:
-            column = next(c for c, cell in enumerate(row) if c != label_at and _number(cell) is None)
+            column = next(c for c, cell in enumerate(row) if c != label_at and number_of(cell) is None)
             name = f" ({header[column]})" if named else ""
             raise DataError(
                 f"{file}: line {number}: column {column}{name} is {row[column]!r}; expected a number"
@@ -64,7 +64,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
     return rows
 
 
-def _cells(file: Path) -> tuple[list[list[str]], list[int]]:
+def cells_of(file: Path) -> tuple[list[list[str]], list[int]]:
     """Cells of the lines that are not empty, and their numbers from 1."""
     reader, cells, numbers = csv.reader(read_lines(file), strict=True), [], []
     try:
@@ -79,7 +79,7 @@ def _cells(file: Path) -> tuple[list[list[str]], list[int]]:
     return cells, numbers
 
 
-def _number(cell: str) -> float | None:
+def number_of(cell: str) -> float | None:
     try:
         return float(cell)
     except ValueError:
