@@ -132,7 +132,7 @@ def block(lexicon: Lexicon, pair: Pair, links: Links | None, number: int, fertil
     """Arrays of one sentence pair: those of the structure, the annotators' links, the number and the text."""
     from gapwise.stages.datasets.alignment.features import ASSOCIATION_NAMES, CLASSES, link_features, word_classes
     from gapwise.stages.datasets.alignment.lexicon import both_best
-    from gapwise.stages.problems.matching.matching import POSSIBLE, TRUE
+    from gapwise.stages.problems.matching.labellings import POSSIBLE, TRUE
 
     e, f = pair
     J, K = len(e), len(f)

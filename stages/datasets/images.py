@@ -9,7 +9,7 @@ Two classes, the second of which is the foreground, make the structure `segmenta
 `potts`, with the options of `PottsOptions`. Void pixels count for nothing. `dataset.unseen_classes`: a class that no
 training mask shows is an ``error`` (default), or is ``count``-ed as wrong wherever a test mask shows it.
 
-New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes."""
+New input for `encoder`: pictures, as `vision.new_pictures.PictureEncoder` describes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from gapwise.stages.datasets.vision.class_list import ClassList, read_classes
 from gapwise.stages.datasets.vision.classes import PottsOptions, tally_classes
 from gapwise.stages.datasets.vision.folders import Pair, find_pairs, lists_in
 from gapwise.stages.datasets.vision.masked_picture import load_masked
+from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     featurize_pictures,
-    picture_encoder,
     picture_specimen,
     potts_specimen,
 )

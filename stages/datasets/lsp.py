@@ -20,28 +20,27 @@ Predictions are shown as a table of joints."""
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Raw, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.poses import given_maps, part_maps, scaling, types
 from gapwise.stages.datasets.poses.given_maps import GivenMaps, MapEncoder
+from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photograph, read_photographs
 from gapwise.stages.datasets.poses.map_files import parts_of
+from gapwise.stages.datasets.poses.new_pictures import PoseEncoder
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.masks import read_new as read_pictures
 from gapwise.stages.problems.facts import Facts, Json, Options
 
-ARCHIVE, ANNOTATION = "lspet_1000_images.tar", "lspet_1000_joints.npz"
 SPLIT_SEED = 2010
 SIZES = {"small": 100, "full": 800}
 N_TEST = 200
@@ -53,15 +52,6 @@ SHOWN = 12
 """Test photographs that are stored, for figures."""
 WHERE = ("root", "maps")
 NEEDS = ("skimage", "sklearn", "PIL")
-
-
-class Photograph(NamedTuple):
-    """One image with its pose."""
-
-    name: str
-    jpeg: bytes
-    joints: np.ndarray
-    """float (14, 2): x, y in pixels"""
 
 
 @dataclass(frozen=True)
@@ -100,7 +90,7 @@ class Poses:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
-        train, test = self._split(_photographs(self.root))
+        train, test = self._split(read_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
         anchors = types.cluster(nodes, PARENT, self.types, self.seed)
         radius = self._radius(train)
@@ -267,58 +257,6 @@ def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarra
     }  # fmt: skip
     for name, array in shared.items():
         sink.put("", name, array)
-
-
-def _photographs(root: Path) -> list[Photograph]:
-    """All images with their joints, in the order of the file of joints."""
-    try:
-        with np.load(root / ANNOTATION, allow_pickle=False) as file:
-            numbers, joints = file["image_no"], np.asarray(file["joints"], float)
-    except UNREADABLE as error:
-        raise DataError(f"{root / ANNOTATION}: expected an .npz with image_no and joints: {error}") from error
-    if joints.shape != (len(numbers), len(JOINTS), 2) or not np.isfinite(joints).all():
-        raise DataError(
-            f"{root / ANNOTATION}: joints is {joints.shape}; expected finite numbers ({len(numbers)}, {len(JOINTS)}, 2)"
-        )
-    try:
-        with tarfile.open(root / ARCHIVE) as tar:
-            jpegs = {Path(m.name).stem: tar.extractfile(m).read() for m in tar.getmembers() if m.isfile()}  # type: ignore[union-attr]
-    except UNREADABLE as error:
-        raise DataError(f"{root / ARCHIVE}: cannot be read as a tar archive: {error}") from error
-    names = [f"im{number:05d}" for number in numbers.tolist()]
-    missing = [name for name in names if name not in jpegs]
-    if missing:
-        raise DataError(f"{root / ARCHIVE}: has no {missing[0]}.jpg, which {ANNOTATION} lists")
-    return [Photograph(name, jpegs[name], pose) for name, pose in zip(names, joints, strict=True)]
-
-
-@dataclass(frozen=True)
-class PoseEncoder:
-    """Score maps of new pictures, from the classifiers of a feature store."""
-
-    model: part_maps.PartModel
-    types: int
-
-    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file; persons are about 150 pixels long."""
-        pictures = [
-            decoded(p, f"input: picture {k}") if isinstance(p, bytes) else np.asarray(p) for k, p in enumerate(raw)
-        ]
-        for k, rgb in enumerate(pictures):
-            if (
-                rgb.dtype != np.uint8
-                or rgb.ndim != 3
-                or rgb.shape[2] != 3
-                or np.prod(part_maps.grid_of(rgb.shape)) > part_maps.MOST
-            ):
-                raise DataError(
-                    f"input: picture {k} is {rgb.dtype}{rgb.shape}; expected uint8 (H, W, 3), RGB, of at most "
-                    f"{part_maps.MOST} cells of {part_maps.CELL} x {part_maps.CELL} pixels"
-                )
-        maps = partial(part_maps.maps_of, model=self.model, nodes=len(NODES), types=self.types)
-        for arrays in map_blocks(maps, pictures):
-            labels = np.zeros(len(NODES) + 2 * (len(NODES) - 1), np.int16)
-            sink.append(NEW, **arrays, labels=labels, loss_scale=np.ones(1))
 
 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:

@@ -22,13 +22,13 @@ from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
+from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     featurize_pictures,
-    picture_encoder,
     potts_specimen,
 )
 from gapwise.stages.problems.facts import Json, Options

@@ -33,6 +33,7 @@ from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
 from gapwise.stages.datasets.vision.features import ETAS
+from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -40,9 +41,7 @@ from gapwise.stages.datasets.vision.pictures import (
     PICTURE_PACKAGES,
     SHOWN,
     FeatureOptions,
-    PictureEncoder,
     featurize_pictures,
-    picture_encoder,
     potts_specimen,
 )
 from gapwise.stages.problems.facts import Facts, Json, Options

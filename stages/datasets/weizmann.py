@@ -9,7 +9,7 @@ byte-identical photographs (horse006 = horse018, horse240 = horse274) stay toget
 them; the first 147 are for training, the other 181 for test. A pair that would straddle the border goes to test, and
 the next single photograph replaces it. `dataset.seed` does not change the split.
 
-New input for `encoder`: pictures whose longer side is about 160 pixels, as `vision.pictures.PictureEncoder` describes."""
+New input for `encoder`: pictures whose longer side is about 160 pixels (`vision.new_pictures.PictureEncoder`)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionErro
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -34,7 +35,6 @@ from gapwise.stages.datasets.vision.pictures import (
     Load,
     Picture,
     featurize_pictures,
-    picture_encoder,
     picture_specimen,
 )
 from gapwise.stages.problems.facts import Facts, Json, Options

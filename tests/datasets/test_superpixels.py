@@ -239,7 +239,7 @@ def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only()
 def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, ahead, room):
     scenes = [compose(0, 0, number) for number in range(3)]
     plain = features_of(scenes[:2], scenes[2:])
-    learn, ground, begun = pictures.learn_vocabularies, pictures._groundwork, []
+    learn, ground, begun = pictures.learn_vocabularies, pictures.groundwork, []
 
     def counted(*given):
         begun.append(given)
@@ -253,7 +253,7 @@ def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, ahea
         assert len(begun) == ahead
         return learn(*given, **named)
 
-    monkeypatch.setattr(pictures, "_groundwork", counted)
+    monkeypatch.setattr(pictures, "groundwork", counted)
     monkeypatch.setattr(pictures, "learn_vocabularies", slow)
     monkeypatch.setattr(pictures, "AHEAD_BYTES", room)
     same = features_of(scenes[:2], scenes[2:])

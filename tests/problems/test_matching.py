@@ -12,7 +12,8 @@ from tiny.matching_instances import is_labelling, matching_blocks
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.matching.assignment import best_matching, workspace
-from gapwise.stages.problems.matching.matching import POSSIBLE, TRUE, links
+from gapwise.stages.problems.matching.labellings import POSSIBLE, TRUE
+from gapwise.stages.problems.matching.matching import links
 from gapwise.stages.problems.matching.metrics import metrics, scores
 from gapwise.stages.problems.stored import check_supports
 

@@ -23,16 +23,8 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.protocol import JIT, PLAIN, U
-from gapwise.stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
-
-LOWEST = -1e200
-"""Below every score, and finite, so that differences are numbers."""
-
-
-@njit(**PLAIN)
-def padded(columns):
-    """Length of a stored row of the grid."""
-    return (columns + WIDTH - 1) // WIDTH * WIDTH
+from gapwise.stages.problems.simd import add, larger, load, store
+from gapwise.stages.problems.tree.rows import LOWEST, best_sums, greatest, greatest_sum, most_gain, padded, within
 
 
 @njit(**JIT)
@@ -52,60 +44,6 @@ def workspace(nodes, types, most_rows, most_columns):
         np.empty(types * types),  # bounds of pairs of types
         np.empty(types * types, np.int64),  # their order
     )
-
-
-@njit(**PLAIN)
-def _four(x, start, stride, count, table, first, out, to):
-    """out[to:to + 32] <- max_k x[start + k stride:] + table[first + k], for k < count."""
-    a0 = a1 = a2 = a3 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
-        b = broadcast(table[U(first + k)])
-        a0, a1 = larger(add(load(x, o), b), a0), larger(add(load(x, o + 8), b), a1)
-        a2, a3 = larger(add(load(x, o + 16), b), a2), larger(add(load(x, o + 24), b), a3)
-        o += stride
-    store(out, U(to), a0)
-    store(out, U(to + 8), a1)
-    store(out, U(to + 16), a2)
-    store(out, U(to + 24), a3)
-
-
-@njit(**PLAIN)
-def _two(x, start, stride, count, table, first, out, to):
-    """As `_four`, for 16 columns."""
-    a0 = a1 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
-        b = broadcast(table[U(first + k)])
-        a0, a1 = larger(add(load(x, o), b), a0), larger(add(load(x, o + 8), b), a1)
-        o += stride
-    store(out, U(to), a0)
-    store(out, U(to + 8), a1)
-
-
-@njit(**PLAIN)
-def _one(x, start, stride, count, table, first, out, to):
-    """As `_four`, for 8 columns."""
-    a0 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
-        a0 = larger(add(load(x, o), broadcast(table[U(first + k)])), a0)
-        o += stride
-    store(out, U(to), a0)
-
-
-@njit(**PLAIN)
-def _best_sums(x, start, stride, count, table, first, out, to, columns):
-    """out[to + j] <- max over k < count of x[start + k stride + j] + table[first + k], for j < columns, a multiple of 8."""
-    done = 0
-    while columns - done >= 32:
-        _four(x, start + done, stride, count, table, first, out, to + done)
-        done += 32
-    if columns - done >= 16:
-        _two(x, start + done, stride, count, table, first, out, to + done)
-        done += 16
-    if columns - done >= 8:
-        _one(x, start + done, stride, count, table, first, out, to + done)
 
 
 @njit(**PLAIN)
@@ -140,45 +78,6 @@ def _maps(relations, start, scale, types, rows, columns, stride, base, out):
 
 
 @njit(**PLAIN)
-def _greatest(x, start, count):
-    """The largest of x[start:start + count]; count is a multiple of 8."""
-    best = load(x, start)
-    for k in range(8, count, 8):
-        best = larger(load(x, start + k), best)
-    return largest(best)
-
-
-@njit(**PLAIN)
-def _greatest_sum(x, start, y, first, count):
-    """The largest of x[start + k] + y[first + k] for k < count, a multiple of 8."""
-    best = add(load(x, start), load(y, first))
-    for k in range(8, count, 8):
-        best = larger(add(load(x, start + k), load(y, first + k)), best)
-    return largest(best)
-
-
-@njit(**PLAIN)
-def _most_gain(bounds, offset, phi, message, start, count):
-    """The largest of bounds[at + c] + phi[c] - message[start + c] for c < count, a multiple of 8."""
-    best, minus = broadcast(LOWEST), broadcast(-1.0)
-    for c in range(0, count, 8):
-        gain = add(add(load(bounds, offset + c), load(phi, c)), multiply(minus, load(message, start + c)))
-        best = larger(gain, best)
-    return largest(best)
-
-
-@njit(**PLAIN)
-def _within(x, start, y, first, count, more):
-    """First and one past the last k < count with x[start + k] + y[first + k] + more > 0."""
-    begin, end = 0, count
-    while begin < end and x[start + begin] + y[first + begin] + more <= 0.0:
-        begin += 1
-    while end > begin and x[start + end - 1] + y[first + end - 1] + more <= 0.0:
-        end -= 1
-    return begin, end
-
-
-@njit(**PLAIN)
 def _order_pairs(types, bounds, order):
     """order <- pairs of types by falling bounds."""
     for k in range(types * types):
@@ -200,14 +99,14 @@ def _message(rows, columns, types, message, child, parent, tables, pair, tops, b
             message[r * stride + c] = LOWEST if c < columns else 0.0
     for u in range(types):
         for r in range(high):
-            tops[u * high + r] = _greatest(child, u * size + r * stride, stride) if r < rows else -np.inf
-        tops[of_child + u] = _greatest(tops, u * high, high)
-        tops[of_parent + u] = _greatest(parent, u * size, size)
+            tops[u * high + r] = greatest(child, u * size + r * stride, stride) if r < rows else -np.inf
+        tops[of_child + u] = greatest(tops, u * high, high)
+        tops[of_parent + u] = greatest(parent, u * size, size)
     for t in range(types):
         for u in range(types):
             own, theirs = 2 * t * length, 2 * (types + u) * length
-            springs = _greatest_sum(tables, own, tables, theirs, padded(2 * rows - 1))
-            springs += _greatest_sum(tables, own + length, tables, theirs + length, padded(2 * columns - 1))
+            springs = greatest_sum(tables, own, tables, theirs, padded(2 * rows - 1))
+            springs += greatest_sum(tables, own + length, tables, theirs + length, padded(2 * columns - 1))
             bounds[t * types + u] = tops[of_child + u] + tops[of_parent + t] + springs
     _order_pairs(types, bounds, order)
     least = LOWEST
@@ -232,23 +131,23 @@ def _pair(t, u, rows, columns, types, message, child, parent, tables, pair, tops
     upper = here + stride
     for k in range(0, 2 * length, 8):
         store(pair, k, add(load(tables, own + k), load(tables, theirs + k)))
-    _best_sums(pair, wide, 1, columns, pair, zeros, pair, bound, stride)
-    widest = _greatest(pair, wide, padded(2 * columns - 1))
+    best_sums(pair, wide, 1, columns, pair, zeros, pair, bound, stride)
+    widest = greatest(pair, wide, padded(2 * columns - 1))
     for r in range(rows):
         first, start = rows - 1 - r, r * stride
         phi = parent[t * size + start : t * size + start + stride]
-        gain = _most_gain(pair, bound, phi, message, start, stride)
-        if _greatest_sum(tops, u * high, pair, first, high) + gain <= 0.0:
+        gain = most_gain(pair, bound, phi, message, start, stride)
+        if greatest_sum(tops, u * high, pair, first, high) + gain <= 0.0:
             continue
-        begin, end = _within(tops, u * high, pair, first, rows, gain)
+        begin, end = within(tops, u * high, pair, first, rows, gain)
         child_start = u * size + begin * stride
-        _best_sums(child, child_start, stride, end - begin, pair, first + begin, pair, here, stride)
-        if _greatest(pair, here, stride) + gain <= 0.0:
+        best_sums(child, child_start, stride, end - begin, pair, first + begin, pair, here, stride)
+        if greatest(pair, here, stride) + gain <= 0.0:
             continue
-        gain = _most_gain(pair, zeros, phi, message, start, stride) + widest
-        begin, end = _within(pair, here, pair, zeros, columns, gain)
+        gain = most_gain(pair, zeros, phi, message, start, stride) + widest
+        begin, end = within(pair, here, pair, zeros, columns, gain)
         # the springs of the columns, by place of the parent: those of the child's next column begin one entry earlier
-        _best_sums(pair, wide + columns - 1 - begin, -1, end - begin, pair, here + begin, pair, upper, stride)
+        best_sums(pair, wide + columns - 1 - begin, -1, end - begin, pair, here + begin, pair, upper, stride)
         for c in range(0, stride, 8):
             store(message, start + c, larger(add(load(pair, upper + c), load(phi, c)), load(message, start + c)))
 
