@@ -130,7 +130,7 @@ def open_dataset(name: str, options: Options) -> Reader:
 
 
 def _own(module: ModuleType, options: Options) -> Json:
-    """The options that are the reader's business: without a `validation` that is not one of its own ways."""
+    """The options that the reader handles: all but a `validation` that the reader does not list as its own."""
     known = getattr(module, "VALIDATION", {})
     return {key: value for key, value in options.items() if key != "validation" or value in [*known]}
 
@@ -181,7 +181,7 @@ def unpacked(file: Path) -> bytes:
 
 
 def has_specimen(name: str) -> bool:
-    """Whether reader `name` can say before it has read anything what types of array it will write."""
+    """Whether reader `name` knows the types of its arrays before it reads any data."""
     return hasattr(module_of(name), "specimen")
 
 

@@ -175,7 +175,7 @@ def _ids(lexicon: Lexicon, words: list[str], side: str) -> np.ndarray:
 
 
 def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndarray:
-    """As many of the sure links as words may have, and of those sets the one that agrees most; sorted (links, 2)."""
+    """The largest set of sure links within the fertility; of several, the one that agrees most. Sorted, (links, 2)."""
     from gapwise.stages.problems.matching.assignment import best_matching, workspace
 
     J, K = agreement.shape

@@ -72,7 +72,7 @@ class Poses:
     variants: int = 6
     """Of every training image: the image, its mirror image, and others turned and resized at random."""
     folds: int = 5
-    """Parts of the training images; the maps of each come from what the others teach."""
+    """Parts of the training images; the maps of a part come from classifiers learned on the other parts."""
     loss_scale: float = 0.5
     structure: str = "tree"
 
@@ -152,7 +152,7 @@ class Poses:
     def _learn(
         self, train: list[Photograph], anchors: np.ndarray, map_blocks: MapBlocks, report: Report
     ) -> list[part_maps.PartModel]:
-        """Classifiers from all images but those of each fold, and at the end from all."""
+        """Classifiers from all images outside each fold, and last from all images."""
         patches = partial(_patches, count=max(PATCHES // max(len(train), 100), 1))
         reduction = part_maps.reduce(
             np.concatenate(list(map_blocks(patches, [(p, self.seed + k) for k, p in enumerate(train)])), axis=1),

@@ -51,7 +51,7 @@ class OracleEncoder:
         self._say_if_changed()
 
     def _say_if_changed(self) -> None:
-        """Warn if the class's code is not that of the training, as it is when it has just learnt to serve new inputs."""
+        """Warn if the class's code differs from the code at training, as after an edit that lets it serve new inputs."""
         if oracle_source(self.meta["oracle"]) != self.meta["source"]:
             log.warning(
                 "%s: its code has changed since the training; predictions are right only if features and decode still mean "
@@ -125,7 +125,7 @@ class PythonOracleReader:
             raise DataError(f"dataset.oracle: {error}") from error
 
     def _say_what_is_not_seen(self) -> None:
-        """Warn that edits of data files go unnoticed if the class does not say which files it reads."""
+        """Warn that edits of data files go undetected if the class does not declare its files."""
         from gapwise.stages.problems.oracle import Oracle, oracle_class
 
         declares = getattr(oracle_class(self.oracle), "files", None)

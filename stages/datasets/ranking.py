@@ -36,7 +36,7 @@ FORM = "expected lines like '2 qid:10 1:0.03 5:0.7 # document'"
 
 
 class Documents(NamedTuple):
-    """The documents of one file, or some of them, in its order."""
+    """The documents of a file, or some of them, in the order of the file."""
 
     x: np.ndarray
     """float64, (documents, D)"""

@@ -1,4 +1,4 @@
-"""Score maps of one's own, of a network's heat-maps, say, for a tree of parts: arrays in .npz, HDF5 or zarr.
+"""Your own score maps, such as a network's heat-maps, for a tree of parts: arrays in .npz, HDF5 or zarr.
 
 `dataset.file` is for training, `dataset.test_file` for test: an .npz file, an HDF5 file (.h5, .hdf5), or a folder that zarr
 opens as a group. n images, V nodes, A = V - 1 arcs numbered by their child, T types, maps of H x W cells:
@@ -162,7 +162,7 @@ class _Maps:
 
 
 def _checked(maps: Mapping[str, np.ndarray], nodes: int, types: int, where: str) -> dict[str, np.ndarray]:
-    """``unary``, ``relations`` (zeros if there are none) and ``grid`` of a block; DataError begins with `where`."""
+    """``unary``, ``relations`` (zeros where not given) and ``grid`` of a block; DataError begins with `where`."""
     unary = np.asarray(maps["unary"], np.float32)
     if unary.ndim != 3 or len(unary) != nodes:
         raise DataError(f"{where}: unary is {unary.shape}, expected ({nodes} nodes, rows, columns)")

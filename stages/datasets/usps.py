@@ -169,7 +169,7 @@ def read_text(file: Path) -> Images:
 
 
 def _checked(file: Path, row: str, first: int, values: np.ndarray, digits: np.ndarray) -> Images:
-    """The images; DataError if one cannot be used, which calls it a `row` and counts from `first`."""
+    """The images; DataError for an invalid image, which it calls a `row` and counts from `first`."""
     if values.ndim != 2 or values.shape[1] != PIXELS or digits.shape != values.shape[:1] or not digits.size:
         got = f"{values.shape} and {digits.shape}"
         raise DataError(f"{file}: expected a digit and {PIXELS} grey values a {row}, got arrays of {got}")

@@ -154,12 +154,12 @@ def _open_npz(path: Path) -> dict[str, Picture]:
 
 
 def _whole(item: Picture) -> Picture:
-    """A picture that is its own item."""
+    """The picture itself, where items are pictures."""
     return Picture(*item)
 
 
 def _names(path: Path) -> list[str]:
-    """Names of the images in the publisher's layout; DataError if an image has no mask or there are none."""
+    """Names of the images in the publisher's layout; DataError if an image has no mask or there is no image."""
     if path.is_dir():
         listed = [f"{p.parent.name}/{p.name}" for folder in ("rgb", "figure_ground") for p in (path / folder).iterdir()]
     else:

@@ -1,4 +1,4 @@
-"""A test sentence pair with the links found and those of the annotators, as figure and report show it."""
+"""A test sentence pair with the predicted links and the annotators', as figure and report show it."""
 
 from __future__ import annotations
 

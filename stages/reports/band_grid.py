@@ -1,4 +1,4 @@
-"""Several quantities of a sweep's runs in one figure: a row each, and one column per lambda."""
+"""Several quantities of a sweep's runs in one figure: a row per quantity, a column per lambda."""
 
 from __future__ import annotations
 

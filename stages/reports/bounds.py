@@ -18,7 +18,7 @@ Curve = tuple[np.ndarray, np.ndarray]
 
 
 def gap_label(attrs: Attrs, *, relative: bool = False) -> str:
-    """The label of an axis of gaps, which says what they are: exact, upper-bounded or estimate."""
+    """The label of an axis of gaps, with their kind: exact, upper-bounded or estimate."""
     return f"duality gap{' / primal' if relative else ''} ({attrs.get('certainty', EXACT)})"
 
 

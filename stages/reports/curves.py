@@ -19,7 +19,7 @@ from gapwise.storage.backend import Location
 AXES = {"passes": "effective passes", "seconds": "seconds"}
 """The horizontal axes of gap curves, and their labels."""
 SMALLEST = 1e-16
-"""Gaps are drawn on a logarithmic axis; those that are smaller than this, by rounding, are drawn here."""
+"""Gaps are drawn on a logarithmic axis; smaller ones, which rounding may give, are drawn at this value."""
 
 Runs = Sequence[tuple[str, str, int, Location]]
 """(variant, lambda as the sweep names it, seed, run directory)"""
@@ -93,7 +93,7 @@ def value_at(traces: Sequence[Trace], over: str, x: float, quantity: str = "gap"
 
 
 def first_at(trace: Trace, over: str, level: float, quantity: str = "gap") -> float:
-    """Passes, calls or seconds at the first snapshot where a column is at most `level`; inf if there is none."""
+    """Passes, calls or seconds at the first snapshot where a column is at most `level`; inf if it never is."""
     (below,) = np.nonzero(np.nan_to_num(trace[quantity], nan=np.inf) <= level)
     return float(trace[over][below[0]]) if below.size else np.inf
 

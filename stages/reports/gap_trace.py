@@ -1,4 +1,4 @@
-"""Gap trace: the duality gap along a solve, and if asked for the test loss, computed afterwards from its snapshots.
+"""Gap trace: the duality gap along a solve, and optionally the test loss, computed afterwards from its snapshots.
 
 P(w) of a snapshot takes one exact pass at its w. With the dual value of the same moment the true gap is P - D, while
 `stale_gap` is the sum of the block gaps that the solver knew then. Without a dual point, `dual` and `gap` are nan.
@@ -67,7 +67,7 @@ def gap_trace(
 
 
 def read_gap_trace(run_dir: Location) -> dict[str, np.ndarray]:
-    """The gap trace by column; FileNotFoundError if there is none."""
+    """The gap trace by column; FileNotFoundError if the run has no gap trace."""
     if not (run_dir / "gap_trace.zarr").is_dir():
         raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots (snapshots.every_passes=1)")
     return read_group(run_dir / "gap_trace.zarr")[0]

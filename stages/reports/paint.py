@@ -1,4 +1,4 @@
-"""Paint: the palette of all figures, the axes they share, and the one place that saves a figure."""
+"""Paint: the palette of all figures, their shared axes, and the function that saves a figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gapwise.storage.files import aside, publish
 
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
-"""Colours of lines that have none of their own (`styles`)."""
+"""Colours of lines whose method has no colour in `styles`."""
 
 
 class Style(TypedDict):

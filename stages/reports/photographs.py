@@ -21,7 +21,7 @@ class Photograph(NamedTuple):
     regions: np.ndarray
     """(H, W): the superpixel of each pixel, and so the position of its label among those of the block"""
     truth: np.ndarray
-    """(H, W): labels, `VOID` where there is none"""
+    """(H, W): labels, `VOID` for pixels without a label"""
 
     @property
     def labelled(self) -> np.ndarray:

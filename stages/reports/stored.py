@@ -46,7 +46,7 @@ class StoredRun:
 
     @cached_property
     def trace(self) -> dict[str, np.ndarray]:
-        """Columns of trace.zarr; {} if there is none."""
+        """Columns of trace.zarr; {} if the file is missing."""
         return read_trace(self.run_dir) if (self.run_dir / "trace.zarr").is_dir() else {}
 
     @property
@@ -75,7 +75,7 @@ class StoredRun:
 
     @cached_property
     def predictions(self) -> dict[str, np.ndarray]:
-        """Predicted labels of the test split, flat, with `label_ptr`, where each block begins; empty if there are none."""
+        """Flat predicted labels of the test split, and `label_ptr`, where each block begins; {} if nothing was predicted."""
         file = self.run_dir / "predictions.npz"
         if not file.is_file():
             return {}

@@ -1,4 +1,4 @@
-"""Colour and dash of a method in figures over many runs: by what its runs were asked for, not by its name."""
+"""Colour and dash of a method in figures over many runs: by the settings of its runs, not by its name."""
 
 from __future__ import annotations
 

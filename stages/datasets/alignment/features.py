@@ -118,7 +118,7 @@ def _best(x):
 
 
 def _margins(x):
-    """Each entry minus the largest other one of its row, of its column; minus 0 where it is alone."""
+    """Each entry minus the largest other entry of its row, and of its column; minus 0 where there is no other."""
     margins = []
     for axis in (1, 0):
         ranked = np.sort(x, axis=axis)

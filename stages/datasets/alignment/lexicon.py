@@ -85,7 +85,7 @@ class Lexicon:
 
 
 def learn(english: list[list[str]], french: list[list[str]]) -> Lexicon:
-    """The lexicon of parallel sentences, none of which is empty."""
+    """The lexicon of parallel sentences, which must not be empty."""
     e_words, e, e_ptr = _numbered(english)
     f_words, f, f_ptr = _numbered(french)
     keys = np.empty(int(np.sum(np.diff(e_ptr) * np.diff(f_ptr))), np.int64)
@@ -106,7 +106,7 @@ def learn(english: list[list[str]], french: list[list[str]]) -> Lexicon:
 
 
 def _numbered(sentences: list[list[str]]) -> tuple[dict[str, int], np.ndarray, np.ndarray]:
-    """Ids of words by first occurrence, those of all sentences in a row, and where each sentence begins."""
+    """Ids of words in order of first occurrence, for all sentences one after the other, and where each sentence begins."""
     known: dict[str, int] = {}
     ids = [known.setdefault(word, len(known)) for word in chain.from_iterable(sentences)]
     return known, np.array(ids, np.int64), np.cumsum([0, *map(len, sentences)])

@@ -98,7 +98,7 @@ def with_kernel(reader: R, options: Options) -> R | Kernelized:
 
 
 def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Json], sink: Sink) -> Json:
-    """Blocks to compile for: those that `write` writes for the reader without its kernel, with their points."""
+    """Blocks to compile for: `write` writes them for the reader without its kernel; this adds their points."""
     if not isinstance(reader, Kernelized):
         return write(reader, sink)
     into = WithPoints(sink)
@@ -107,5 +107,5 @@ def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Json], sink: Sin
 
 
 def is_number(value: object) -> bool:
-    """Whether an option is a finite number; true and false are none."""
+    """Whether an option is a finite number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

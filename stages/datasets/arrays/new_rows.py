@@ -90,7 +90,7 @@ def _of_npz(file: Path, width: int) -> tuple[Matrix, Sequence[Label] | None]:
 
 
 def _columns(file: Path) -> int:
-    """Columns of the first line of a text file; 0 if it cannot be read, which its reader then says."""
+    """Columns of the first line of a text file; 0 if the file is empty."""
     from gapwise.stages.datasets.text.tables import read_lines
 
     if not file.is_file():
@@ -106,7 +106,7 @@ def _matrix(rows: Csr, width: int) -> sparse.csr_array:
 
 
 def _stacked(parts: Sequence[Matrix]) -> Matrix:
-    """All examples together; sparse if those of a file are."""
+    """All examples together; sparse if the examples of any file are."""
     from scipy import sparse
 
     if any(sparse.issparse(x) for x in parts):

@@ -76,7 +76,7 @@ class Rows:
 
 
 def label_of(text: str) -> Label:
-    """A label as it is written: a whole number (also as +1 or 1.0) is one, everything else is a name."""
+    """A written label as a value: an int for a whole number, also for +1 or 1.0; otherwise the name itself."""
     try:
         number = float(text)
     except ValueError:

@@ -24,7 +24,7 @@ from gapwise.stages.problems.facts import Facts
 
 @dataclass(frozen=True)
 class NewInput:
-    """New input: what an encoder takes, and what `show` needs of where it came from."""
+    """New input: the values for an encoder, and what `show` needs to know about their source."""
 
     raw: Raw
     source: Any = None
@@ -93,12 +93,12 @@ class Shown:
 
 
 def label_names(meta: Facts) -> list[str]:
-    """Names of the labels of a data set, by the facts of its features; empty if there are none."""
+    """Names of the labels of a data set, from the facts of its features; empty for labels without names."""
     return [str(name) for name in meta.get("label_names", meta.get("class_names", ()))]
 
 
 def read_new(meta: Facts, inputs: Sequence[str]) -> NewInput:
-    """New input for the data set with these facts; DataError if its reader takes none from files, or names the bad file."""
+    """New input for the data set with these facts; DataError for a bad file, or if its reader takes no files."""
     new: NewInput = _offered(meta, "read_new")(inputs, meta)
     return new
 

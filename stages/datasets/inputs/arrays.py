@@ -14,7 +14,7 @@ from gapwise.stages.datasets import UNREADABLE, DataError, unpacked
 
 
 def arrays_of(file: Path, wanted: Sequence[str]) -> dict[str, np.ndarray]:
-    """Those of the arrays `wanted` that an .npz file holds; if it holds one array only, that one under the first name."""
+    """The `wanted` arrays that an .npz file holds; a file with a single array gives it under the first name."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             names = {name: name for name in wanted if name in archive.files}

@@ -21,7 +21,7 @@ UNDECLARED = (
 
 
 def splits_of(options: Options) -> tuple[str, ...]:
-    """The splits that a class serves: with ``validation``, which can only be "split", that one, too."""
+    """The splits that a class serves; with ``validation``, which can only be "split", also "validation"."""
     return ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
 
 

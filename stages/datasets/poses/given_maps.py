@@ -34,7 +34,7 @@ from gapwise.stages.problems.facts import Facts
 NEEDED = ("unary", "nodes", "names", "size")
 FIRST = "given 1"
 VERSION = FIRST
-"""Of what is made of the maps; a change of it is a change of the key."""
+"""Version of the features made from the maps; part of the key."""
 
 
 def given(meta: Facts) -> bool:

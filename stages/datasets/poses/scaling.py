@@ -1,4 +1,4 @@
-"""Units of the features of a pose, in which one ridge penalty is meant to treat all groups of them alike.
+"""Units of the features of a pose, chosen so that one ridge penalty treats all groups of features alike.
 
 The penalty charges every weight alike, so a group whose features are small needs large weights and is hardly used. Each
 group is therefore divided by its spread over plausible alternatives: the labellings in which one node is within r cells of

@@ -1,4 +1,4 @@
-"""Turns sequences into blocks of the chain structure: both splits with their vocabulary, and new input with the same one."""
+"""Turns sequences into blocks of the chain structure: both splits, and new input with the vocabulary of training."""
 
 from __future__ import annotations
 

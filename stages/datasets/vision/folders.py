@@ -71,7 +71,7 @@ def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
 
 
 def _listed(lists: Mapping[str, Path], pairs: Mapping[str, Pair]) -> dict[str, list[str]]:
-    """Names of the splits from one list or two; names on no list are in the other split, or unused if there are two."""
+    """Names of the splits, from one list or two. With one list, all other names are in the other split; with two, unused."""
     chosen: dict[str, list[str]] = {}
     seen: dict[str, str] = {}
     for split, file in lists.items():

@@ -19,7 +19,7 @@ SMALLEST = 8
 DEEP = ("I", "F")
 """How the modes of more than 8 bits begin."""
 ORIENTATION = 0x0112
-"""The EXIF tag that says how a picture is to be turned."""
+"""The EXIF tag for the orientation of a picture."""
 
 
 def load_masked(item: tuple[Path, Path], classes: ClassList) -> Picture:

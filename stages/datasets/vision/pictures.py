@@ -48,13 +48,14 @@ class Picture(NamedTuple):
 
 
 Tally = Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
-"""tally(regions, mask): what a block says of its superpixels' labels, such as `superpixels.tally`; like `Load`."""
+"""tally(regions, mask): labels and areas of the superpixels of a block, such as `superpixels.tally`; must be picklable,
+like `Load`."""
 
 Item = Any
 """What a reader's `Load` makes a picture of: a path, or a number."""
 
 Load = Callable[[Item], Picture]
-"""Makes the picture of one item; a module-level function or a partial of one, so that it can be sent to workers."""
+"""Makes the picture of an item; a module-level function or a `partial` of it, so that it can be sent to workers."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +303,7 @@ def write_specimen(sink: Sink, codes: bool = False) -> Json:
 
 
 def picture_specimen(options: Options, sink: Sink) -> Json:
-    """Blocks to compile for, whatever the options of the pictures' reader but those of the model."""
+    """Blocks to compile for; of the reader's options only those of the model matter."""
     return write_specimen(sink) | ModelOptions.taken_from(options).facts()
 
 

@@ -91,7 +91,7 @@ def tally(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def tally_labelled(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
-    """`tally` of a mask with void pixels, which count for nothing.
+    """`tally` of a mask with void pixels, which are not counted.
 
     Parameters
     ----------

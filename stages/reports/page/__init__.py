@@ -67,7 +67,7 @@ def write_report(run_dir: Location, features: Features | None, target: Location 
 
 
 def sections_of(run: ReportedRun) -> list[tuple[str, Markup]]:
-    """(title, content) of all sections that apply. One that fails says so in its place, and the rest is there."""
+    """(title, content) of all sections that apply; the content of a section that fails is its error."""
     _ = run.arrays  # the one thing that no section can do without
     sections = []
     for section in _known():

@@ -40,7 +40,7 @@ def _folder() -> Path:
 
 
 def _read(file: Path) -> str | None:
-    """The kept bundle; None if there is none, or it is not what was written."""
+    """The stored bundle; None if it is missing or has been changed."""
     try:
         seal, _, bundle = file.read_bytes().decode().partition("\n")
     except (OSError, ValueError):

@@ -44,7 +44,7 @@ class ReportedRun(StoredRun):
 
     @property
     def science(self) -> Json:
-        """What was asked for, by group of the configuration."""
+        """The settings of the run, by group of the configuration."""
         return dict(self.manifest.get("science", {}))
 
     @property
@@ -58,7 +58,7 @@ class ReportedRun(StoredRun):
 
     @cached_property
     def label_names(self) -> list[str]:
-        """Names of the labels, in the order of their numbers; [] if they have none."""
+        """Names of the labels, in the order of their numbers; [] for labels without names."""
         if not self.has_features:
             return []
         if "label_names" in self.test_blocks:

@@ -13,7 +13,7 @@ from gapwise.stages.verdict import Doubt, Reach, Verdict
 
 
 def verdict(run: ReportedRun) -> Markup:
-    """One or two sentences on what is proven about the run, and what is not."""
+    """What is proven about the run and what is not, in one or two sentences."""
     return in_words(run.verdict) if run.verified else Markup("Nothing has been verified yet.")
 
 

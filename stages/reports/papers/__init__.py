@@ -1,4 +1,4 @@
-"""What the papers found, as checks on our own runs: a claim a row, one file a paper, found by discovery.
+"""The papers' claims as checks on our own runs: one row per claim, one file per paper, found by discovery.
 
 A claim is measured on the sweep of a part of `+experiment=papers`. A figure of one seed and a small budget can only say
 whether a claim held in these runs, which the page says beside each.
@@ -27,7 +27,7 @@ def claims() -> list[Claim]:
 
 
 def findings(part: str, measured: Measured) -> list[tuple[Claim, Finding]]:
-    """The claims that are measured on this part, and what was found."""
+    """The claims that are measured on this part, with their findings."""
     pairs = []
     for claim in claims():
         if part in claim.parts:

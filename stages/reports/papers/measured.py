@@ -31,7 +31,7 @@ class Finding:
     measured: str
     """The numbers, in words."""
     ratio: float | None = None
-    """By how much, where one number says so: more than 1 where the claim holds."""
+    """By how much, if a single number can say: more than 1 where the claim holds."""
 
 
 class Measured:

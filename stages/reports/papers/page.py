@@ -105,7 +105,7 @@ def write_index(target: Location, parts: Sequence[Shown], about: Facts, where_sh
 
 
 Places = Mapping[str, str | Sequence[str]]
-"""A figure or table of a paper to the names of the parts that show it, or to why there is none."""
+"""From a figure or table of a paper to the parts that show it, or to the reason why no part does."""
 PLACES = ("figure or table", "here")
 
 

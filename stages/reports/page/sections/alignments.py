@@ -1,4 +1,4 @@
-"""The test sentence pairs with the most wrong or missed links: a grid of words with what was found and what is true."""
+"""The test sentence pairs with the most wrong or missed links: a grid of words with predicted and true links."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def content(run: ReportedRun) -> Markup:
 
 
 def worst(pairs: list[Aligned]) -> list[Aligned]:
-    """At most SHOWN pairs with mistakes, those with the most first."""
+    """At most SHOWN pairs with mistakes, most mistakes first."""
     wrong = [pair for pair in pairs if pair.mistakes]
     short = [pair for pair in wrong if max(len(pair.e), len(pair.f)) <= WORDS]
     return sorted(short or wrong, key=lambda pair: -pair.mistakes)[:SHOWN]
@@ -80,7 +80,7 @@ def _lines(left: float, top: float, columns: int, rows: int) -> str:
 
 
 def _in_words(pair: Aligned) -> str:
-    """What the grid shows, for those who cannot see it."""
+    """The grid in words, for readers who cannot see it."""
 
     def named(links: set[tuple[int, int]]) -> str:
         return ", ".join(f"{pair.e[j]} – {pair.f[k]}" for j, k in sorted(links)) or "none"

@@ -63,7 +63,7 @@ def pairs(run: ReportedRun, counts: np.ndarray) -> Markup:
 
 
 def mistaken(run: ReportedRun, truth: np.ndarray, predicted: np.ndarray) -> list[Row]:
-    """Pictures of the first inputs that were taken for another class; none if inputs are no pictures."""
+    """Pictures of the first misclassified inputs; [] if inputs are not pictures."""
     shape = picture_shape(run)
     (wrong,) = np.nonzero(truth != predicted)
     if shape is None or "x" not in run.test_blocks or not wrong.size:

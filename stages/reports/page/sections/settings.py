@@ -1,4 +1,4 @@
-"""What the run was asked for, so that it can be made again."""
+"""The settings of the run, so that it can be repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was trained, in two sentences, and the numbers one looks for first."""
+"""What was trained, in two sentences, and the most important numbers."""
 
 from __future__ import annotations
 
