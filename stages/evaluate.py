@@ -129,7 +129,7 @@ def _of_choice(choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray],
 
 
 def in_between(path: Mixture) -> np.ndarray:
-    """The lambdas to measure between those of the path; none unless the model changes there."""
+    """The lambdas to measure between those of the path; empty unless the model changes there."""
     if not path.attrs["between"]:
         return np.empty(0)
     lams, shares = path.arrays["lambda"], np.arange(1, BETWEEN + 1) / (BETWEEN + 1)

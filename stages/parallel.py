@@ -74,7 +74,7 @@ class Pace:
 
 
 def nothing() -> None:
-    """The check of work that nobody stops."""
+    """The check of work that is never stopped."""
 
 
 class Elsewhere(Protocol):

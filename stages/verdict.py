@@ -1,4 +1,4 @@
-"""What a solved path proves, for which lambdas and in which sense: one record, which everything that says it reads.
+"""What a solved path proves, for which lambdas and in which sense: one record, read by everything that reports it.
 
 `verify` judges a path once (`judge`) and keeps the verdict in verify.json. Before that there is only what the path says of
 itself (`claimed`). `read_verdict` returns the one of a run directory.
@@ -66,7 +66,7 @@ class Findings:
     largest_gap: float
     """Over solved lambdas and those between them; nan where the method has no dual point."""
     lam_low: float
-    """Lower end of what the claims cover; nan if there are none."""
+    """Lower end of the certified lambdas; nan if none is certified."""
     lam_high: float
     """Upper end; infinite on a path."""
     rebuild_error: float = math.nan
@@ -202,7 +202,7 @@ class Verdict:
 
 
 def verdict_of(record: Facts | None) -> Verdict:
-    """The verdict that `Verdict.record` wrote; ValueError if this is none."""
+    """The verdict that `Verdict.record` wrote; ValueError for any other record."""
     names = [field.name for field in dataclasses.fields(Verdict)]
     try:
         values = {name: (record or {})[name] for name in names}
@@ -244,7 +244,7 @@ def judge(attrs: Facts, findings: Findings) -> Verdict:
 
 
 def not_the_path(broken: Sequence[str]) -> Verdict:
-    """The verdict on a path that is not the one asked for: nothing that it says of itself counts."""
+    """The verdict on a path that is not the path of the run: none of its own claims counts."""
     return Verdict(
         reach=Reach.NOTHING, doubt=Doubt.BROKEN, sense=ESTIMATE, status=None, met=0, solved=0, lam_low=None, lam_high=None,
         largest_gap=None, allowed=None, relative=False, rebuild_error=None, dual_point=False, verified=False,
@@ -279,7 +279,7 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
 
 
 def ends_of(lams: np.ndarray) -> tuple[float, float]:
-    """The least and the largest of the given lambdas that are certified; nan if there are none."""
+    """The least and the largest of the given lambdas that are certified; nan if none is."""
     return (float(lams.min()), float(lams.max())) if lams.size else (math.nan, math.nan)
 
 
@@ -295,7 +295,7 @@ def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Fac
 
 
 def verdict_in(content: Facts, file: Location) -> Verdict:
-    """The verdict in the content of a verify.json; DamagedError names the file if there is none."""
+    """The verdict in the content of a verify.json; DamagedError names the file without a verdict."""
     try:
         return verdict_of(content["verdict"])
     except (KeyError, TypeError, ValueError) as error:

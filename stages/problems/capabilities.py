@@ -1,4 +1,4 @@
-"""What a structure can do beyond what every structure must: as data, which this file alone finds out.
+"""Optional abilities of structures, as data; only this file looks for them.
 
 `Capabilities` is of a structure's module, which holds one as ``CAPABILITIES``. `Traits` are of a problem: its class has
 optional methods and properties (`protocol`), and `traits_of` lists which.
@@ -20,7 +20,7 @@ Block = Mapping[str, "np.ndarray"]
 Arrays = dict[str, "np.ndarray"]
 
 EXACT, UPPER_BOUNDED, ESTIMATE = "exact", "upper-bounded", "estimate"
-"""What a gap is worth; `certainty` says more."""
+"""The kinds of gap (`certainty`)."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ FORMER = {
     "calls_python": "calls_python", "MARGINALS": "marginals", "WHOLE": "whole", "ROWS": "rows", "confusion": "confusion",
     "for_training": "for_training", "stand_ins": "stand_ins", "decoded": "decoded",
 }  # fmt: skip
-"""Names in a module that once said so, and what they are called here."""
+"""Former names in a structure's module, and the fields that replace them."""
 
 
 def capabilities_of(module: ModuleType) -> Capabilities:

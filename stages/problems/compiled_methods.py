@@ -116,7 +116,7 @@ FUNCTIONS: dict[str, Kernel] = {
 
 
 class _Compiled:
-    """Attributes are the problem's own; its methods are those of `FUNCTIONS`."""
+    """A problem whose methods are the compiled `FUNCTIONS`; all other attributes are the problem's."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -146,7 +146,7 @@ def _forwarded(name: str) -> Kernel:
 
 
 def _plain(value: object) -> object:
-    """Arrays that methods only read as the type of those that they write, so that each is compiled once."""
+    """A copy of a read-only array, so that methods see one type of array and are compiled once."""
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         return value.copy()
     return int(value) if isinstance(value, np.integer) else value

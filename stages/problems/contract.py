@@ -1,4 +1,4 @@
-"""What every structure promises (`protocol.Problem`), as checks of one block against given labellings.
+"""The contract of every structure (`protocol.Problem`), as checks of one block against given labellings.
 
 Tests give all labellings of tiny instances; ``gapwise check`` gives samples of a user's own structure. Each check raises a
 `ContractError` that names method and block and says what came and what was expected. Methods are called as plain Python,
@@ -172,7 +172,7 @@ def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Scratch) -> tuple[f
 
 
 def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-    """The methods of `moves`, where the structure has its own, are what `add`, `norm2`, `push` and `scores` make."""
+    """The structure's own methods of `moves` agree with `add`, `norm2`, `push` and `scores`."""
     p = size(P, i)
     for _ in range(6):
         y, z = (labellings[int(rng.integers(len(labellings)))] for _ in range(2))
@@ -190,7 +190,7 @@ def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.ra
 
 
 def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-    """`pair_norms`, asked for the atoms of a list one by one, are the distances of the joint features."""
+    """`pair_norms`, called for atom after atom of a list, gives the distances of the joint features."""
     rows, count, width, first = np.array(labellings), min(5, len(labellings)), 7, 3
     slots = rng.permutation(len(rows))[:count]
     row_of, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
@@ -257,7 +257,7 @@ def draw_w(problem: Problem, rng: np.random.Generator) -> np.ndarray:
 
 
 def sampled(problem: Problem, i: int, rng: np.random.Generator, most: int = 12) -> list[np.ndarray]:
-    """Labellings of block i to compare with: the truth, answers for random w, and where any row is one random rows, too."""
+    """Labellings of block i to compare with: the truth, answers for random w, and random rows if any row is a labelling."""
     truth = truth_of(problem, i)
     labellings = [truth.copy()]
     for w in (draw_w(problem, rng) for _ in range(3)):

@@ -1,4 +1,4 @@
-"""Types of what is said about data besides its arrays: values that JSON and YAML know, checked where they are used."""
+"""Types of the facts about data besides its arrays: values of JSON and YAML, checked where they are used."""
 
 from __future__ import annotations
 

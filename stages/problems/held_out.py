@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A rule that holds out a share of all blocks, or one of several folds.
+    """A rule that holds out a share of all blocks, or a single fold of several.
 
     Parameters
     ----------
@@ -59,5 +59,5 @@ class HeldOut:
 
 @lru_cache(maxsize=16)
 def _drawn(seed: int, stretch: int, size: int) -> np.ndarray:
-    """The positions 0 .. size - 1 of a stretch in random order; entry k is what fold k holds out."""
+    """The positions 0 .. size - 1 of a stretch in random order; fold k holds out entry k."""
     return np.random.default_rng([seed, stretch]).permutation(size)

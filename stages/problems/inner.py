@@ -76,7 +76,7 @@ def _may_leave_out_reference_counts() -> bool:
 _optional = _may_leave_out_reference_counts()
 
 COUNTED: JitOptions = {"_nrt": True} if _optional else {}
-"""Options of functions that allocate, or call back to Python; without them they have those of their callers."""
+"""Options of functions that allocate, or call back to Python; without them numba takes the options of the callers."""
 
 UNCOUNTED: JitOptions = {"_nrt": False} if _optional else {}
 """Options of functions that do neither: they keep no reference counts, whose atomic updates take a fifth of a step."""

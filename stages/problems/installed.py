@@ -22,7 +22,7 @@ STRUCTURES, READERS = "gapwise.structures", "gapwise.readers"
 
 
 def announced(group: str) -> list[str]:
-    """Names of all modules of a group, sorted; imports none of them."""
+    """Names of all modules of a group, sorted; imports no module."""
     return sorted(entry_points(group=group).names)
 
 
@@ -40,7 +40,7 @@ def installed_module(group: str, name: str) -> ModuleType | None:
 
 
 def conf_of(name: str) -> tuple[str, Path] | None:
-    """The search path for Hydra and the YAML of the reader that an installed package announces as `name`, if it has one."""
+    """Hydra's search path to the YAML file of the reader that an installed package announces as `name`; None without one."""
     for point in entry_points(group=READERS, name=name):
         package = point.module.partition(".")[0]
         spec = find_spec(package)

@@ -25,7 +25,7 @@ BUDGET_VARIABLE, DEFAULT_MEGABYTES = "GAPWISE_KERNEL_MB", 512.0
 
 
 class Kernel(NamedTuple):
-    """A kernel with its parameters; those that it does not have are 0."""
+    """A kernel with its parameters; a parameter that the kernel lacks is 0."""
 
     kind: int
     """LINEAR, POLY or RBF"""
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
     slot: np.ndarray
     """int64, (m,): where the row of a point is kept; -1 if it is not"""
     point: np.ndarray
-    """int64, (capacity,): whose row a slot holds; -1 if none"""
+    """int64, (capacity,): the point whose row a slot holds; -1 for an empty slot"""
     used: np.ndarray
     """int64, (capacity,): count of requests when it was last asked for"""
     counts: np.ndarray

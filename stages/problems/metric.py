@@ -1,4 +1,4 @@
-"""Inner products of weight vectors: those of the numbers that represent them, unless the structure says otherwise.
+"""Inner products of weight vectors, by default those of the numbers that represent them.
 
 A structure over kernels has weights in a space of any dimension and represents them by other numbers
 (`stages.problems.multiclass_kernel`). It has a method ``inner(a, b)``, which whatever needs ||w||^2 goes through.
@@ -25,7 +25,7 @@ def inner(P, a, b):
 
 
 def own_metric(problem: object) -> bool:
-    """Whether numbers represent weights otherwise than one by one."""
+    """Whether the structure represents weight vectors by other numbers than the weights."""
     return traits_of(problem).own_metric
 
 

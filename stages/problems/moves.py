@@ -87,7 +87,7 @@ def by_sum(P):
 
 @optional
 def touch(P, i, stage):
-    """Fetch what a visit of block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
+    """Fetch what a step on block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
 
     Called with stage 0, 1, 2 some visits before: 0 for what is found by i alone, 1 for what that points to, 2 for the rest
     of what scores and pushes read; and with 3, after 0, for what only the oracle and norms read. Visits that compare cached

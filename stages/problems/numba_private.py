@@ -37,7 +37,7 @@ _dynfunc = import_module("numba._dynfunc")  # compiled, without types
 
 
 def _address_zero(library: JITCodeLibrary, described: FunctionDescriptor, env: object) -> Kernel:
-    """Stands for a function that no machine code is made for, as numba's `get_executable` does for one without wrappers."""
+    """A placeholder for a function without machine code, like numba's `get_executable` for functions without wrappers."""
     name = described.qualname.split(".")[-1]
     module = described.lookup_module()
     never: Kernel = _dynfunc.make_function(module, name, "linked into its callers", 0, env, (library,))

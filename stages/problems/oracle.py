@@ -92,7 +92,7 @@ class Oracle:
         raise NotImplementedError
 
     def least_loss(self, i: int) -> float:
-        """A lower bound on L_i over all labellings but the truth; infinite if there are none.
+        """A lower bound on L_i over all labellings but the truth; infinite if there is no other labelling.
 
         If 0 (no bound is known), `path.relative` ends above lambda 0.
         """

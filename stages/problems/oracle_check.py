@@ -38,7 +38,7 @@ class Rival(NamedTuple):
 
 
 def try_oracle(oracle: Oracle, truths: Sequence[np.ndarray], split: str) -> None:
-    """Raise ValueError, naming method and block, if what `oracle` answers cannot be that of an exact max-oracle.
+    """Raise ValueError, naming method and block, if an answer of `oracle` cannot be that of an exact max-oracle.
 
     Parameters
     ----------

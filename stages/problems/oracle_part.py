@@ -1,4 +1,4 @@
-"""Some of the blocks of a user's oracle as an oracle of their own: what is left to train on, or what is held out."""
+"""Some blocks of a user's oracle as another oracle: the training blocks, or the blocks held out."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from gapwise.stages.problems.oracle import Oracle
 from gapwise.stages.problems.server import Server, ServerError
 
 MEMORY = 1 << 26
-"""Bytes for features that were asked for before: a step needs those of a labelling several times."""
+"""Bytes for a cache of features: a step needs the features of a labelling several times."""
 
 
 class ServerOracle(Oracle):
@@ -75,7 +75,7 @@ class ServerOracle(Oracle):
 
     @classmethod
     def files(cls, **arguments: Any) -> list[Path]:
-        """The declared files, and the words of the command that name one."""
+        """The declared files, and the words of the command that name a file."""
         command, files = arguments["command"], arguments.get("files", ())
         return [Path(word) for word in (*shlex.split(command), *files) if word in files or Path(word).is_file()]
 
@@ -133,5 +133,5 @@ class BoundedServerOracle(ServerOracle):
 
 
 def _bounds(row: Sequence[float | None] | None, side: int) -> list[float]:
-    """A row of bounds, infinite where it has null; empty where there is none."""
+    """A row of bounds, infinite where it has null; [] without a row."""
     return [side * math.inf if value is None else value for value in row or ()]

@@ -137,7 +137,7 @@ class Bounded(Problem, Protocol):
         """
 
     def tightened(self) -> Self:
-        """The same problem, whose bounds are never above these, as tight as it can make them: verify asks for those.
+        """The same problem with bounds that are as tight as possible and never above these; verify uses them.
 
         A bound may jump where rounding decides when it is tight enough. So stored numbers cannot be expected to the last
         digit, but a certificate holds if bounds that are at most as large confirm it. Not called from compiled code.

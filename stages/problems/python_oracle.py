@@ -140,7 +140,7 @@ class BoundedPythonOracle(NamedTuple):
         return UPPER_BOUNDED
 
     def tightened(self) -> BoundedPythonOracle:
-        """There is one bound."""
+        """The problem itself: its only bound is the user's."""
         return self
 
     def max_bound(self, i, theta, y, scratch):

@@ -24,20 +24,20 @@ from typing import IO, NoReturn
 from gapwise.stages.problems.facts import Json, Options
 
 ATTEMPTS = 3
-"""Programs that one question is put to, one after the other, before it is given up."""
+"""Most programs that are started for a question, one after the other, before it fails."""
 SECONDS = 60.0
 """Longest time for an answer, unless $GAPWISE_ORACLE_SECONDS says otherwise."""
 SHOWN = 200
 """Most characters of a bad answer in an error message."""
 LONGEST = 1 << 28
-"""Most bytes of an answer: what comes without an end would fill the memory."""
+"""Most bytes of an answer: an endless one would fill the memory."""
 COMPLAINTS = 1 << 20
 """Bytes of standard error that are kept."""
 log = logging.getLogger("gapwise")
 
 
 class ServerError(ValueError):
-    """A program that cannot be started, does not answer, or whose answer is none; names its command."""
+    """A program that cannot be started, does not answer, or gives an invalid answer; names its command."""
 
 
 class _Gone(Exception):
@@ -65,7 +65,7 @@ class Server:
         self.greeting = self.ask(None)
 
     def ask(self, question: Options | None) -> Json:
-        """The answer to a question, or to `hello`; ServerError if there is none after `ATTEMPTS` programs."""
+        """The answer to a question, or to `hello`; ServerError if `ATTEMPTS` programs give no answer."""
         seconds = _seconds()
         with self._turn:
             for trial in range(ATTEMPTS):

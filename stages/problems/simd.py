@@ -204,7 +204,7 @@ def lowest_bit(typingctx, bits):
 
 @inner(**PLAIN)
 def columns(first, K):
-    """First columns of the four vectors of the group that starts at column `first`; for K >= 8 none ends after K."""
+    """First columns of the four vectors of the group that starts at column `first`; for K >= 8 each ends at K or before."""
     last = K - WIDTH
     return (
         np.uint64(min(first, last)),

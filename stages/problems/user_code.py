@@ -53,7 +53,7 @@ def own_files(module: ModuleType) -> dict[str, Path]:
 
 
 def _files_of(root: Path, name: str) -> list[Path]:
-    """The files of the top-level module or package `name` in the folder `root`; none if it is not there."""
+    """The files of the top-level module or package `name` in the folder `root`; [] if it is not there."""
     alone = root / f"{name}.py"
     if (root / name).is_dir():
         return sorted((root / name).rglob("*.py"))

@@ -9,7 +9,7 @@ from gapwise.stages.problems.matching.assignment import MOST
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot
 
 WRONG, TRUE, POSSIBLE = 0, 1, 2
-"""What a candidate is (`role`): not a link, a true one, one that is neither demanded nor quite wrong."""
+"""Roles of a candidate (`role`): not a link, a true link, a possible link, which is neither demanded nor quite wrong."""
 
 
 @njit(**PLAIN)
@@ -38,7 +38,7 @@ def has_two(self, i, q, y):
 
 @njit(**PLAIN)
 def _has(y, first, fertility, entry):
-    """Whether a word, whose entries of y begin at `first`, has this one."""
+    """Whether a word, whose entries of y begin at `first`, has the entry `entry`."""
     for s in range(first, first + fertility):  # noqa: SIM110  # numba compiles no generators
         if y[s] == entry:
             return True
@@ -65,7 +65,7 @@ def _add_row(c, x, w):
 
 @njit(**PLAIN)
 def pair_add(self, i, c, y, z, w):
-    """w += c B (m(y) - m(z)), by the links that only one of them has."""
+    """w += c B (m(y) - m(z)), by the links that only y or only z has."""
     width, F = self.x.shape[1], self.fertility
     features = w[:width]
     for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):

@@ -173,7 +173,7 @@ class Matching(NamedTuple):
         return np.min(self.cost[self.edge_ptr[i] : self.edge_ptr[i + 1]], initial=np.inf)
 
     def forbidden(self, block, label, label_offset):
-        """Whether stored labellings are none: links that are no candidates, out of order, or too many at a word."""
+        """Which stored rows are no matchings: links that are no candidates, out of order, or too many at a word."""
         return not_matchings(self, block, np.asarray(label, np.int64), label_offset)
 
     def scratch(self):
@@ -213,7 +213,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Matching:
     Raises
     ------
     ValueError
-        If an array does not fit the others, or a true labelling is none; the message names the block.
+        If an array does not fit the others, or a true labelling is no matching; the message names the block.
     """
     fertility, kinds = int(meta["fertility"]), int(meta["kinds"])
     names = ("x", "counts", "column", "role", "labels", "kind")

@@ -99,7 +99,7 @@ class Potts(NamedTuple):
         return ESTIMATE if self.oracle == EXPANSION else UPPER_BOUNDED
 
     def tightened(self) -> Potts:
-        """All sweeps, whatever the slack: the bound never rises from one to the next."""
+        """With all sweeps, whatever the slack: the bound never rises from sweep to sweep."""
         return self._replace(slack=0.0)
 
     def scores(self, i, w, theta):

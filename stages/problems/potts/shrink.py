@@ -1,4 +1,4 @@
-"""Labels that no labelling better than the one at hand can have, and the smaller graph that is left without them.
+"""Labels that occur in no labelling better than a given one, and the smaller graph without them.
 
 A message u_e points at one end p of its edge e. It adds M_e(k) = max(u_e(k), max_l u_e(l) - c_e) to label k of p and -u_e(l)
 to label l of the other end, and M_e(k) - u_e(l) >= -c_e [k != l] for any numbers u_e and either end (`trws`). So with b_p(k)
@@ -193,7 +193,7 @@ def exclude(graph, score, room):
 
 @njit(**PLAIN)
 def _size(u, length, room):
-    """The sum of the magnitudes of u; not finite if one of them is not."""
+    """The sum of the magnitudes of u; not finite unless all are."""
     total, zero = broadcast(0.0), broadcast(0.0)
     for j in range(0, length, WIDTH):
         values = load(u, np.uint64(j))

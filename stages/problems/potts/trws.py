@@ -169,7 +169,7 @@ def _arcs(forward, p, arc_ptr, head):
 
 @njit(**PLAIN)
 def _place_of(value, columns, start, rows):
-    """The first column of the row at `start` that holds `value`; 0 if none does."""
+    """The first column of the row at `start` that holds `value`; 0 if no column does."""
     for g in range(0, columns, WIDTH):
         bits = equal_bits(load(rows, np.uint64(start + g)), broadcast(value))
         if bits != 0:
@@ -216,7 +216,7 @@ def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head,
 
 @njit(**PLAIN)
 def improve(columns, theta, rows, cap, arc_ptr, head, edge, y, unit):
-    """What the score of y gains as one node after another takes its best label, given its neighbours', until none does."""
+    """The gain in score as node after node takes its best label, given its neighbours' labels, until no node changes."""
     gain = 0.0
     for _ in range(MOST_ROUNDS):
         changed = False
@@ -241,7 +241,7 @@ def improve(columns, theta, rows, cap, arc_ptr, head, edge, y, unit):
 
 @njit(**PLAIN)
 def bound(labels, theta, u, row, capacity, arc_ptr, head, edge):
-    """B(u) for any u, a row of ``padded(labels)`` columns for each edge; nan if one of them is.
+    """B(u) for any u, a row of ``padded(labels)`` columns for each edge; nan if an entry of u is.
 
     `capacity` must be >= 0.
     """

@@ -43,7 +43,7 @@ class Images(NamedTuple):
 
 @inner(**PLAIN)
 def wrong_area(truth, cost, first, y):
-    """The task loss of y: what its wrong labels cost; `first` is the block's first superpixel."""
+    """The task loss of y, the costs of its wrong labels; `first` is the block's first superpixel."""
     total = 0.0
     for p in range(y.size):
         if y[p] != truth[first + p]:
