@@ -19,7 +19,7 @@ from numba import njit
 from gapwise.stages.datasets import Blocks, DataError, open_dataset
 from gapwise.stages.datasets.python_oracle import PythonOracleReader, block_of, weights_of
 from gapwise.stages.problems import build
-from gapwise.stages.problems.answers import ask, bounds, labels_of
+from gapwise.stages.problems.answers import ask
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.contract import CHECKS, checked_shapes, draw_w, sampled
@@ -134,7 +134,7 @@ def check(name: str, options: Mapping[str, Any], seconds: float = 10.0) -> Repor
 
 def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Report:
     """An oracle that is asked block by block."""
-    from gapwise.stages.problems.python_oracle import load_oracle
+    from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle
 
     oracle = load_oracle(reader.oracle, "train", reader.arguments)
     reader.files()
@@ -172,7 +172,7 @@ def _check_oracle(label: str, reader: PythonOracleReader, seconds: float) -> Rep
         found.note("again", "a second object of the class, as other processes make it, gives the same answers", another)
         found.seconds = _times(oracle, truths, seconds)
     if approximate:
-        found.certainty = UPPER_BOUNDED if bounds(oracle) else ESTIMATE
+        found.certainty = UPPER_BOUNDED if has_bound(oracle) else ESTIMATE
     _note_oracle(found, oracle, truths)
     return found
 

@@ -25,5 +25,5 @@ def choose(lams: np.ndarray, losses: np.ndarray, errors: np.ndarray) -> Choice:
 
 
 def standard_error(values: np.ndarray) -> float:
-    """That of the mean of independent `values` (n,); 0 of a single one, which says nothing about it."""
+    """The standard error of the mean of independent `values` (n,); 0 for a single value, which cannot give it."""
     return float(np.std(values, ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0

@@ -8,15 +8,15 @@ the loss that the path of all training data has there on the test blocks, which 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.choice import choose, standard_error
 from gapwise.stages.featurize import VALIDATION, open_problem
 from gapwise.stages.predict import predict
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.storage.backend import DamagedError, Location
 from gapwise.storage.files import read_json, write_json
 from gapwise.storage.paths import SolvedPath, open_path
@@ -70,26 +70,26 @@ def losses_at(
     return np.array(rows)
 
 
-def fold_means(done: FinishedRun, lams: np.ndarray, kept: Location, report: Callable[[int, int], None]) -> list[float]:
-    """Mean validation loss of a fold at every lambda; kept in the file `kept`, so that it is computed once."""
+def fold_means(done: FinishedRun, lams: np.ndarray, file: Location, report: Callable[[int, int], None]) -> list[float]:
+    """Mean validation loss of a fold at every lambda; stored in `file`, so that it is computed once."""
     asked = {"key": done.key, "lambda": lams.tolist()}
     try:
-        found = read_json(kept) if kept.is_file() else {}
+        means_of = read_json(file) if file.is_file() else {}
     except DamagedError:
-        found = {}
-    if not isinstance(found, dict) or {name: found.get(name) for name in asked} != asked:
+        means_of = {}
+    if not isinstance(means_of, dict) or {name: means_of.get(name) for name in asked} != asked:
         means = losses_at(done, VALIDATION, lams, report).mean(axis=1)
-        found = {**asked, "validation_loss": means.tolist()}
-        write_json(kept, found)
-    return list(found["validation_loss"])
+        means_of = {**asked, "validation_loss": means.tolist()}
+        write_json(file, means_of)
+    return list(means_of["validation_loss"])
 
 
 def cross_validated(
     folds: Sequence[FinishedRun],
     whole: FinishedRun,
     folder: Location,
-    report: Callable[[int, int, str], None] = lambda done, total, what: None,
-) -> dict[str, Any]:
+    report: Callable[[int, int, str], None] = lambda done, total, task: None,
+) -> Json:
     """Choose lambda on `folds` and measure the path of `whole`, which has all training blocks, there.
 
     Returns
@@ -100,12 +100,11 @@ def cross_validated(
         with its standard error over test blocks.
     """
     lams = common_grid([open_path(done.run) for done in (*folds, whole)])
-    losses = np.array(
-        [
-            fold_means(done, lams, folder / f"fold-{k}.json", lambda at, of, k=k: report(at, of, f"fold {k}"))  # type: ignore[misc]
-            for k, done in enumerate(folds)
-        ]
-    )
+
+    def losses_of(k: int, fold: FinishedRun) -> list[float]:
+        return fold_means(fold, lams, folder / f"fold-{k}.json", lambda row, rows: report(row, rows, f"fold {k}"))
+
+    losses = np.array([losses_of(k, fold) for k, fold in enumerate(folds)])
     means = losses.mean(axis=0)
     errors = np.array([standard_error(column) for column in losses.T])
     choice = choose(lams, means, errors)
@@ -124,42 +123,42 @@ def cross_validated(
 
 
 def _at(
-    name: str, lams: np.ndarray, means: np.ndarray, errors: np.ndarray, at: int, test: np.ndarray
+    name: str, lams: np.ndarray, means: np.ndarray, errors: np.ndarray, row: int, test: np.ndarray
 ) -> dict[str, float]:
     return {
-        f"{name}_lambda": float(lams[at]),
-        f"{name}_validation_loss": float(means[at]),
-        f"{name}_standard_error": float(errors[at]),
+        f"{name}_lambda": float(lams[row]),
+        f"{name}_validation_loss": float(means[row]),
+        f"{name}_standard_error": float(errors[row]),
         f"{name}_test_loss": float(np.mean(test)),
         f"{name}_test_standard_error": standard_error(test),
     }
 
 
-def table(found: Mapping[str, Any]) -> list[dict[str, float]]:
+def table(chosen: Facts) -> list[dict[str, float]]:
     """One row a lambda: its mean validation loss, the standard error of that, and every fold's loss."""
     return [
         {
-            "lambda": found["lambda"][j],
-            "validation_loss": found["validation_loss"][j],
-            "standard_error": found["standard_error"][j],
-            **{f"fold_{k}": losses[j] for k, losses in enumerate(found["fold_losses"])},
+            "lambda": chosen["lambda"][j],
+            "validation_loss": chosen["validation_loss"][j],
+            "standard_error": chosen["standard_error"][j],
+            **{f"fold_{k}": losses[j] for k, losses in enumerate(chosen["fold_losses"])},
         }
-        for j in range(len(found["lambda"]))
+        for j in range(len(chosen["lambda"]))
     ]
 
 
-def lines(found: Mapping[str, Any]) -> list[str]:
+def lines(chosen: Facts) -> list[str]:
     """What a person reads first."""
 
-    def loss(name: str, what: str) -> str:
-        error = found[f"{name}_{'standard_error' if what == 'validation_loss' else 'test_standard_error'}"]
-        return f"{found[f'{name}_{what}']:.3g} ± {error:.2g}"
+    def loss(name: str, quantity: str) -> str:
+        error = chosen[f"{name}_{'standard_error' if quantity == 'validation_loss' else 'test_standard_error'}"]
+        return f"{chosen[f'{name}_{quantity}']:.3g} ± {error:.2g}"
 
     out = []
     for head, name, why in (
-        ("best", "best", f"least mean loss of {found['folds']} folds"),
+        ("best", "best", f"least mean loss of {chosen['folds']} folds"),
         ("simpler", "one_se", "the largest within one standard error"),
     ):
-        where = f"λ {found[f'{name}_lambda']:.3g} ({why}: {loss(name, 'validation_loss')})"
+        where = f"λ {chosen[f'{name}_lambda']:.3g} ({why}: {loss(name, 'validation_loss')})"
         out.append(f"{head:>8}  {where} · test loss there {loss(name, 'test_loss')}")
-    return [*out, f"{'model':>8}  gapwise export {found['run']} --lambda {found['best_lambda']:.6g} -o model"]
+    return [*out, f"{'model':>8}  gapwise export {chosen['run']} --lambda {chosen['best_lambda']:.6g} -o model"]

@@ -7,7 +7,6 @@ is chosen on the test blocks: the best in hindsight.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -18,6 +17,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
 from gapwise.stages.problems import build, structure
 from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.facts import Json, Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 from gapwise.stages.problems.weightless import task_loss
 from gapwise.stages.readable import write_readable
@@ -40,8 +40,8 @@ def evaluate(
     run_dir: Location,
     *,
     spread: Spread = HERE,
-    report: Callable[[int, int, str], None] = lambda done, total, what: None,
-) -> dict[str, Any]:
+    report: Callable[[int, int, str], None] = lambda done, total, task: None,
+) -> Json:
     """Measure every breakpoint; writes train_loss, test_loss, ... into ``path.zarr`` and ``metrics.json``, with validation
     blocks also validation_loss and validation_standard_error.
 
@@ -112,7 +112,7 @@ def evaluate(
     return result
 
 
-def _of_choice(choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray], blocks: int) -> dict[str, Any]:
+def _of_choice(choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray], blocks: int) -> Json:
     """What `metrics.json` also has if lambda was chosen on `blocks` validation blocks: the one-standard-error choice and the
     least test loss, which was not looked at in choosing."""
     simple = choice.one_se
@@ -129,16 +129,16 @@ def _of_choice(choice: Choice, lams: np.ndarray, columns: dict[str, np.ndarray],
 
 
 def in_between(path: Mixture) -> np.ndarray:
-    """The lambdas to measure between those of the path; none unless the model changes there."""
+    """The lambdas to measure between those of the path; empty unless the model changes there."""
     if not path.attrs["between"]:
         return np.empty(0)
     lams, shares = path.arrays["lambda"], np.arange(1, BETWEEN + 1) / (BETWEEN + 1)
-    found: np.ndarray = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
-    return found[found >= path.arrays["cell_low"][-1]]
+    between: np.ndarray = (lams[:-1, None] * (lams[1:] / lams[:-1])[:, None] ** shares).ravel()
+    return between[between >= path.arrays["cell_low"][-1]]
 
 
 @driver
-def loss_driver(fingerprint: str) -> Any:
+def loss_driver(fingerprint: str) -> Kernel:
     """`losses(P, labels, out)`: task losses of given flat labels."""
 
     @njit(cache=True, **JIT)

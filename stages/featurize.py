@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError, MapBlocks, Report, open_dataset
 from gapwise.stages.problems import build, capabilities, structure
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.held_out import HeldOut
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.void import has_void
@@ -93,7 +93,7 @@ class _SplittingSink:
             for name in names:
                 self.writer.put(split, name, self.waiting[name][np.repeat(blocks, sizes)])
 
-    def finish(self, facts: dict[str, Any]) -> dict[str, Any]:
+    def finish(self, facts: Json) -> Json:
         """The reader's `facts` with the sizes of the splits; stores the numbers that blocks had before they were divided.
 
         DataError if a split would be empty, or if there are fewer blocks than folds.
@@ -118,7 +118,7 @@ class _SplittingSink:
 
 
 def featurize(
-    dataset: Mapping[str, Any],
+    dataset: Facts,
     target: Location,
     *,
     key: str,
@@ -151,10 +151,10 @@ def featurize(
             return
         log.warning("%s: %s; the features are made again", target, damage)
     reader, wanted = open_dataset(dataset["name"], dataset), dataset.get(VALIDATION)
-    there = None if whole is None or HeldOut.of(wanted) is None else divisible(whole)
+    store = None if whole is None or HeldOut.of(wanted) is None else divisible(whole)
     with FeatureWriter(target) as writer:
         sink = _SplittingSink(writer, reader.structure, HeldOut.of(wanted))
-        facts = reader.featurize(sink, map_blocks, report) if there is None else _divide(there, writer, sink, report)
+        facts = reader.featurize(sink, map_blocks, report) if store is None else _divide(store, writer, sink, report)
         facts = sink.finish(facts)
         facts = {"key": key, "dataset": dataset["name"], "structure": reader.structure, **facts}
         if wanted is not None:
@@ -168,12 +168,12 @@ def divisible(whole: Location) -> Features | None:
     """The features at `whole` if they are there, undamaged, and what a training block is does not depend on its split."""
     if not is_complete(whole) or damaged(whole) is not None:
         return None
-    found = open_features(whole)
-    differs = capabilities(found.meta["structure"]).for_training and has_void(found.arrays("train")["labels"])
-    return None if differs else found
+    store = open_features(whole)
+    differs = capabilities(store.meta["structure"]).for_training and has_void(store.arrays("train")["labels"])
+    return None if differs else store
 
 
-def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> dict[str, Any]:
+def _divide(whole: Features, writer: FeatureWriter, sink: _SplittingSink, report: Report) -> Json:
     """Write the arrays of `whole`, its training blocks into the splits that `sink` has for them; returns its facts."""
     for file in sorted(whole.meta["files"]):
         folder, name = file.removesuffix(".npy").split("/")

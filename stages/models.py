@@ -191,7 +191,7 @@ def model_of(run: str | Location, lam: float | str = BEST) -> Model:
         "relative": bool(found.attrs["relative"]),
         "certainty": found.attrs["certainty"] if verdict is None else verdict.sense,
         "verified": verdict is not None,
-        "certified": verdict is not None and verdict.at(float(lam), found.gap, found.allowed).certified,
+        "certified": verdict is not None and verdict.at_lambda(float(lam), found.gap, found.allowed).certified,
     }
     origin = {"run": manifest["name"], "key": manifest["key"], "rule": found.attrs["rule"], "versions": versions()}
     return Model(float(lam), found.weights, certificate, meta, features.shared(), origin)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.solver.engine import Engine
 from gapwise.stages.solver.options import Status
 from gapwise.stages.solver.path.rule import attributes_of
@@ -51,7 +52,7 @@ def kept_of(engine: Engine) -> list[int] | None:
     return None if rule is None else rule.kept
 
 
-def attributes(engine: Engine, status: Status, key: str) -> dict[str, Any]:
+def attributes(engine: Engine, status: Status, key: str) -> Json:
     """The attributes of path.zarr."""
     task, solver, start, rule = engine.task, engine.solver, engine.start, engine.rule.open_end()
     return {
@@ -75,7 +76,7 @@ def attributes(engine: Engine, status: Status, key: str) -> dict[str, Any]:
     }
 
 
-def in_memory(engine: Engine, sink: MemorySink, key: str) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def in_memory(engine: Engine, sink: MemorySink, key: str) -> tuple[dict[str, np.ndarray], Json]:
     """(arrays, attributes) as `storage.results.read_path` would read them, had the walk been written."""
     arrays = path_arrays([b.record() for b in sink.breakpoints], cells_of(engine, sink), kept_of(engine))
     attrs = {"format_version": FORMAT_VERSION, **attributes(engine, status_of(engine, sink), key)}

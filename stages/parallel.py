@@ -74,7 +74,7 @@ class Pace:
 
 
 def nothing() -> None:
-    """The check of work that nobody stops."""
+    """The check of work that is never stopped."""
 
 
 class Elsewhere(Protocol):
@@ -84,7 +84,7 @@ class Elsewhere(Protocol):
         """fn(problem of the split, w, blocks) of every part, in order."""
 
 
-def serial(fn: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
+def serial(fn: Callable[[int, int], object], ranges: list[tuple[int, int]]) -> list[Any]:
     """The plainest `MapRanges`."""
     return [fn(start, stop) for start, stop in ranges]
 
@@ -142,7 +142,7 @@ class Spread:
         """fn(start, stop) of ranges that cover 0..n, on threads of this process."""
         self.map_ranges(lambda start, stop: self.pace.run(fn, start, stop, self.check), block_ranges(n))
 
-    def points(self, fn: Callable[[int, Spread], Any], count: int) -> None:
+    def points(self, fn: Callable[[int, Spread], object], count: int) -> None:
         """fn(k, spread for its blocks) for k < count: several k at a time on threads, or one k at a time elsewhere."""
         if self.elsewhere is None:
             here = Spread(check=self.check)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.compiled import driver
+from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem, frozen
 from gapwise.stages.problems.weightless import task_loss
 
 
 @driver
-def predict_driver(fingerprint: str) -> Any:
+def predict_driver(fingerprint: str) -> Kernel:
     """`predict(P, w, blocks, labels, losses)`: decoded labels of `blocks`, flat, and their task losses."""
 
     @njit(cache=True, **JIT)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.datasets.inputs import Predicted, label_names, show, stored_input
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.problems import capabilities
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
@@ -27,7 +27,7 @@ FIELDS = ("label", "support", "predicted", "right", "precision", "recall", "f1")
 
 
 def write_readable(
-    run_dir: Location, problem: Problem, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], labels: np.ndarray
+    run_dir: Location, problem: Problem, arrays: Mapping[str, np.ndarray], meta: Facts, labels: np.ndarray
 ) -> None:
     """Write ``predictions/`` of a run, whole or not at all.
 
@@ -52,7 +52,7 @@ def write_readable(
 
 
 def _files(
-    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], labels: np.ndarray
+    problem: Problem, arrays: Mapping[str, np.ndarray], meta: Facts, labels: np.ndarray
 ) -> Iterator[tuple[str, bytes]]:
     new = stored_input(meta, arrays)
     if new is not None:
@@ -73,7 +73,7 @@ def _files(
         yield "labels.json", (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def by_label(names: list[str], matrix: np.ndarray) -> list[dict[str, Any]]:
+def by_label(names: list[str], matrix: np.ndarray) -> list[Json]:
     """Counts, precision, recall and F1 of each label, by a matrix (truth, prediction); None where there is nothing to divide
     by: the precision of a label that is never predicted, the recall of one that never occurs."""
     rows = []

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.outcome import attributes, cells_of, kept_of, status_of
 from gapwise.stages.parallel import HERE, Spread
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.solver.engine import Engine, Task
 from gapwise.stages.solver.events import Progress, Report, Stop
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
@@ -74,7 +74,7 @@ def solve(
     run_dir: Location,
     *,
     key: str,
-    science: Mapping[str, Any] | None = None,
+    science: Mapping[str, object] | None = None,
     snapshots: Spacing = Spacing(),  # noqa: B008  frozen
     session: Session = Session(),
 ) -> Status:
@@ -102,9 +102,9 @@ def solve(
     remove_leftovers(run_dir)
     target = run_dir / "path.zarr"
     if target.is_dir():
-        found = read_path(target, ())[1]
-        status = Status(found["status"])
-        if not goes_on(status, task.path, float(found["eps"])):
+        former = read_path(target, ())[1]
+        status = Status(former["status"])
+        if not goes_on(status, task.path, float(former["eps"])):
             parts.remove()
             return status
     store = CommitStore(run_dir / "state", identity(key, science))
@@ -147,7 +147,7 @@ def solve(
     return status
 
 
-def identity(key: str, science: Mapping[str, Any] | None) -> dict[str, Any]:
+def identity(key: str, science: Mapping[str, object] | None) -> Json:
     """What a committed state belongs to."""
     return {"key": key, **(science or {})}
 

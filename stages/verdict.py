@@ -1,4 +1,4 @@
-"""What a solved path proves, for which lambdas and in which sense: one record, which everything that says it reads.
+"""What a solved path proves, for which lambdas and in which sense: one record, read by everything that reports it.
 
 `verify` judges a path once (`judge`) and keeps the verdict in verify.json. Before that there is only what the path says of
 itself (`claimed`). `read_verdict` returns the one of a run directory.
@@ -11,9 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, promise
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.solver.options import ENDED
 from gapwise.stages.solver.path.rules import capabilities
 from gapwise.storage.backend import Location
@@ -65,7 +66,7 @@ class Findings:
     largest_gap: float
     """Over solved lambdas and those between them; nan where the method has no dual point."""
     lam_low: float
-    """Lower end of what the claims cover; nan if there are none."""
+    """Lower end of the certified lambdas; nan if none is certified."""
     lam_high: float
     """Upper end; infinite on a path."""
     rebuild_error: float = math.nan
@@ -178,7 +179,7 @@ class Verdict:
             return f"; {self.met} of {self.solved} λ's are certified"
         return f"; certified {self.lambdas}" if self.of_path else ""
 
-    def at(self, lam: float, gap: float | None, allowed: float) -> Self:
+    def at_lambda(self, lam: float, gap: float | None, allowed: float) -> Self:
         """The verdict on the model of one lambda, from its own gap; None: no gap of its own, the path certifies it."""
         if self.doubt not in (None, Doubt.UNFINISHED):
             return dataclasses.replace(self, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed)
@@ -190,7 +191,7 @@ class Verdict:
             met=int(holds), solved=1, lam_low=lam, lam_high=lam, largest_gap=gap, allowed=allowed,
         )  # fmt: skip
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> Json:
         """JSON-able: all fields, `certified`, and the verdict in words."""
         return {
             **dataclasses.asdict(self),
@@ -200,11 +201,11 @@ class Verdict:
         }
 
 
-def verdict_of(record: Any) -> Verdict:
-    """The verdict that `Verdict.record` wrote; ValueError if this is none."""
+def verdict_of(record: Facts | None) -> Verdict:
+    """The verdict that `Verdict.record` wrote; ValueError for any other record."""
     names = [field.name for field in dataclasses.fields(Verdict)]
     try:
-        values = {name: record[name] for name in names}
+        values = {name: (record or {})[name] for name in names}
         values["reach"], values["broken"] = Reach(values["reach"]), tuple(values["broken"])
         values["doubt"] = None if values["doubt"] is None else Doubt(values["doubt"])
         return Verdict(**values)
@@ -217,33 +218,33 @@ def claims(*, exact: bool, dual_point: bool, sense: str) -> bool:
     return dual_point and exact and sense != ESTIMATE
 
 
-def judge(attrs: Mapping[str, Any], found: Findings) -> Verdict:
+def judge(attrs: Facts, findings: Findings) -> Verdict:
     """The verdict on a path with these attributes of path.zarr."""
     dual, claimed, can = bool(attrs["dual_point"]), bool(attrs["certified"]), capabilities(str(attrs["rule"]))
-    if found.broken and (claimed or not dual or found.baseless):
+    if findings.broken and (claimed or not dual or findings.baseless):
         doubt: Doubt | None = Doubt.BROKEN
     elif not dual:
         doubt = Doubt.NO_DUAL_POINT
     elif not can.exact:
         doubt = Doubt.HEURISTIC
-    elif found.sense == ESTIMATE:
+    elif findings.sense == ESTIMATE:
         doubt = Doubt.ESTIMATE
     else:
-        doubt = None if claimed and found.met == found.solved else Doubt.UNFINISHED
+        doubt = None if claimed and findings.met == findings.solved else Doubt.UNFINISHED
     reach = Reach.NOTHING
-    if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(found.lam_low):
-        reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if found.lam_low > 0.0 else Reach.EVERY
+    if doubt in (None, Doubt.UNFINISHED) and claimed and not math.isnan(findings.lam_low):
+        reach = Reach.SOLVED if not can.finds_lambdas else Reach.RANGE if findings.lam_low > 0.0 else Reach.EVERY
     return Verdict(
-        reach=reach, doubt=doubt, sense=found.sense, status=attrs.get("status"), met=found.met, solved=found.solved,
-        lam_low=_known(found.lam_low), lam_high=_known(found.lam_high), largest_gap=_known(found.largest_gap),
-        allowed=float(attrs["eps"]), relative=bool(attrs["relative"]), rebuild_error=_known(found.rebuild_error),
-        dual_point=dual, verified=found.recomputed and not found.broken, broken=tuple(found.broken[:MOST_BROKEN]),
-        proven=_known(found.proven), bound_slack_share=_known(found.bound_slack_share), accuracy=found.accuracy,
+        reach=reach, doubt=doubt, sense=findings.sense, status=attrs.get("status"), met=findings.met, solved=findings.solved,
+        lam_low=_known(findings.lam_low), lam_high=_known(findings.lam_high), largest_gap=_known(findings.largest_gap),
+        allowed=float(attrs["eps"]), relative=bool(attrs["relative"]), rebuild_error=_known(findings.rebuild_error),
+        dual_point=dual, verified=findings.recomputed and not findings.broken, broken=tuple(findings.broken[:MOST_BROKEN]),
+        proven=_known(findings.proven), bound_slack_share=_known(findings.bound_slack_share), accuracy=findings.accuracy,
     )  # fmt: skip
 
 
 def not_the_path(broken: Sequence[str]) -> Verdict:
-    """The verdict on a path that is not the one asked for: nothing that it says of itself counts."""
+    """The verdict on a path that is not the path of the run: none of its own claims counts."""
     return Verdict(
         reach=Reach.NOTHING, doubt=Doubt.BROKEN, sense=ESTIMATE, status=None, met=0, solved=0, lam_low=None, lam_high=None,
         largest_gap=None, allowed=None, relative=False, rebuild_error=None, dual_point=False, verified=False,
@@ -251,7 +252,7 @@ def not_the_path(broken: Sequence[str]) -> Verdict:
     )  # fmt: skip
 
 
-def claimed(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Verdict:
+def claimed(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
     """What a path says of itself, before anything is recomputed; from the numbers of its breakpoints."""
     import numpy as np
 
@@ -271,18 +272,18 @@ def claimed(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Verdi
             primal = np.asarray(arrays["primal"], float)
             gaps = np.divide(gaps, primal, out=gaps.copy(), where=primal > 0.0)
     proven = float(np.mean(arrays["proven"])) if sense == UPPER_BOUNDED and "proven" in arrays else math.nan
-    found = Findings(
+    findings = Findings(
         sense, int(met.sum()), met.size, float(gaps.max()), low, high, recomputed=False, proven=proven,
     )  # fmt: skip
-    return judge(attrs, found)
+    return judge(attrs, findings)
 
 
 def ends_of(lams: np.ndarray) -> tuple[float, float]:
-    """The least and the largest of the given lambdas that are certified; nan if there are none."""
+    """The least and the largest of the given lambdas that are certified; nan if none is."""
     return (float(lams.min()), float(lams.max())) if lams.size else (math.nan, math.nan)
 
 
-def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Verdict:
+def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Facts) -> Verdict:
     """The verdict in verify.json of a run, or before it is verified what its path claims.
 
     `arrays` and `attrs` are those of its path.zarr. DamagedError if verify.json holds no verdict.
@@ -293,10 +294,10 @@ def read_verdict(run_dir: Location, arrays: Mapping[str, np.ndarray], attrs: Map
     return verdict_in(read_json(file), file)
 
 
-def verdict_in(found: Any, file: Location) -> Verdict:
-    """The verdict in the content of a verify.json; DamagedError names the file if there is none."""
+def verdict_in(content: Facts, file: Location) -> Verdict:
+    """The verdict in the content of a verify.json; DamagedError names the file without a verdict."""
     try:
-        return verdict_of(found["verdict"])
+        return verdict_of(content["verdict"])
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(
             f"{file}: the verdict is missing or damaged ({error}); delete the file and repeat the command, which makes it "

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.certify.audit import Audit, BaselessError, CertificateError, Report
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, accuracy_of, certainty_of
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.options import ENDED, PathOptions, Status
@@ -44,7 +44,7 @@ class Source:
     """What messages call it."""
     arrays: Mapping[str, np.ndarray]
     """Those of path.zarr, without the weights."""
-    attrs: Mapping[str, Any]
+    attrs: Facts
     weights: Callable[[int], np.ndarray]
     """weights(b): the weights (d,) of breakpoint b; those of all together may not fit in memory."""
     remedy: str = ""
@@ -57,7 +57,7 @@ def stored(run_dir: Location) -> Source:
     return Source(str(run_dir), *without_weights(path), weights_of(path), REMEDY)
 
 
-def in_memory(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Source:
+def in_memory(arrays: Mapping[str, np.ndarray], attrs: Facts) -> Source:
     """A path that no folder has: arrays and attributes as those of path.zarr."""
     weights = arrays["weights"]
     others = {name: array for name, array in arrays.items() if name != "weights"}
@@ -68,7 +68,7 @@ def in_memory(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Sou
 class Asked:
     """What a run was asked for: the path has to be the answer to this and to nothing else."""
 
-    attributes: Mapping[str, Any]
+    attributes: Facts
     """Attributes of path.zarr by name, as they have to be."""
     eps: float = math.inf
     """The largest eps that the path may be certified for, where its rule says which it is, if it has come to its end."""
@@ -120,8 +120,8 @@ def verify(
     samples: int = 20,
     seed: int = 0,
     spread: Spread = HERE,
-    report: Report = lambda done, total, what: None,
-) -> dict[str, Any]:
+    report: Report = lambda done, total, task: None,
+) -> Json:
     """Check every breakpoint and the certificates between them; writes ``verify.json``.
 
     Parameters
@@ -145,7 +145,7 @@ def verify(
         arrays do not fit the problem, or where a labelling is worth more than the max-oracle's.
     """
 
-    def keep(result: Mapping[str, Any]) -> None:
+    def keep(result: Facts) -> None:
         write_json(run_dir / "verify.json", result)
 
     return verified(
@@ -161,9 +161,9 @@ def verified(
     samples: int = 20,
     seed: int = 0,
     spread: Spread = HERE,
-    report: Report = lambda done, total, what: None,
-    keep: Callable[[Mapping[str, Any]], None] = lambda result: None,
-) -> dict[str, Any]:
+    report: Report = lambda done, total, task: None,
+    keep: Callable[[Facts], None] = lambda result: None,
+) -> Json:
     """`verify` of a path that may be in memory; `keep` gets the result before an error is raised."""
     wrong = differences(problem, source.arrays, source.attrs, asked or Asked({}))
     if wrong:
@@ -176,13 +176,13 @@ def verified(
     sense = certainty_here(problem, attrs)
     try:
         audit = Audit(problem, arrays, attrs, spread, report, source.weights)
-        found, numbers = _recomputed(audit, sense, samples, seed)
+        findings, numbers = _recomputed(audit, sense, samples, seed)
     except BaselessError as error:
         numbers = {"broken": error.broken}
-        found = Findings(
+        findings = Findings(
             sense, 0, arrays["lambda"].size, math.nan, math.nan, math.nan, broken=error.broken, baseless=True
         )
-    verdict = judge(attrs, found)
+    verdict = judge(attrs, findings)
     result = {
         "dual_point": verdict.dual_point,
         "certified": verdict.certified,
@@ -195,12 +195,12 @@ def verified(
     if verdict.refuted:
         see = f" See verify.json.{source.remedy}" if source.remedy else ""
         raise CertificateError(
-            f"{source.name}: {len(found.broken)} certificate(s) do not hold; the first: {found.broken[0]}.{see}"
+            f"{source.name}: {len(findings.broken)} certificate(s) do not hold; the first: {findings.broken[0]}.{see}"
         )
     return result
 
 
-def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, dict[str, Any]]:
+def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Findings, Json]:
     """What the verdict rests on, and the numbers of verify.json; BaselessError where nothing can be recomputed."""
     attrs, rebuilt = audit.attrs, audit.breakpoints()
     intervals = audit.verifier.intervals()
@@ -212,7 +212,7 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
     of_path = capabilities(str(attrs["rule"])).finds_lambdas
     low, high = (low, math.inf) if of_path else ends_of(audit.arrays["lambda"][met])
     accuracy, bounds = accuracy_of(audit.problem), bounds_of(audit)
-    found = Findings(
+    findings = Findings(
         sense,
         met=int(met.sum()),
         solved=met.size,
@@ -225,9 +225,9 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
         bound_slack_share=bounds.get("bound_slack_share", math.nan),
         accuracy=accuracy,
     )
-    return found, {
-        "max_gap": found.largest_gap,
-        "max_rebuild_error": found.rebuild_error,
+    return findings, {
+        "max_gap": findings.largest_gap,
+        "max_rebuild_error": findings.rebuild_error,
         "max_simplex_error": max(b.simplex_error for b in rebuilt),
         "lambda_low": float(closed[-1]) if closed.size else None,
         **bounds,
@@ -237,13 +237,13 @@ def _recomputed(audit: Audit, sense: str, samples: int, seed: int) -> tuple[Find
     }
 
 
-def certainty_here(problem: Problem, attrs: Mapping[str, Any]) -> str:
+def certainty_here(problem: Problem, attrs: Facts) -> str:
     """What the gaps of a stored path are: estimates where stale gaps decided."""
     rule = attrs.get("rule")
     return certainty_of(problem) if rule not in rules() or capabilities(rule).exact else ESTIMATE
 
 
-def bounds_of(audit: Audit) -> dict[str, Any]:
+def bounds_of(audit: Audit) -> Json:
     """How good the bounds of an approximate oracle are, over all breakpoints; {} if there are none.
 
     `proven`: share of the blocks whose answer attains its bound; `bound_slack`: the mean part of the gap that is due to the
@@ -267,33 +267,31 @@ def share(gap: float, primal: float) -> float:
     return gap / primal if primal > 0.0 else gap
 
 
-def differences(
-    problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], asked: Asked
-) -> list[str]:
+def differences(problem: Problem, arrays: Mapping[str, np.ndarray], attrs: Facts, asked: Asked) -> list[str]:
     """What of a stored path is not as the problem and `asked` say, each with its name; [] if all is."""
     certainty = certainty_here(problem, attrs)
     if certainty_of(problem) == EXACT:
         attrs = {"certainty": certainty, **attrs}  # paths solved before there was another
     claim = {"certified": False} if certainty == ESTIMATE else {}
     wanted = {"n": problem.n, "d": problem.d, "certainty": certainty, **claim, **asked.attributes}
-    found = [
+    faults = [
         f"attribute {name}: {attrs[name]!r} is stored, {value!r} was asked for"
         if name in attrs
         else f"attribute {name}: nothing is stored, {value!r} was asked for"
         for name, value in wanted.items()
         if name not in attrs or attrs[name] != value
     ]
-    found += [f"{what}: nothing is stored that can be used" for what in unusable(arrays, attrs)]
+    faults += [f"{part}: nothing is stored that can be used" for part in unusable(arrays, attrs)]
     if attrs.get("status") in ENDED and not float(attrs.get("eps", math.inf)) <= asked.eps:
-        found.append(f"attribute eps: {attrs.get('eps')!r} is stored, at most {asked.eps!r} was asked for")
+        faults.append(f"attribute eps: {attrs.get('eps')!r} is stored, at most {asked.eps!r} was asked for")
     if attrs.get("status") != "TIME_LIMIT" and "lambda" in arrays:
         missing = [lam for lam in asked.lambdas if not np.any(arrays["lambda"] == lam)]
         if missing:
-            found.append(f"lambda: {arrays['lambda'].tolist()} are stored, {missing} were asked for as well")
-    return found
+            faults.append(f"lambda: {arrays['lambda'].tolist()} are stored, {missing} were asked for as well")
+    return faults
 
 
-def unusable(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> list[str]:
+def unusable(arrays: Mapping[str, np.ndarray], attrs: Facts) -> list[str]:
     """Arrays and attributes of a stored path, without its weights, that are missing or cannot be what solve writes."""
     rule = attrs.get("rule")
     if rule not in rules():
@@ -301,19 +299,19 @@ def unusable(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> list
     of_path = capabilities(rule).finds_lambdas
     cells = (*CELLS, *(CELL_CERTIFICATES if attrs.get("between") else ())) if of_path else ()
     rows = arrays["cell_low"].size if "cell_low" in arrays else 0
-    found = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
+    faults = [f"array {spec.name}" for spec in PATH if spec.name != "weights" and spec.name not in arrays]
     for spec in cells:
         shape = (rows, 2)[: len(spec.dims)]
         if spec.name not in arrays or arrays[spec.name].shape != shape:
-            found.append(f"array {spec.name}")
+            faults.append(f"array {spec.name}")
     known = [status.value for status in Status]
     if attrs.get("status_meanings") != known:
-        found.append("attribute status_meanings")
+        faults.append("attribute status_meanings")
     if "status" in arrays and not np.isin(arrays["status"], np.arange(len(known))).all():
-        found.append("array status")
+        faults.append("array status")
     if not isinstance(attrs.get("own_primal"), bool):
-        found.append("attribute own_primal")
+        faults.append("attribute own_primal")
     for name in ("lam_top", "hinge_at_zero", "psi_norm2") if of_path else ():
         if not isinstance(attrs.get(name), int | float):
-            found.append(f"attribute {name}")
-    return found
+            faults.append(f"attribute {name}")
+    return faults

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gapwise.pipeline.estimators.structured import StructuredSVM
     from gapwise.pipeline.estimators.structured_model import StructuredModel
     from gapwise.stages.models import load_model, save_model
-    from gapwise.stages.problems.python_oracle import Oracle
+    from gapwise.stages.problems.oracle import Oracle
     from gapwise.storage.paths import open_path
 
     __version__: str
@@ -37,7 +37,7 @@ HOME = {
     "GapwiseEstimator": "gapwise.pipeline.estimators.base",
     "ModelCertificate": "gapwise.pipeline.estimators.certificate",
     "MulticlassSVM": "gapwise.pipeline.estimators.multiclass",
-    "Oracle": "gapwise.stages.problems.python_oracle",
+    "Oracle": "gapwise.stages.problems.oracle",
     "SegmentationSVM": "gapwise.pipeline.estimators.segmentation",
     "StructuredModel": "gapwise.pipeline.estimators.structured_model",
     "StructuredSVM": "gapwise.pipeline.estimators.structured",

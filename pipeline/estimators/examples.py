@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from gapwise.pipeline.estimators.data import Samples
 from gapwise.pipeline.estimators.structured_model import StructuredModel
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 
 
 class Lent(NamedTuple):
@@ -27,7 +27,7 @@ LENT: dict[int, dict[str, Lent]] = {}
 
 
 class Examples(Oracle):
-    """Examples (x, y) with a `StructuredModel`."""
+    """The adapter from `StructuredModel`, which describes one example (x, y), to `Oracle`, which the solver calls."""
 
     def __init__(self, split: str, number: int) -> None:
         self.number, self.split = number, split

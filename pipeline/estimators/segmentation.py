@@ -15,13 +15,8 @@ from gapwise.pipeline.estimators.choices import Lambdas, Seed, refuse, seed_of, 
 from gapwise.pipeline.estimators.data import Data, Samples, same_length
 from gapwise.pipeline.estimators.solving import computing
 from gapwise.stages.datasets import NEW, Blocks
-from gapwise.stages.datasets.vision.pictures import (
-    FeatureOptions,
-    Picture,
-    PictureEncoder,
-    featurize_pictures,
-    picture_encoder,
-)
+from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
+from gapwise.stages.datasets.vision.pictures import FeatureOptions, Picture, featurize_pictures
 from gapwise.stages.problems import build
 from gapwise.stages.problems.facts import Json
 from gapwise.storage.backend import Location

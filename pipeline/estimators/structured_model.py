@@ -14,6 +14,9 @@ Example: TypeAlias = Any
 class StructuredModel:
     """What a user says of one example (x, y): the `oracle` of a `StructuredSVM`.
 
+    The adapter `pipeline.estimators.examples.Examples` turns it and the data into a `gapwise.Oracle`, the one interface
+    through which the solver calls a user's Python: block i is the example (x[i], y[i]).
+
     x is whatever the user has. A labelling y is a row of integers 0, ..., labels - 1, whose length may depend on x. Methods
     must always return the same for the same arguments and must not keep `w`: certificates and resuming rely on that.
 

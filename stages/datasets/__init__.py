@@ -32,7 +32,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -47,10 +47,17 @@ Report = Callable[[int, int, str], None]
 """report(done, total, what): progress of a long step."""
 
 
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+Raw: TypeAlias = Any
+"""New inputs as the `encode` of a reader documents them, which checks them."""
+
+
 class MapBlocks(Protocol):
     """map_blocks(fn, items): fn(item) for every item, in order, wherever the computation runs."""
 
-    def __call__(self, fn: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
+    def __call__(self, fn: Callable[[Item], Made], items: Iterable[Item], /) -> Iterator[Made]: ...
 
 
 class Sink(Protocol):
@@ -66,7 +73,8 @@ class Sink(Protocol):
 class Reader(Protocol):
     """One data set with its options resolved and checked."""
 
-    structure: str
+    @property
+    def structure(self) -> str: ...
 
     def files(self) -> Mapping[str, Path]:
         """Every file that `featurize` reads, by names that do not depend on where it is; the key has their contents."""
@@ -87,7 +95,7 @@ class Reader(Protocol):
 class Encoder(Protocol):
     """The feature map of a data set, restored from a feature store."""
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Write new inputs into the split ``NEW`` of `sink`, with the arrays of a test split; DataError for bad input."""
 
 
@@ -122,7 +130,7 @@ def open_dataset(name: str, options: Options) -> Reader:
 
 
 def _own(module: ModuleType, options: Options) -> Json:
-    """The options that are the reader's business: without a `validation` that is not one of its own ways."""
+    """The options that the reader handles: all but a `validation` that the reader does not list as its own."""
     known = getattr(module, "VALIDATION", {})
     return {key: value for key, value in options.items() if key != "validation" or value in [*known]}
 
@@ -147,11 +155,11 @@ def module_of(name: str) -> ModuleType:
     known = sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg)
     if name in known:
         return import_module(f"{__name__}.{name}")
-    found = installed_module(READERS, name)
-    if found is None:
-        there = ", ".join(sorted({*known, *announced(READERS)}))
-        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {there}")
-    return found
+    module = installed_module(READERS, name)
+    if module is None:
+        names = ", ".join(sorted({*known, *announced(READERS)}))
+        raise ValueError(f"dataset.name: there is no reader {name!r}; known: {names}")
+    return module
 
 
 def _data_folder(name: str) -> str:
@@ -173,7 +181,7 @@ def unpacked(file: Path) -> bytes:
 
 
 def has_specimen(name: str) -> bool:
-    """Whether reader `name` can say before it has read anything what types of array it will write."""
+    """Whether reader `name` knows the types of its arrays before it reads any data."""
     return hasattr(module_of(name), "specimen")
 
 
@@ -217,11 +225,11 @@ class Blocks:
 
     def arrays(self, split: str) -> dict[str, np.ndarray]:
         """Arrays of one split, the shared ones included."""
-        found = {**self.whole[""], **self.whole[split]}
+        arrays = {**self.whole[""], **self.whole[split]}
         for name, parts in self.blocks[split].items():
-            found[name] = np.concatenate(parts)
-            found[f"{name}_ptr"] = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
-        return found
+            arrays[name] = np.concatenate(parts)
+            arrays[f"{name}_ptr"] = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+        return arrays
 
 
 @dataclass(frozen=True)
@@ -258,7 +266,7 @@ class FeatureMap:
         self.meta, self.shared = dict(meta), dict(shared)
         self.encoder: Encoder = restore(self.meta, self.shared)
 
-    def encode(self, raw: Any, map_blocks: MapBlocks | None = None, *, decoding: bool = False) -> Encoded:
+    def encode(self, raw: Raw, map_blocks: MapBlocks | None = None, *, decoding: bool = False) -> Encoded:
         """Arrays of the new inputs `raw`, the same bits that featurize would write for them in a test split.
 
         The reader's module documents what `raw` must be; DataError says what is wrong with it. Without `map_blocks`,

@@ -92,8 +92,8 @@ def open(options: Options) -> Conll:
     root = Path(options["root"])
     files = []
     for name in ("train.txt", "test.txt"):
-        found = [file for file in (root / f"{name}.gz", root / name) if file.is_file()]
-        if not found:
+        existing = [file for file in (root / f"{name}.gz", root / name) if file.is_file()]
+        if not existing:
             raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
-        files.append(found[0])
+        files.append(existing[0])
     return Conll(files[0], files[1], min_count)

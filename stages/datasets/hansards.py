@@ -22,14 +22,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.alignment.links import Links, encoded, read_links, read_pairs, word_pair, write_links
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.problems.facts import Facts, Json, Options
+
+if TYPE_CHECKING:
+    from gapwise.stages.datasets.alignment.lexicon import Lexicon
 
 SIZES = ("hand", "automatic", "both")
 HAND = 100
@@ -125,11 +128,11 @@ def _association() -> list[int]:
     return list(ASSOCIATION)
 
 
-def block(lexicon: Any, pair: Pair, links: Links | None, number: int, fertility: int) -> dict[str, np.ndarray]:
+def block(lexicon: Lexicon, pair: Pair, links: Links | None, number: int, fertility: int) -> dict[str, np.ndarray]:
     """Arrays of one sentence pair: those of the structure, the annotators' links, the number and the text."""
     from gapwise.stages.datasets.alignment.features import ASSOCIATION_NAMES, CLASSES, link_features, word_classes
     from gapwise.stages.datasets.alignment.lexicon import both_best
-    from gapwise.stages.problems.matching.matching import POSSIBLE, TRUE
+    from gapwise.stages.problems.matching.labellings import POSSIBLE, TRUE
 
     e, f = pair
     J, K = len(e), len(f)
@@ -165,15 +168,14 @@ def block(lexicon: Any, pair: Pair, links: Links | None, number: int, fertility:
     }
 
 
-def _ids(lexicon: Any, words: list[str], side: str) -> np.ndarray:
+def _ids(lexicon: Lexicon, words: list[str], side: str) -> np.ndarray:
     from gapwise.stages.datasets.alignment.tokens import normal
 
-    found: np.ndarray = lexicon.ids([normal(word) for word in words], side)
-    return found
+    return lexicon.ids([normal(word) for word in words], side)
 
 
 def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndarray:
-    """As many of the sure links as words may have, and of those sets the one that agrees most; sorted (links, 2)."""
+    """The largest set of sure links within the fertility; of several, the one that agrees most. Sorted, (links, 2)."""
     from gapwise.stages.problems.matching.assignment import best_matching, workspace
 
     J, K = agreement.shape
@@ -192,10 +194,10 @@ def _allowed(sure: np.ndarray, agreement: np.ndarray, fertility: int) -> np.ndar
 class PairsEncoder:
     """Blocks of new sentence pairs."""
 
-    lexicon: Any
+    lexicon: Lexicon
     fertility: int
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Pairs (English words, French words), as lists or as blank-separated text."""
         pairs = []
         for number, pair in enumerate(raw):
@@ -236,11 +238,11 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """Lines "sentence e f" of the links, numbered from 1, as the task's scorer reads them."""
-    found = []
+    links = []
     for i, (e, _) in enumerate(new.raw):
         entries = predicted[i].reshape(len(e), -1)
-        found.append([(j, int(k) - 1) for j, row in enumerate(entries) for k in row if k])
-    return Shown(write_links(new.source, found), ".wa")
+        links.append([(j, int(k) - 1) for j, row in enumerate(entries) for k in row if k])
+    return Shown(write_links(new.source, links), ".wa")
 
 
 def specimen(options: Options, sink: Sink) -> Json:
@@ -279,13 +281,13 @@ def open(options: Options) -> Hansards:
     root = Path(options["root"])
     paths = {}
     for name in (*FILES, *PARALLEL):
-        found = [file for file in (root / name, root / f"{name}.gz") if file.is_file()]
-        if not found:
+        existing = [file for file in (root / name, root / f"{name}.gz") if file.is_file()]
+        if not existing:
             raise DataError(f"dataset.root: {root} holds neither {name} nor {name}.gz")
-        paths[name] = found[0]
+        paths[name] = existing[0]
     costs = {name: float(given[name]) for name in COSTS}
     return Hansards(paths, given["size"], given["sentences"], given["fertility"], given["nonnegative"], costs)
 
 
-def _is_cost(value: Any) -> bool:
-    return type(value) in (int, float) and 0 <= value < np.inf
+def _is_cost(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < np.inf

@@ -25,42 +25,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.arrays import arrays_of
 from gapwise.stages.datasets.vision import masks
-from gapwise.stages.datasets.vision.features import RINGS, pairwise_features
+from gapwise.stages.datasets.vision.features import pairwise_features
+from gapwise.stages.datasets.vision.horseseg_files import (
+    COLUMNS,
+    WIDTHS,
+    checked_edges,
+    fields_of,
+    image_of,
+    mask_name,
+    refuse_map,
+    text_of,
+)
+from gapwise.stages.datasets.vision.new_pictures import check_version, unlabelled
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, own_block, own_names, own_width, split_options
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     NO_PICTURE,
     SHOWN,
     check_finite,
-    check_version,
     unary_blocks,
-    unlabelled,
     write_specimen,
 )
 from gapwise.stages.datasets.vision.superpixels import tally
 from gapwise.stages.problems.facts import Facts, Json, Options
 
 if TYPE_CHECKING:
-    import h5py
+    pass
 
 SIZES = {"small": 147, "medium": 6121, "large": 25438}
 TEST_IMAGES = 241
-WIDTHS = (16, 128, 512)
-COLUMNS = 1 + RINGS * sum(WIDTHS)
 FILES = {"train": "data/horse-features.bin", "test": "data/horse-features-test.bin"}
 MAPS = {"train": "data/horse-superpixels", "test": "data/horse-superpixels-test"}
 MASKS, IMAGES = "HDSeg/annotations/HorseSeg", "HDSeg/images/HorseSeg"
-SUFFIXES = {"annoa": "gt", "annob": "bb", "annoc": "no"}
-"""Masks made by hand, from bounding boxes, automatically."""
-VOC_YEARS = ("2007", "2008", "2009", "2010", "2011")
 PRECISIONS = ("f32", "u8")
 LEVELS = 255
 """The largest code of u8."""
@@ -95,11 +99,11 @@ class HDSeg:
     def files(self) -> dict[str, Path]:
         """The feature files, the maps of the images asked for and, with pictures, all masks and test photographs."""
         maps = [f"{MAPS[split]}/{k:06d}.png" for split, count in self.counts.items() for k in range(count)]
-        found = {name: self.root / name for name in (*FILES.values(), *maps)}
+        paths = {name: self.root / name for name in (*FILES.values(), *maps)}
         if self.pictures:
             shown = [*(self.root / MASKS).rglob("*.png"), *(self.root / IMAGES / "test").glob("*")]
-            found |= {path.relative_to(self.root).as_posix(): path for path in shown}
-        return {name: path for name, path in found.items() if path.is_file()}
+            paths |= {path.relative_to(self.root).as_posix(): path for path in shown}
+        return {name: path for name, path in paths.items() if path.is_file()}
 
     def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
@@ -147,7 +151,7 @@ class HDSegEncoder:
     precision: str
     own: bool = False
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Images, each a `Given` or a tuple like it.
 
         Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
@@ -167,8 +171,11 @@ def _new_block(task: tuple[HDSegEncoder, int, Given]) -> dict[str, np.ndarray]:
     size = int(features.shape[0]) if features.ndim == 2 else 0
     if features.shape != (size, COLUMNS):
         raise DataError(f"{where}: features has shape {features.shape}, expected (superpixels, {COLUMNS})")
-    _refuse_map(regions, size, f"{where}: superpixel_map")
-    block = {"unary": features.astype(np.float32), "edges": _edges(np.asarray(image.edges), size, f"{where}: edges")}
+    refuse_map(regions, size, f"{where}: superpixel_map")
+    block = {
+        "unary": features.astype(np.float32),
+        "edges": checked_edges(np.asarray(image.edges), size, f"{where}: edges"),
+    }
     block |= _features(block["unary"], block["edges"], encoder.own)
     check_finite(block, where)
     return block | unlabelled(regions) | {"unary": _stored(block["unary"], encoder.precision, where)}
@@ -182,7 +189,7 @@ def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> HDSegEncoder:
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
     """Images, each an .npz file with the arrays of `Given`: features, edges and superpixel_map."""
-    found = []
+    given = []
     for name in inputs:
         arrays = arrays_of(Path(name), Given._fields)
         missing = [field for field in Given._fields if field not in arrays]
@@ -190,8 +197,8 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
             raise DataError(
                 f"{name}: has no array {missing[0]}; expected {', '.join(Given._fields)}, as hdseg.Given says"
             )
-        found.append(Given(**arrays))
-    return NewInput(found, masks.named([Path(name) for name in inputs], [None] * len(found)), several=True)
+        given.append(Given(**arrays))
+    return NewInput(given, masks.named([Path(name) for name in inputs], [None] * len(given)), several=True)
 
 
 stored_input, show = masks.stored_input, masks.show
@@ -231,10 +238,10 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
     path = reader.root / FILES[split]
     try:
         with h5py.File(path, "r") as file:
-            block = _fields(file, f"{number:06d}", path)
+            block = fields_of(file, f"{number:06d}", path)
             if reader.pictures:
-                annotation = _text(file, f"annotation_file_{number:06d}", path)
-                image = _text(file, f"image_name_{number:06d}", path)
+                annotation = text_of(file, f"annotation_file_{number:06d}", path)
+                image = text_of(file, f"image_name_{number:06d}", path)
     except OSError as error:
         raise DataError(f"{path}: cannot be read as an HDF5 file ({error})") from error
     where = f"{path}, image {number:06d}"
@@ -242,12 +249,12 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
     check_finite(block, where)
 
     map_path = reader.root / MAPS[split] / f"{number:06d}.png"
-    regions = _image(map_path, f"superpixel map of image {number:06d}").astype(np.int64)
+    regions = image_of(map_path, f"superpixel map of image {number:06d}").astype(np.int64)
     size = len(block["labels"])
-    _refuse_map(regions, size, str(map_path))
+    refuse_map(regions, size, str(map_path))
     if reader.pictures:
-        mask_path = reader.root / MASKS / _mask_name(annotation, split, where)
-        mask = _image(mask_path, f"mask of image {number:06d}")
+        mask_path = reader.root / MASKS / mask_name(annotation, split, where)
+        mask = image_of(mask_path, f"mask of image {number:06d}")
         if mask.shape != regions.shape:
             raise DataError(f"{mask_path}: size {mask.shape}, but {map_path.name} has {regions.shape}")
         counted = tally(regions, mask)
@@ -256,7 +263,7 @@ def _read(task: tuple[HDSeg, str, int]) -> dict[str, np.ndarray]:
             block |= {
                 "superpixel_map": regions.astype(np.uint16).ravel(),
                 "mask": (mask != 0).astype(np.uint8).ravel(),
-                "rgb": _image(photograph, f"photograph of image {number:06d}", "RGB").reshape(-1, 3),
+                "rgb": image_of(photograph, f"photograph of image {number:06d}", "RGB").reshape(-1, 3),
                 "hw": np.array([regions.shape], dtype=np.int32),
             }
     else:
@@ -270,82 +277,6 @@ def _features(unary: np.ndarray, edges: np.ndarray, own: bool) -> dict[str, np.n
     if own:
         return own_block(unary, edges, WIDTHS)
     return {"unary": unary, "pairwise": pairwise_features(unary, edges, WIDTHS)}
-
-
-def _fields(file: h5py.File, index: str, path: Path) -> dict[str, np.ndarray]:
-    """Unary rows, edges and labels of one image, checked against the counts stored beside them."""
-
-    def get(field: str) -> np.ndarray:
-        if f"{field}_{index}" not in file:
-            raise DataError(f"{path}: field {field}_{index} is missing")
-        return np.asarray(file[f"{field}_{index}"])
-
-    def expect(field: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-        if got != wanted:
-            raise DataError(f"{path}: field {field}_{index} has shape {got}, expected {wanted}")
-
-    size, pairs = int(get("superpixel_count").item()), int(get("edge_count").item())
-    unary, edges, labels = get("features"), get("edge_structure"), get("labels")
-    expect("features", unary.shape, (size, COLUMNS))
-    expect("edge_structure", edges.shape, (pairs, 2))
-    expect("labels", (labels.size,), (size,))
-    if not np.isin(labels, (0, 1)).all():
-        raise DataError(f"{path}: field labels_{index} holds values other than 0 and 1")
-    return {
-        "unary": unary.astype(np.float32),
-        "edges": _edges(edges, size, f"{path}: field edge_structure_{index}"),
-        "labels": labels.ravel().astype(np.uint8),
-    }
-
-
-def _edges(edges: np.ndarray, size: int, where: str) -> np.ndarray:
-    """Pairs a < b, sorted, each once: int32 (E, 2)."""
-    if edges.ndim != 2 or edges.shape[1] != 2:
-        raise DataError(f"{where} has shape {edges.shape}, expected (edges, 2)")
-    edges = np.unique(np.sort(edges.astype(np.int64), axis=1), axis=0).reshape(-1, 2)
-    if len(edges) and (edges.min() < 0 or edges.max() >= size or (edges[:, 0] == edges[:, 1]).any()):
-        raise DataError(f"{where}: expected pairs of different ids in 0..{size - 1}")
-    return edges.astype(np.int32)
-
-
-def _refuse_map(regions: np.ndarray, size: int, where: str) -> None:
-    fits = regions.ndim == 2 and regions.size and regions.min() == 0 and regions.max() == size - 1
-    if not fits or not np.bincount(regions.ravel()).all():
-        found = f"ids {regions.min()}..{regions.max()}" if regions.size else "no ids"
-        raise DataError(f"{where}: {found}; expected a map (H, W) in which every one of 0..{size - 1} occurs")
-
-
-def _text(file: h5py.File, field: str, path: Path) -> str:
-    """A string field, however it is wrapped (scalar or array of one, bytes or str)."""
-    if field not in file:
-        raise DataError(f"{path}: field {field} is missing; without the HDSeg archive set dataset.pictures=false")
-    value = np.asarray(file[field][()]).ravel()[0]
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _mask_name(annotation: str, split: str, where: str) -> str:
-    """Path of a mask below `MASKS`: annoa_2007_000032 -> voc12/2007_000032.gt.png."""
-    if split == "test":
-        return f"test/{annotation}"
-    parts = Path(annotation).stem.split("_")
-    if len(parts) < 3 or parts[0] not in SUFFIXES:
-        raise DataError(f"{where}: annotation_file is {annotation!r}; expected annoa_, annob_ or annoc_<folder>_<name>")
-    below = "voc12" if parts[1] in VOC_YEARS else parts[1]
-    return f"{below}/{parts[1]}_{parts[2]}.{SUFFIXES[parts[0]]}.png"
-
-
-def _image(path: Path, what: str, mode: str | None = None) -> np.ndarray:
-    """Pixels of an image file; DataError naming it."""
-    from PIL import Image, UnidentifiedImageError
-
-    if not path.is_file():
-        hint = "" if "map" in what else "; without the HDSeg archive set dataset.pictures=false"
-        raise DataError(f"{path}: missing ({what}){hint}")
-    try:
-        with Image.open(path) as image:
-            return np.asarray(image.convert(mode) if mode else image)
-    except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"{path}: cannot be decoded ({what}; {error})") from error
 
 
 def _stored(unary: np.ndarray, precision: str, where: str) -> np.ndarray:

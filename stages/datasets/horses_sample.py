@@ -2,7 +2,7 @@
 ships, without any download. Scene i of a split does not depend on the number of scenes. With `validation: scenes` there are
 40 more (`n_validation`) to choose lambda on; the features are learnt on the training scenes alone.
 
-New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes."""
+New input for `encoder`: pictures, as `vision.new_pictures.PictureEncoder` describes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gapwise.stages.datasets import MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -18,7 +19,6 @@ from gapwise.stages.datasets.vision.pictures import (
     FeatureOptions,
     Picture,
     featurize_pictures,
-    picture_encoder,
     picture_specimen,
 )
 from gapwise.stages.datasets.vision.shipped_pictures import FILES, folder

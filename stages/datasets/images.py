@@ -9,7 +9,7 @@ Two classes, the second of which is the foreground, make the structure `segmenta
 `potts`, with the options of `PottsOptions`. Void pixels count for nothing. `dataset.unseen_classes`: a class that no
 training mask shows is an ``error`` (default), or is ``count``-ed as wrong wherever a test mask shows it.
 
-New input for `encoder`: pictures, as `vision.pictures.PictureEncoder` describes."""
+New input for `encoder`: pictures, as `vision.new_pictures.PictureEncoder` describes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from gapwise.stages.datasets.vision.class_list import ClassList, read_classes
 from gapwise.stages.datasets.vision.classes import PottsOptions, tally_classes
 from gapwise.stages.datasets.vision.folders import Pair, find_pairs, lists_in
 from gapwise.stages.datasets.vision.masked_picture import load_masked
+from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     featurize_pictures,
-    picture_encoder,
     picture_specimen,
     potts_specimen,
 )
@@ -67,8 +67,8 @@ class Images:
     def files(self) -> dict[str, Path]:
         """All pictures and masks, the lists of the splits, and the classes, by their paths below `root`."""
         pairs = [path for split in self.pairs.values() for pair in split.values() for path in pair]
-        found = {path.relative_to(self.root).as_posix(): path for path in pairs}
-        return {**found, **lists_in(self.root), CLASSES: self.classes.file}
+        paths = {path.relative_to(self.root).as_posix(): path for path in pairs}
+        return {**paths, **lists_in(self.root), CLASSES: self.classes.file}
 
     def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
@@ -97,8 +97,8 @@ class Images:
         names, count = self.classes.names, len(self.classes.names)
         tasks = [pair for split in ("train", "test") for pair in items[split]]
         work, pixels = partial(_pixels, classes=self.classes), np.zeros((len(tasks), count))
-        for done, found in enumerate(map_blocks(work, tasks), 1):
-            pixels[done - 1] = found
+        for done, size in enumerate(map_blocks(work, tasks), 1):
+            pixels[done - 1] = size
             report(done, len(tasks), "checking pictures and masks")
         train, test = np.split(pixels, [len(items["train"])])
         if not test.any():

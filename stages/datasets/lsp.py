@@ -20,28 +20,27 @@ Predictions are shown as a table of joints."""
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, OptionError, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.poses import given_maps, part_maps, scaling, types
 from gapwise.stages.datasets.poses.given_maps import GivenMaps, MapEncoder
+from gapwise.stages.datasets.poses.lsp_files import ANNOTATION, ARCHIVE, Photograph, read_photographs
 from gapwise.stages.datasets.poses.map_files import parts_of
+from gapwise.stages.datasets.poses.new_pictures import PoseEncoder
 from gapwise.stages.datasets.poses.skeleton import JOINT_NODES, JOINTS, LIMBS, NODES, PARENT, nodes_of, trunk_length
 from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.masks import read_new as read_pictures
 from gapwise.stages.problems.facts import Facts, Json, Options
 
-ARCHIVE, ANNOTATION = "lspet_1000_images.tar", "lspet_1000_joints.npz"
 SPLIT_SEED = 2010
 SIZES = {"small": 100, "full": 800}
 N_TEST = 200
@@ -53,15 +52,6 @@ SHOWN = 12
 """Test photographs that are stored, for figures."""
 WHERE = ("root", "maps")
 NEEDS = ("skimage", "sklearn", "PIL")
-
-
-class Photograph(NamedTuple):
-    """One image with its pose."""
-
-    name: str
-    jpeg: bytes
-    joints: np.ndarray
-    """float (14, 2): x, y in pixels"""
 
 
 @dataclass(frozen=True)
@@ -82,13 +72,13 @@ class Poses:
     variants: int = 6
     """Of every training image: the image, its mirror image, and others turned and resized at random."""
     folds: int = 5
-    """Parts of the training images; the maps of each come from what the others teach."""
+    """Parts of the training images; the maps of a part come from classifiers learned on the other parts."""
     loss_scale: float = 0.5
     structure: str = "tree"
 
     def files(self) -> dict[str, Path]:
-        found = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
-        return found if self.maps is None else found | parts_of("maps", self.maps)
+        paths = {name: self.root / name for name in (ARCHIVE, ANNOTATION)}
+        return paths if self.maps is None else paths | parts_of("maps", self.maps)
 
     def source(self) -> Json:
         return {"maps_version": self.version}
@@ -100,7 +90,7 @@ class Poses:
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Learn types, and classifiers unless maps are given, on the training images; then write the maps of both splits."""
-        train, test = self._split(_photographs(self.root))
+        train, test = self._split(read_photographs(self.root))
         nodes = nodes_of(np.array([photograph.joints for photograph in train])) / part_maps.CELL
         anchors = types.cluster(nodes, PARENT, self.types, self.seed)
         radius = self._radius(train)
@@ -162,7 +152,7 @@ class Poses:
     def _learn(
         self, train: list[Photograph], anchors: np.ndarray, map_blocks: MapBlocks, report: Report
     ) -> list[part_maps.PartModel]:
-        """Classifiers from all images but those of each fold, and at the end from all."""
+        """Classifiers from all images outside each fold, and last from all images."""
         patches = partial(_patches, count=max(PATCHES // max(len(train), 100), 1))
         reduction = part_maps.reduce(
             np.concatenate(list(map_blocks(patches, [(p, self.seed + k) for k, p in enumerate(train)])), axis=1),
@@ -173,13 +163,13 @@ class Poses:
         for done, drawn in enumerate(map_blocks(partial(_samples, reduction=reduction), tasks), 1):
             samples.append(drawn)
             report(done, len(tasks), "sampling patches")
-        found = types.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
+        types_of = types.nearest(np.array([s.nodes for s in samples]), PARENT, anchors)
         fold, models = np.arange(len(tasks)) // self.variants % self.folds, []
         for k in range(self.folds + 1):
             report(k, self.folds + 1, "learning part classifiers")
             rows = np.flatnonzero(fold != k)
             models.append(
-                part_maps.learn([samples[i] for i in rows], found[rows], PARENT, self.types, reduction, self.hidden)
+                part_maps.learn([samples[i] for i in rows], types_of[rows], PARENT, self.types, reduction, self.hidden)
             )
         report(self.folds + 1, self.folds + 1, "learning part classifiers")
         return models
@@ -235,10 +225,10 @@ def _truth(
 ) -> dict[str, np.ndarray]:
     """What is known of a photograph's pose."""
     nodes = nodes_of(photograph.joints)
-    cells, found = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
+    cells, type_of = _cells(nodes, rgb), types.nearest(nodes[None] / part_maps.CELL, PARENT, anchors)[0]
     columns = part_maps.grid_of(rgb.shape)[1]
     return {
-        "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(found, 2)]).astype(np.int16),
+        "labels": np.concatenate([cells[:, 0] * columns + cells[:, 1], np.repeat(type_of, 2)]).astype(np.int16),
         "loss_scale": np.array([reach(photograph)]),
         "points": photograph.joints.astype(np.float32).reshape(-1),
         "trunk": np.array([trunk_length(photograph.joints)], np.float32),
@@ -269,58 +259,6 @@ def _write_shared(sink: Sink, anchors: np.ndarray, model: Mapping[str, np.ndarra
         sink.put("", name, array)
 
 
-def _photographs(root: Path) -> list[Photograph]:
-    """All images with their joints, in the order of the file of joints."""
-    try:
-        with np.load(root / ANNOTATION, allow_pickle=False) as file:
-            numbers, joints = file["image_no"], np.asarray(file["joints"], float)
-    except UNREADABLE as error:
-        raise DataError(f"{root / ANNOTATION}: expected an .npz with image_no and joints: {error}") from error
-    if joints.shape != (len(numbers), len(JOINTS), 2) or not np.isfinite(joints).all():
-        raise DataError(
-            f"{root / ANNOTATION}: joints is {joints.shape}; expected finite numbers ({len(numbers)}, {len(JOINTS)}, 2)"
-        )
-    try:
-        with tarfile.open(root / ARCHIVE) as tar:
-            jpegs = {Path(m.name).stem: tar.extractfile(m).read() for m in tar.getmembers() if m.isfile()}  # type: ignore[union-attr]
-    except UNREADABLE as error:
-        raise DataError(f"{root / ARCHIVE}: cannot be read as a tar archive: {error}") from error
-    names = [f"im{number:05d}" for number in numbers.tolist()]
-    missing = [name for name in names if name not in jpegs]
-    if missing:
-        raise DataError(f"{root / ARCHIVE}: has no {missing[0]}.jpg, which {ANNOTATION} lists")
-    return [Photograph(name, jpegs[name], pose) for name, pose in zip(names, joints, strict=True)]
-
-
-@dataclass(frozen=True)
-class PoseEncoder:
-    """Score maps of new pictures, from the classifiers of a feature store."""
-
-    model: part_maps.PartModel
-    types: int
-
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file; persons are about 150 pixels long."""
-        pictures = [
-            decoded(p, f"input: picture {k}") if isinstance(p, bytes) else np.asarray(p) for k, p in enumerate(raw)
-        ]
-        for k, rgb in enumerate(pictures):
-            if (
-                rgb.dtype != np.uint8
-                or rgb.ndim != 3
-                or rgb.shape[2] != 3
-                or np.prod(part_maps.grid_of(rgb.shape)) > part_maps.MOST
-            ):
-                raise DataError(
-                    f"input: picture {k} is {rgb.dtype}{rgb.shape}; expected uint8 (H, W, 3), RGB, of at most "
-                    f"{part_maps.MOST} cells of {part_maps.CELL} x {part_maps.CELL} pixels"
-                )
-        maps = partial(part_maps.maps_of, model=self.model, nodes=len(NODES), types=self.types)
-        for arrays in map_blocks(maps, pictures):
-            labels = np.zeros(len(NODES) + 2 * (len(NODES) - 1), np.int16)
-            sink.append(NEW, **arrays, labels=labels, loss_scale=np.ones(1))
-
-
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PoseEncoder | MapEncoder:
     """The encoder of a feature store; DataError if another version of this program made it."""
     given = given_maps.given(meta)
@@ -340,8 +278,8 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
         files = [GivenMaps(Path(name)) for name in inputs]
         names = [name for file in files for name in file.names]
         return NewInput([file.unary(name) for file in files for name in file.names], names)
-    found = read_pictures(inputs, meta)
-    return NewInput(found.raw, list(found.source.names))
+    pictures = read_pictures(inputs, meta)
+    return NewInput(pictures.raw, list(pictures.source.names))
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
@@ -354,8 +292,8 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
     rows = []
     for i, name in enumerate(new.source):
-        places = predicted[i][JOINT_NODES].astype(np.int64)
-        points = np.stack([places % grids[i, 1], places // grids[i, 1]], axis=1) * part_maps.CELL
+        cells = predicted[i][JOINT_NODES].astype(np.int64)
+        points = np.stack([cells % grids[i, 1], cells // grids[i, 1]], axis=1) * part_maps.CELL
         rows += [
             (name, joint, *(point + (part_maps.CELL - 1) / 2).tolist())
             for joint, point in zip(JOINTS, points, strict=True)

@@ -22,13 +22,13 @@ from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.stanford import CLASSES as STANFORD_CLASSES
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
+from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
     PICTURE_PACKAGES,
     FeatureOptions,
     featurize_pictures,
-    picture_encoder,
     potts_specimen,
 )
 from gapwise.stages.problems.facts import Json, Options
@@ -92,15 +92,15 @@ class Msrc:
         """Classes of the pixels of every photograph, uint8 (H, W), by name."""
         path = self.root / LABELS
         stored = named_arrays(path, ("id", "hw", "offset", "gt23", "map23_to_stanford8"))
-        names, hw, offset, found, to_stanford = stored.values()
+        names, hw, offset, values, to_stanford = stored.values()
         if self.classes == len(USUAL):
             table = np.array([VOID, *(USUAL.index(name) if name in USUAL else VOID for name in ALL)], np.uint8)
         else:
             table = np.where(to_stanford == 0, VOID, to_stanford - 1).astype(np.uint8)
-        if found.max(initial=0) >= table.size:
-            raise DataError(f"{path}: gt23 holds {found.max()}, expected 0 to {table.size - 1}")
+        if values.max(initial=0) >= table.size:
+            raise DataError(f"{path}: gt23 holds {values.max()}, expected 0 to {table.size - 1}")
         return {
-            str(name): table[found[first:last]].reshape(size)
+            str(name): table[values[first:last]].reshape(size)
             for name, size, first, last in zip(names, hw, offset[:-1], offset[1:], strict=True)
         }
 

@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.arrays import new_rows
 from gapwise.stages.datasets.arrays.costs import read_costs
 from gapwise.stages.datasets.arrays.csv_rows import read_csv
-from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
+from gapwise.stages.datasets.arrays.kernels import OPTIONS, Kernelized, is_number, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.arrays.npz_rows import has_test, is_sparse, read_npz, stored_type
-from gapwise.stages.datasets.arrays.rows import Csr, Rows, numbered, refuse_endless, unified
+from gapwise.stages.datasets.arrays.rows import Csr, Label, Rows, numbered, refuse_endless, unified
 from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 from gapwise.stages.problems.facts import Facts, Json, Options
 
@@ -125,7 +125,7 @@ class MulticlassArrays:
 
     def _split(self, rows: Rows) -> tuple[Rows, Rows]:
         """A share of each class, drawn at random, for test; every class keeps an example for training."""
-        of_class: dict[Any, list[int]] = {}
+        of_class: dict[Label, list[int]] = {}
         for k, label in enumerate(unified(rows.labels)):
             of_class.setdefault(label, []).append(k)
         rng, chosen = np.random.default_rng(self.seed), np.zeros(len(rows.labels), bool)
@@ -161,7 +161,7 @@ class ArraysEncoder:
     dtype: str
     sparse: bool
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """An array (n, D) or a scipy.sparse matrix, without the bias column."""
         from scipy import sparse
 
@@ -208,7 +208,7 @@ def _specimen(reader: MulticlassArrays, sink: Sink) -> Json:
     return {"classes": 2, "width": 2}
 
 
-def open(options: Options) -> Any:
+def open(options: Options) -> MulticlassArrays | Kernelized:
     """The reader; OptionError or DataError names the option that cannot be used."""
     return with_kernel(_opened(options), options)
 
@@ -223,14 +223,14 @@ def _opened(options: Options) -> MulticlassArrays:
     bias, column, share, seed = (options.get(name) for name in ("bias", "label_column", "test_fraction", "seed"))
     share = 0.25 if share is None else share
     for name, value, ok, expected in (
-        ("bias", bias, bias is None or (_is_number(bias) and bias != 0), "a number other than 0, or null"),
+        ("bias", bias, bias is None or (is_number(bias) and bias != 0), "a number other than 0, or null"),
         (
             "label_column",
             column,
             column is None or type(column) in (int, str),
             "a number, a name of the header, or null",
         ),
-        ("test_fraction", share, _is_number(share) and 0 < share < 1, "a number between 0 and 1"),
+        ("test_fraction", share, is_number(share) and 0 < share < 1, "a number between 0 and 1"),
         ("seed", seed, seed is None or (type(seed) is int and seed >= 0), "a whole number >= 0"),
         ("costs", costs, costs is None or costs.suffix in (".npy", ".csv"), "a file that ends in .npy or .csv"),
     ):
@@ -243,10 +243,6 @@ def _opened(options: Options) -> MulticlassArrays:
     )  # fmt: skip
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and np.isfinite(value)
-
-
 def _file(options: Options, name: str) -> Path | None:
     given = options.get(name)
     if given and not Path(given).expanduser().is_file():
@@ -255,10 +251,10 @@ def _file(options: Options, name: str) -> Path | None:
 
 
 def _ending(file: Path) -> str:
-    found = ENDINGS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix)
-    if found is None:
+    form = ENDINGS.get(file.with_suffix("").suffix if file.suffix == ".gz" else file.suffix)
+    if form is None:
         raise OptionError(
             f"dataset.format: must be given for {file.name}, as in dataset.format=svmlight; known endings are "
             f"{', '.join(ENDINGS)}, also with .gz"
         )
-    return found
+    return form

@@ -15,11 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink, unpacked
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink, unpacked
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import arrays_of, csv_text
@@ -74,13 +73,13 @@ class Ocr:
         folds = np.unique(words.fold)
         for name, fold in (("fold", self.fold), ("validation_fold", self.validation_fold)):
             if fold is not None and fold not in folds:
-                there = ", ".join(str(fold) for fold in folds)
-                raise DataError(f"{self.file}: dataset.{name}={fold} does not exist; there are folds {there}")
+                existing = ", ".join(str(fold) for fold in folds)
+                raise DataError(f"{self.file}: dataset.{name}={fold} does not exist; there are folds {existing}")
         chosen = words.fold == self.fold
         held_out = words.fold == (-1 if self.validation_fold is None else self.validation_fold)
         if (chosen | held_out).all():
-            there = " and ".join(str(fold) for fold in folds)
-            raise DataError(f"{self.file}: all words are in fold {there}; nothing is left for the other split")
+            existing = " and ".join(str(fold) for fold in folds)
+            raise DataError(f"{self.file}: all words are in fold {existing}; nothing is left for the other split")
         sink.put("", "label_names", encode_names(LETTERS))
         attributes = PIXELS + len(BIASES)
         count = {}
@@ -118,7 +117,7 @@ class OcrEncoder:
 
     attributes: int
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Words, each an array (letters, 128) or (letters, 16, 8) of 0 and 1 (ink)."""
         pixels = []
         for number, word in enumerate(raw):
@@ -156,8 +155,8 @@ def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
 def _letters(file: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """Pixels and letters of a file, and where its words begin."""
     if file.suffix != ".npz":
-        found = read_letter_data(file)
-        return found.pixels, found.start, found.letter
+        words = read_letter_data(file)
+        return words.pixels, words.start, words.letter
     arrays = arrays_of(file, ("pixels", "word_start", "letter"))
     if not {"pixels", "word_start"} <= arrays.keys():
         raise DataError(f"{file}: expected arrays pixels (letters, {PIXELS}) and word_start (words + 1,)")
@@ -186,10 +185,10 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the word's number from 0, the word itself if the input has its letters, the predicted word."""
-    found = ["".join(predicted.named(i)) for i in range(len(predicted))]
+    words = ["".join(map(str, predicted.named(i))) for i in range(len(predicted))]
     if new.source is None:
-        return Shown(csv_text(("number", "predicted"), enumerate(found)))
-    return Shown(csv_text(("number", "word", "predicted"), zip(range(len(found)), new.source, found, strict=True)))
+        return Shown(csv_text(("number", "predicted"), enumerate(words)))
+    return Shown(csv_text(("number", "word", "predicted"), zip(range(len(words)), new.source, words, strict=True)))
 
 
 def _spelled(letters: np.ndarray) -> str:
@@ -257,7 +256,7 @@ def read_letter_data(file: Path) -> Words:
     _refuse(file, "line", np.array(long), "has a pixel that is neither 0 nor 1", first=1)
     text = np.frombuffer(b"".join(part[6] for part in parts), dtype=np.uint8).reshape(-1, width)
     pixels = text[:, ::2] - ord("0")
-    _refuse(file, "line", (pixels > 1).any(axis=1), "has a pixel that is neither 0 nor 1", first=1)
+    _refuse(file, "line", np.any(pixels > 1, axis=1), "has a pixel that is neither 0 nor 1", first=1)
     bad_letter = [len(part[1]) != 1 or not b"a" <= part[1] <= b"z" for part in parts]
     _refuse(file, "line", np.array(bad_letter), "has a letter outside a-z", first=1)
     letter = np.frombuffer(b"".join(part[1] for part in parts), dtype=np.uint8) - ord("a")
@@ -276,7 +275,7 @@ def read_letter_data(file: Path) -> Words:
     return Words(pixels, letter, np.append(start, word.size).astype(np.int64), fold[start])
 
 
-def _refuse(file: Path, where: str, bad: Any, what: str, first: int = 0) -> None:
+def _refuse(file: Path, where: str, bad: np.ndarray, fault: str, first: int = 0) -> None:
     """DataError at the first True of `bad`, whose rows are counted from `first`."""
     if bad.any():
-        raise DataError(f"{file}: {where} {int(np.argmax(bad)) + first} {what}")
+        raise DataError(f"{file}: {where} {int(np.argmax(bad)) + first} {fault}")

@@ -42,7 +42,7 @@ class OracleServerReader(PythonOracleReader):
     """Blocks of a `stages.problems.oracle_server.ServerOracle`."""
 
     def _say_what_is_not_seen(self) -> None:
-        """Warn that edits of data files go unnoticed if none is declared."""
+        """Warn that edits of data files go undetected if no file is declared."""
         if not self.arguments["files"]:
             log.warning(
                 "dataset.files names no files: this run is known by the command and the program only. If the program reads "

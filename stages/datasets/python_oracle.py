@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
@@ -25,7 +25,7 @@ from gapwise.stages.problems.facts import Facts, Json, Options
 from gapwise.stages.problems.user_code import oracle_source
 
 if TYPE_CHECKING:
-    from gapwise.stages.problems.python_oracle import Oracle
+    from gapwise.stages.problems.oracle import Oracle
 
 log = logging.getLogger("gapwise")
 
@@ -39,7 +39,7 @@ class OracleEncoder:
 
     meta: Facts
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """One input, alone or in a list: the split's name, or a mapping of the class's arguments, ``split`` among them;
         other arguments are those of the training.
 
@@ -51,7 +51,7 @@ class OracleEncoder:
         self._say_if_changed()
 
     def _say_if_changed(self) -> None:
-        """Warn if the class's code is not that of the training, as it is when it has just learnt to serve new inputs."""
+        """Warn if the class's code differs from the code at training, as after an edit that lets it serve new inputs."""
         if oracle_source(self.meta["oracle"]) != self.meta["source"]:
             log.warning(
                 "%s: its code has changed since the training; predictions are right only if features and decode still mean "
@@ -78,11 +78,11 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the block's number, its true labels if they are known, the predicted labels, separated by spaces."""
-    found = [" ".join(map(str, predicted.named(i))) for i in range(len(predicted))]
+    rows = [" ".join(map(str, predicted.named(i))) for i in range(len(predicted))]
     if new.source is None:
-        return Shown(csv_text(("block", "predicted"), enumerate(found)))
+        return Shown(csv_text(("block", "predicted"), enumerate(rows)))
     truth = [" ".join(map(str, labels)) for labels in new.source]
-    return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(found)), truth, found, strict=True)))
+    return Shown(csv_text(("block", "truth", "predicted"), zip(range(len(rows)), truth, rows, strict=True)))
 
 
 def open(options: Options) -> PythonOracleReader:
@@ -92,7 +92,7 @@ def open(options: Options) -> PythonOracleReader:
 
 
 class PythonOracleReader:
-    """Blocks of a `stages.problems.python_oracle.Oracle`."""
+    """Blocks of a `stages.problems.oracle.Oracle`."""
 
     structure = "python_oracle"
 
@@ -102,7 +102,7 @@ class PythonOracleReader:
     def files(self) -> dict[str, Path]:
         """The data files that the oracle declares."""
         from gapwise.stages.problems.answers import ask
-        from gapwise.stages.problems.python_oracle import oracle_class
+        from gapwise.stages.problems.oracle import oracle_class
 
         return declared_files(
             self.oracle,
@@ -125,17 +125,17 @@ class PythonOracleReader:
             raise DataError(f"dataset.oracle: {error}") from error
 
     def _say_what_is_not_seen(self) -> None:
-        """Warn that edits of data files go unnoticed if the class does not say which files it reads."""
-        from gapwise.stages.problems.python_oracle import Oracle, oracle_class
+        """Warn that edits of data files go undetected if the class does not declare its files."""
+        from gapwise.stages.problems.oracle import Oracle, oracle_class
 
         declares = getattr(oracle_class(self.oracle), "files", None)
         if getattr(declares, "__func__", declares) is Oracle.files.__func__:  # type: ignore[attr-defined]
             log.warning(UNDECLARED, self.oracle, "oracle's code", "the oracle")
 
     def _featurize(self, sink: Sink, report: Report) -> Json:
-        from gapwise.stages.problems.answers import ask, labels_of
+        from gapwise.stages.problems.answers import ask
+        from gapwise.stages.problems.oracle import labels_of, load_oracle
         from gapwise.stages.problems.oracle_check import try_oracle
-        from gapwise.stages.problems.python_oracle import load_oracle
 
         d = 0
         for split in self.splits:
@@ -175,7 +175,8 @@ def weights_of(oracle: Oracle) -> int:
 
 def block_of(oracle: Oracle, split: str, i: int) -> dict[str, np.ndarray]:
     """Truth and coordinates of a block; ValueError if they cannot be used."""
-    from gapwise.stages.problems.answers import ask, labelling, labels_of, numbers, task_loss
+    from gapwise.stages.problems.answers import ask, labelling, numbers, task_loss
+    from gapwise.stages.problems.oracle import labels_of
 
     def where(method: str) -> str:
         return f"{type(oracle).__name__}.{method}: {split} block {i}"

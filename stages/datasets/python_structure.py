@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.inputs.own_class import UNDECLARED, declared_files, new_split, one_input, splits_of
 from gapwise.stages.datasets.inputs.own_class import VALIDATION as VALIDATION
@@ -35,7 +34,7 @@ class StructureEncoder:
 
     meta: Facts
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """One input, alone or in a list: the split's name, or a mapping of the arguments of `read`, ``split`` among them;
         other arguments are those of the training."""
         from gapwise.stages.problems.python_structure import fields_of, read_problem
@@ -87,7 +86,7 @@ class PythonStructureReader:
         from gapwise.stages.problems.answers import ask
         from gapwise.stages.problems.python_structure import files_of, problem_class
 
-        def declared() -> list[str]:
+        def declared() -> list[str | Path]:
             files = files_of(problem_class(self.module))
             return ask(f"{self.module}.files", lambda: list(files(**self.arguments))) if files is not None else []
 

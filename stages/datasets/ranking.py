@@ -15,14 +15,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.problems.facts import Facts, Json, Options
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 WHERE = ("file", "test_file", "validation_file")
 VALIDATION = {"file": ("validation_file",)}
@@ -33,7 +36,7 @@ FORM = "expected lines like '2 qid:10 1:0.03 5:0.7 # document'"
 
 
 class Documents(NamedTuple):
-    """The documents of one file, or some of them, in its order."""
+    """The documents of a file, or some of them, in the order of the file."""
 
     x: np.ndarray
     """float64, (documents, D)"""
@@ -83,16 +86,16 @@ class Queries:
         facts: Json = {"d": int(read["train"].x.shape[1]), "first_index": first, "without_pairs": {}}
         for done, split in enumerate(chosen):
             report(done, len(chosen), "splits")
-            kept = [rows for rows in chosen[split] if np.ptp(read[split].relevance[rows]) > 0.0]
-            if not kept:
+            with_pairs = [rows for rows in chosen[split] if np.ptp(read[split].relevance[rows]) > 0.0]
+            if not with_pairs:
                 raise DataError(
                     f"{self.files().get(split, self.file)}: no {split} query has documents of different relevance"
                 )
-            for rows in kept:
+            for rows in with_pairs:
                 append(sink, split, read[split], rows)
-            facts["without_pairs"][split] = len(chosen[split]) - len(kept)
+            facts["without_pairs"][split] = len(chosen[split]) - len(with_pairs)
             if split != "validation":
-                facts[f"n_{split}"] = len(kept)
+                facts[f"n_{split}"] = len(with_pairs)
         return facts
 
 
@@ -126,7 +129,7 @@ def read_documents(
     width = width or parts[0][0].shape[1] - begin
     if begin and any(has_zero):
         raise DataError(f"{files[has_zero.index(True)]}: has an index 0, but in the training file they count from 1")
-    found = []
+    documents = []
     for file, (x, relevance, query) in zip(files, parts, strict=True):
         if 8 * x.shape[0] * width > LARGEST:
             raise DataError(
@@ -138,11 +141,11 @@ def read_documents(
         bad = ~(np.isfinite(rows).all(axis=1) & np.isfinite(relevance))
         if bad.any():
             raise DataError(f"{file}: document {int(np.argmax(bad))} (from 0) has a number that is not finite")
-        found.append(Documents(rows, np.asarray(relevance, np.float64), np.asarray(query, np.int64)))
-    return found, begin
+        documents.append(Documents(rows, np.asarray(relevance, np.float64), np.asarray(query, np.int64)))
+    return documents, begin
 
 
-def _read(file: Path) -> tuple[Any, np.ndarray, np.ndarray]:
+def _read(file: Path) -> tuple[sparse.csr_matrix, np.ndarray, np.ndarray]:
     """Sparse rows whose column is the index in the file, relevance, queries."""
     from sklearn.datasets import load_svmlight_file
 
@@ -163,7 +166,7 @@ class QueriesEncoder:
     def __init__(self, width: int) -> None:
         self.width = width
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """A mapping of ``x`` (documents, D) and ``query`` (documents,)."""
         x, query = np.asarray(raw["x"], np.float64), np.asarray(raw["query"])
         if x.ndim != 2 or not x.size or x.shape[1] != self.width or query.shape != x.shape[:1]:
@@ -209,9 +212,11 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     relevance = rank if new.source is None else np.asarray(new.source)
     for i, rows in enumerate(documents.queries()):
         stored = np.asarray(predicted.arrays["document"])[slice(*predicted.arrays["document_ptr"][i : i + 2])]
-        found = {int(document): place for document, place in zip(stored, predicted[i][rows.size :], strict=True)}
-        in_file = sorted(found)
-        rank[rows] = [rows.size - found[document] for document in in_file]
+        position_of = {
+            int(document): position for document, position in zip(stored, predicted[i][rows.size :], strict=True)
+        }
+        in_file = sorted(position_of)
+        rank[rows] = [rows.size - position_of[document] for document in in_file]
     columns = [np.arange(rank.size), documents.query, *([] if new.source is None else [relevance]), rank]
     header = ("document", "query", *(() if new.source is None else ("relevance",)), "rank")
     return Shown(csv_text(header, zip(*(column.tolist() for column in columns), strict=True)))

@@ -89,8 +89,8 @@ def same_width(train: Table, others: Iterable[Table]) -> int:
         )
     for other in others:
         if len(other.rows[0]) != width:
-            there = f"{len(other.rows[0])} columns, but {width} in {train.file}"
-            raise DataError(f"{other.file}: line {other.line[0]}: {there}")
+            widths = f"{len(other.rows[0])} columns, but {width} in {train.file}"
+            raise DataError(f"{other.file}: line {other.line[0]}: {widths}")
     return width
 
 

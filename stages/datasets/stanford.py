@@ -33,6 +33,7 @@ from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.vision import masks
 from gapwise.stages.datasets.vision.classes import PottsOptions, permuted_split, tally_classes
 from gapwise.stages.datasets.vision.features import ETAS
+from gapwise.stages.datasets.vision.new_pictures import PictureEncoder, picture_encoder
 from gapwise.stages.datasets.vision.photographs import photographs, with_classes
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -40,9 +41,7 @@ from gapwise.stages.datasets.vision.pictures import (
     PICTURE_PACKAGES,
     SHOWN,
     FeatureOptions,
-    PictureEncoder,
     featurize_pictures,
-    picture_encoder,
     potts_specimen,
 )
 from gapwise.stages.problems.facts import Facts, Json, Options
@@ -110,7 +109,7 @@ class Stanford:
             stored = _open(self.root / ARCHIVE)
             jpegs = photographs(self.root / PICTURES, stored.names)
             return {name: (jpegs[name], stored.classes(k)) for k, name in enumerate(stored.names)}
-        found = {}
+        pictures = {}
         for path in sorted((self.root / "labels").glob("*.regions.txt")):
             name = path.name.removesuffix(".regions.txt")
             picture = self.root / "images" / f"{name}.jpg"
@@ -122,8 +121,8 @@ class Stanford:
                 raise DataError(f"{path}: expected rows of whole numbers: {error}") from error
             if regions.min() < -1 or regions.max() >= len(CLASSES):
                 raise DataError(f"{path}: holds {regions.min()} to {regions.max()}, expected -1 to {len(CLASSES) - 1}")
-            found[name] = picture.read_bytes(), np.where(regions < 0, VOID, regions).astype(np.uint8)
-        return found
+            pictures[name] = picture.read_bytes(), np.where(regions < 0, VOID, regions).astype(np.uint8)
+        return pictures
 
     def _supplied(self, sink: Sink, report: Report) -> Json:
         stored, rows = _open(self.root / ARCHIVE), _features(self.root / FEATURES)
@@ -165,8 +164,8 @@ class _Stored:
 
     def classes(self, k: int) -> np.ndarray:
         """uint8 (H, W): 0 (unknown) becomes VOID, 1..8 become 0..7."""
-        found = self._image(k, "gt")
-        return np.where(found == 0, VOID, found - 1).astype(np.uint8)
+        codes = self._image(k, "gt")
+        return np.where(codes == 0, VOID, codes - 1).astype(np.uint8)
 
     def _image(self, k: int, name: str) -> np.ndarray:
         first, last = self.arrays["pix_offset"][k : k + 2]
@@ -215,10 +214,10 @@ def _open(path: Path) -> _Stored:
 
 
 def _features(path: Path) -> np.ndarray:
-    found = named_arrays(path, ("feat",), "; or use dataset.features=pictures")["feat"]
-    if not (np.isfinite(found).all() and found.min(initial=0.0) >= 0.0):
+    rows = named_arrays(path, ("feat",), "; or use dataset.features=pictures")["feat"]
+    if not (np.isfinite(rows).all() and rows.min(initial=0.0) >= 0.0):
         raise DataError(f"{path}: feat holds a value that is negative or not finite")
-    return found
+    return rows
 
 
 specimen = potts_specimen

@@ -1,4 +1,4 @@
-"""Score maps of one's own, of a network's heat-maps, say, for a tree of parts: arrays in .npz, HDF5 or zarr.
+"""Your own score maps, such as a network's heat-maps, for a tree of parts: arrays in .npz, HDF5 or zarr.
 
 `dataset.file` is for training, `dataset.test_file` for test: an .npz file, an HDF5 file (.h5, .hdf5), or a folder that zarr
 opens as a group. n images, V nodes, A = V - 1 arcs numbered by their child, T types, maps of H x W cells:
@@ -26,11 +26,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, OptionError, Raw, Report, Sink
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import csv_text
 from gapwise.stages.datasets.poses import types as clusters
@@ -54,10 +53,10 @@ class TreeMaps:
     structure: str = "tree"
 
     def files(self) -> dict[str, Path]:
-        found: dict[str, Path] = {}
+        paths: dict[str, Path] = {}
         for name, path in (("train", self.file), ("test", self.test_file)):
-            found |= parts_of(name, path)
-        return found
+            paths |= parts_of(name, path)
+        return paths
 
     def source(self) -> Json:
         return {}
@@ -90,10 +89,10 @@ class TreeMaps:
 
     def _anchors(self, train: _Maps, parent: np.ndarray) -> np.ndarray:
         if "anchors" in train:
-            found = np.asarray(train.whole("anchors"), float)
-            if found.ndim != 4 or found.shape[:2] != (parent.size - 1, 2) or found.shape[3] != 2:
-                raise DataError(f"{self.file}: anchors is {found.shape}, expected ({parent.size - 1}, 2, types, 2)")
-            return found
+            anchors = np.asarray(train.whole("anchors"), float)
+            if anchors.ndim != 4 or anchors.shape[:2] != (parent.size - 1, 2) or anchors.shape[3] != 2:
+                raise DataError(f"{self.file}: anchors is {anchors.shape}, expected ({parent.size - 1}, 2, types, 2)")
+            return anchors
         if len(train) < self.types:
             raise DataError(f"dataset.types={self.types}: more than the {len(train)} images of {self.file}")
         return clusters.cluster(train.whole("places")[:, :, ::-1].astype(float), parent, self.types, self.seed)
@@ -145,25 +144,25 @@ class _Maps:
     def block(self, i: int, parent: np.ndarray, anchors: np.ndarray) -> dict[str, np.ndarray]:
         """Arrays of image i."""
         (rows, columns), nodes = self.grid(i), parent.size
-        places = np.asarray(self.arrays["places"][i]).astype(np.int64)
-        if (places < 0).any() or (places >= (rows, columns)).any():
+        cells = np.asarray(self.arrays["places"][i]).astype(np.int64)
+        if (cells < 0).any() or (cells >= (rows, columns)).any():
             raise DataError(
-                f"{self.path}: image {i} has places up to {places.max(axis=0).tolist()}; expected cells of "
+                f"{self.path}: image {i} has places up to {cells.max(axis=0).tolist()}; expected cells of "
                 f"{rows} x {columns}"
             )
-        found = _checked(self.maps(i), nodes, anchors.shape[2], f"{self.path}: image {i}")
+        scaled = _checked(self.maps(i), nodes, anchors.shape[2], f"{self.path}: image {i}")
         if "types" in self.arrays:
             types = np.asarray(self.arrays["types"][i])
         else:
-            types = clusters.nearest(places[None, :, ::-1].astype(float), parent, anchors)[0]
-        return found | {
-            "labels": np.append(places[:, 0] * columns + places[:, 1], np.repeat(types, 2)).astype(np.int16),
+            types = clusters.nearest(cells[None, :, ::-1].astype(float), parent, anchors)[0]
+        return scaled | {
+            "labels": np.append(cells[:, 0] * columns + cells[:, 1], np.repeat(types, 2)).astype(np.int16),
             "loss_scale": np.asarray(self.arrays["loss_scale"][i], float).reshape(1),
         }
 
 
 def _checked(maps: Mapping[str, np.ndarray], nodes: int, types: int, where: str) -> dict[str, np.ndarray]:
-    """``unary``, ``relations`` (zeros if there are none) and ``grid`` of a block; DataError begins with `where`."""
+    """``unary``, ``relations`` (zeros where not given) and ``grid`` of a block; DataError begins with `where`."""
     unary = np.asarray(maps["unary"], np.float32)
     if unary.ndim != 3 or len(unary) != nodes:
         raise DataError(f"{where}: unary is {unary.shape}, expected ({nodes} nodes, rows, columns)")
@@ -187,12 +186,12 @@ class TreeEncoder:
     nodes: int
     types: int
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """A mapping for each image: ``unary`` (V, H, W), and perhaps ``relations`` (A, 2, T, H, W)."""
         labels = np.zeros(self.nodes + 2 * (self.nodes - 1), np.int16)
         for k, maps in enumerate(raw):
-            found = _checked(maps, self.nodes, self.types, f"input: image {k}")
-            sink.append(NEW, **found, labels=labels, loss_scale=np.ones(1))
+            scaled = _checked(maps, self.nodes, self.types, f"input: image {k}")
+            sink.append(NEW, **scaled, labels=labels, loss_scale=np.ones(1))
 
 
 def encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> TreeEncoder:
@@ -221,9 +220,9 @@ def show(new: NewInput, predicted: Predicted) -> Shown:
     grids = np.asarray(predicted.arrays["grid"]).reshape(-1, 2)
     nodes = np.asarray(predicted.arrays["parent"]).size
     rows = [
-        (name, node, *divmod(int(place), int(grids[i, 1])))
+        (name, node, *divmod(int(cell), int(grids[i, 1])))
         for i, name in enumerate(new.source)
-        for node, place in enumerate(predicted[i][:nodes])
+        for node, cell in enumerate(predicted[i][:nodes])
     ]
     return Shown(csv_text(("image", "node", "row", "column"), rows))
 

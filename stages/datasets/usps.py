@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Reader, Report, Sink
+from gapwise.stages.datasets import NEW, UNREADABLE, DataError, MapBlocks, Raw, Reader, Report, Sink
 from gapwise.stages.datasets.arrays.kernels import OPTIONS, with_kernel
 from gapwise.stages.datasets.arrays.kernels import specimen as with_points
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
@@ -61,7 +60,7 @@ class Usps:
 class UspsEncoder:
     """Blocks of new images."""
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Grey values in [-1, 1], (n, 256) or (n, 16, 16)."""
         images = np.asarray(raw)
         flat = images.reshape(len(images), -1) if images.ndim else images
@@ -89,10 +88,10 @@ def _images(file: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Grey values (n, 256) of a file, and its digits if it has them."""
     digits = None
     if file.suffix == ".npz":
-        found = arrays_of(file, ("X", "X_test"))
-        if len(found) != 1:
-            raise DataError(f"{file}: holds {', '.join(found) or 'neither'}; expected one of the arrays X and X_test")
-        (images,) = found.values()
+        arrays = arrays_of(file, ("X", "X_test"))
+        if len(arrays) != 1:
+            raise DataError(f"{file}: holds {', '.join(arrays) or 'neither'}; expected one of the arrays X and X_test")
+        (images,) = arrays.values()
     elif file.suffix == ".npy":
         images = array_of(file)
     else:
@@ -116,10 +115,10 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the image's number from 0, its digit if the input has it, the predicted digit."""
-    found = predicted.labels.tolist()
+    digits = predicted.labels.tolist()
     if new.source is None:
-        return Shown(csv_text(("image", "predicted"), enumerate(found)))
-    rows = zip(range(len(found)), new.source.tolist(), found, strict=True)
+        return Shown(csv_text(("image", "predicted"), enumerate(digits)))
+    rows = zip(range(len(digits)), new.source.tolist(), digits, strict=True)
     return Shown(csv_text(("image", "digit", "predicted"), rows))
 
 
@@ -136,8 +135,7 @@ def _specimen(reader: Usps, sink: Sink) -> Json:
 
 def open(options: Options) -> Reader:
     """The reader; DataError names what is missing, OptionError the option that is wrong."""
-    reader: Reader = with_kernel(_opened(options), options)
-    return reader
+    return with_kernel(_opened(options), options)
 
 
 def _opened(options: Options) -> Usps:
@@ -145,10 +143,10 @@ def _opened(options: Options) -> Usps:
     archive = root if root.suffix == ".npz" else root / "usps.npz"
     if options.get("root") and archive.is_file():
         return Usps((archive,))
-    found = [next((p for p in (root / f"zip.{s}", root / f"zip.{s}.gz") if p.is_file()), None) for s in SPLITS]
-    if not options.get("root") or None in found:
+    files = [next((p for p in (root / f"zip.{s}", root / f"zip.{s}.gz") if p.is_file()), None) for s in SPLITS]
+    if not options.get("root") or None in files:
         raise DataError(f"dataset.root: {root} holds neither usps.npz nor both zip.train and zip.test (or .gz)")
-    return Usps(tuple(file for file in found if file is not None))
+    return Usps(tuple(file for file in files if file is not None))
 
 
 def read_npz(file: Path, split: str) -> Images:
@@ -171,7 +169,7 @@ def read_text(file: Path) -> Images:
 
 
 def _checked(file: Path, row: str, first: int, values: np.ndarray, digits: np.ndarray) -> Images:
-    """The images; DataError if one cannot be used, which calls it a `row` and counts from `first`."""
+    """The images; DataError for an invalid image, which it calls a `row` and counts from `first`."""
     if values.ndim != 2 or values.shape[1] != PIXELS or digits.shape != values.shape[:1] or not digits.size:
         got = f"{values.shape} and {digits.shape}"
         raise DataError(f"{file}: expected a digit and {PIXELS} grey values a {row}, got arrays of {got}")

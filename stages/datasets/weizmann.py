@@ -9,7 +9,7 @@ byte-identical photographs (horse006 = horse018, horse240 = horse274) stay toget
 them; the first 147 are for training, the other 181 for test. A pair that would straddle the border goes to test, and
 the next single photograph replaces it. `dataset.seed` does not change the split.
 
-New input for `encoder`: pictures whose longer side is about 160 pixels, as `vision.pictures.PictureEncoder` describes."""
+New input for `encoder`: pictures whose longer side is about 160 pixels (`vision.new_pictures.PictureEncoder`)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from gapwise.stages.datasets import UNREADABLE, DataError, MapBlocks, OptionErro
 from gapwise.stages.datasets.arrays.named import named_arrays
 from gapwise.stages.datasets.inputs import NewInput
 from gapwise.stages.datasets.vision import masks
+from gapwise.stages.datasets.vision.new_pictures import picture_encoder
 from gapwise.stages.datasets.vision.own_columns import ModelOptions, split_options
 from gapwise.stages.datasets.vision.pictures import (
     FEATURES_VERSION,
@@ -34,7 +35,6 @@ from gapwise.stages.datasets.vision.pictures import (
     Load,
     Picture,
     featurize_pictures,
-    picture_encoder,
     picture_specimen,
 )
 from gapwise.stages.problems.facts import Facts, Json, Options
@@ -62,24 +62,26 @@ class Weizmann:
     structure: str = "segmentation"
 
     def files(self) -> dict[str, Path]:
-        found = _find(self.root)
-        if not found.is_dir():
-            return {"pictures": found}
-        folders = [found / name for name in ("rgb", "figure_ground", "gray")]
-        return {path.relative_to(found).as_posix(): path for folder in folders for path in sorted(folder.glob("*.jpg"))}
+        pictures = _find(self.root)
+        if not pictures.is_dir():
+            return {"pictures": pictures}
+        folders = [pictures / name for name in ("rgb", "figure_ground", "gray")]
+        return {
+            path.relative_to(pictures).as_posix(): path for folder in folders for path in sorted(folder.glob("*.jpg"))
+        }
 
     def source(self) -> Json:
         return {"features_version": FEATURES_VERSION}
 
     def featurize(self, sink: Sink, map_blocks: MapBlocks, report: Report) -> Json:
         """Write the blocks of both splits; see `featurize_pictures`."""
-        found = _find(self.root)
-        stored = _open_npz(found) if found.name == NPZ else {}
-        names = sorted(stored) or _names(found)
-        load: Load = _whole if stored else partial(_load_original, source=str(found))
+        path = _find(self.root)
+        stored = _open_npz(path) if path.name == NPZ else {}
+        names = sorted(stored) or _names(path)
+        load: Load = _whole if stored else partial(_load_original, source=str(path))
         train, test = split(names, self.n_train)
         if len(train) < self.n_train:
-            raise DataError(f"{found}: {len(names)} images, too few for dataset.n_train={self.n_train}")
+            raise DataError(f"{path}: {len(names)} images, too few for dataset.n_train={self.n_train}")
         images = {"train": train, "test": test[: self.n_test]}
         items = {part: [stored.get(name, name) for name in chosen] for part, chosen in images.items()}
         meta = featurize_pictures(load, items, self.features, self.seed, sink, map_blocks, report, model=self.model)
@@ -109,10 +111,10 @@ def open(options: Options) -> Weizmann:
 
 def split(names: list[str], n_train: int) -> tuple[list[str], list[str]]:
     """Training and test names, as the module's docstring describes."""
-    twin = {b: a for a, b in TWINS if a in names and b in names}
+    first_of_pair = {b: a for a, b in TWINS if a in names and b in names}
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
-        groups.setdefault(twin.get(name, name), []).append(name)
+        groups.setdefault(first_of_pair.get(name, name), []).append(name)
     heads = sorted(groups)
     train: list[str] = []
     test: list[str] = []
@@ -152,29 +154,27 @@ def _open_npz(path: Path) -> dict[str, Picture]:
 
 
 def _whole(item: Picture) -> Picture:
-    """A picture that is its own item."""
+    """The picture itself, where items are pictures."""
     return Picture(*item)
 
 
-def _names(found: Path) -> list[str]:
-    """Names of the images in the publisher's layout; DataError if an image has no mask or there are none."""
-    if found.is_dir():
-        listed = [
-            f"{p.parent.name}/{p.name}" for folder in ("rgb", "figure_ground") for p in (found / folder).iterdir()
-        ]
+def _names(path: Path) -> list[str]:
+    """Names of the images in the publisher's layout; DataError if an image has no mask or there is no image."""
+    if path.is_dir():
+        listed = [f"{p.parent.name}/{p.name}" for folder in ("rgb", "figure_ground") for p in (path / folder).iterdir()]
     else:
         try:
-            with tarfile.open(found) as tar:
+            with tarfile.open(path) as tar:
                 listed = ["/".join(name.split("/")[-2:]) for name in tar.getnames()]
         except UNREADABLE as error:
-            raise DataError(f"{found}: cannot be read as a tar archive ({error}); get the file again") from error
+            raise DataError(f"{path}: cannot be read as a tar archive ({error}); get the file again") from error
     images = {name[4:-4] for name in listed if name.startswith("rgb/") and name.endswith(".jpg")}
     masks = {name[14:-4] for name in listed if name.startswith("figure_ground/") and name.endswith(".jpg")}
     if not images:
-        raise DataError(f"{found}: no rgb/*.jpg in it")
+        raise DataError(f"{path}: no rgb/*.jpg in it")
     lone = sorted(images - masks)
     if lone:
-        raise DataError(f"{found}: rgb/{lone[0]}.jpg has no mask; expected figure_ground/{lone[0]}.jpg")
+        raise DataError(f"{path}: rgb/{lone[0]}.jpg has no mask; expected figure_ground/{lone[0]}.jpg")
     return sorted(images)
 
 
@@ -182,13 +182,13 @@ def _load_original(name: str, source: str) -> Picture:
     """One image of the publisher's layout, reduced to a longer side of 160 pixels."""
     from PIL import Image, UnidentifiedImageError
 
-    found = Path(source)
+    pictures = Path(source)
     folders = ("rgb", "figure_ground", "gray")
-    if found.is_dir():
-        paths = {folder: found / folder / f"{name}.jpg" for folder in folders}
+    if pictures.is_dir():
+        paths = {folder: pictures / folder / f"{name}.jpg" for folder in folders}
         raw = {folder: path.read_bytes() for folder, path in paths.items() if path.is_file()}
     else:
-        with tarfile.open(found) as tar:
+        with tarfile.open(pictures) as tar:
             members = {"/".join(m.name.split("/")[-2:]): m for m in tar.getmembers() if m.isfile()}
             wanted = {folder: members.get(f"{folder}/{name}.jpg") for folder in folders}
             raw = {folder: tar.extractfile(m).read() for folder, m in wanted.items() if m is not None}  # type: ignore[union-attr]
@@ -198,10 +198,10 @@ def _load_original(name: str, source: str) -> Picture:
         if "gray" in images and max(high for _, high in rgb.getextrema()) <= 2:  # type: ignore[misc]
             rgb = images["gray"].convert("RGB")  # horse318: the colour file is black
     except (UnidentifiedImageError, OSError) as error:
-        raise DataError(f"{found}: image {name} cannot be decoded ({error})") from error
+        raise DataError(f"{pictures}: image {name} cannot be decoded ({error})") from error
     if abs((rgb.width / rgb.height) / (mask.width / mask.height) - 1) > ASPECT_TOLERANCE:
         raise DataError(
-            f"{found}: rgb/{name}.jpg is {rgb.width}x{rgb.height} but figure_ground/{name}.jpg is "
+            f"{pictures}: rgb/{name}.jpg is {rgb.width}x{rgb.height} but figure_ground/{name}.jpg is "
             f"{mask.width}x{mask.height}: shapes differ by more than {ASPECT_TOLERANCE:.0%}"
         )
     scale = LONGER_SIDE / max(mask.size)

@@ -42,9 +42,9 @@ def structures() -> list[str]:
 def structure(name: str) -> ModuleType:
     """The module of a structure; ValueError lists the known ones."""
     if name in {module.name for module in pkgutil.iter_modules(__path__)}:
-        found = import_module(f"{__name__}.{name}")
-        if hasattr(found, "build"):
-            return found
+        part = import_module(f"{__name__}.{name}")
+        if hasattr(part, "build"):
+            return part
     elsewhere = installed_module(STRUCTURES, name)
     if elsewhere is not None:
         return elsewhere

@@ -1,4 +1,4 @@
-"""What a structure can do beyond what every structure must: as data, which this file alone finds out.
+"""Optional abilities of structures, as data; only this file looks for them.
 
 `Capabilities` is of a structure's module, which holds one as ``CAPABILITIES``. `Traits` are of a problem: its class has
 optional methods and properties (`protocol`), and `traits_of` lists which.
@@ -20,7 +20,7 @@ Block = Mapping[str, "np.ndarray"]
 Arrays = dict[str, "np.ndarray"]
 
 EXACT, UPPER_BOUNDED, ESTIMATE = "exact", "upper-bounded", "estimate"
-"""What a gap is worth; `certainty` says more."""
+"""The kinds of gap (`certainty`)."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,7 @@ class Capabilities:
     marginals: bool = False
     whole: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
-    confusion: Callable[[Any, Mapping[str, np.ndarray], Options, np.ndarray], tuple[list[str], np.ndarray]] | None = (
-        None
-    )
+    confusion: Callable[[Any, Block, Options, np.ndarray], tuple[list[str], np.ndarray]] | None = None
     for_training: Callable[[Block], Arrays] | None = None
     stand_ins: Callable[..., Arrays] | None = None
     decoded: Callable[[Block, Options, np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
@@ -64,16 +62,16 @@ FORMER = {
     "calls_python": "calls_python", "MARGINALS": "marginals", "WHOLE": "whole", "ROWS": "rows", "confusion": "confusion",
     "for_training": "for_training", "stand_ins": "stand_ins", "decoded": "decoded",
 }  # fmt: skip
-"""Names in a module that once said so, and what they are called here."""
+"""Former names in a structure's module, and the fields that replace them."""
 
 
 def capabilities_of(module: ModuleType) -> Capabilities:
     """``CAPABILITIES`` of a structure's module; the default if it has none. ValueError for a module of an old form."""
-    found = vars(module).get("CAPABILITIES")
-    if isinstance(found, Capabilities):
-        return found
+    record = vars(module).get("CAPABILITIES")
+    if isinstance(record, Capabilities):
+        return record
     former = [name for name in FORMER if name in vars(module)]
-    if former or found is not None:
+    if former or record is not None:
         given = ", ".join(f"{FORMER[name]}={name}" for name in former)
         raise ValueError(
             f"{module.__name__}: what a structure can do is a record now; expected CAPABILITIES = Capabilities({given}) "

@@ -8,9 +8,9 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from gapwise import parts
+from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.inner import MODE, own_index
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.problems.user_code import own_files
@@ -37,20 +37,20 @@ def sources_fingerprint(problem_class: type) -> str:
 def _sources(problem_class: type) -> dict[str, Path]:
     """The files, under names that do not depend on where the folders are."""
     stages = Path(__file__).parents[1]
-    found = {str(file.relative_to(stages)): file for room in ROOMS for file in (stages / room).rglob("*.py")}
-    found |= {f"{parts.VARIABLE}/{name}": file for name, file in parts.sources(*parts.KERNELS).items()}
+    files = {str(file.relative_to(stages)): file for room in ROOMS for file in (stages / room).rglob("*.py")}
+    files |= {f"{parts.VARIABLE}/{name}": file for name, file in parts.sources(*parts.KERNELS).items()}
     own = Path(inspect.getfile(problem_class))
-    if own in found.values():
-        return found
+    if own in files.values():
+        return files
     top = sys.modules.get(problem_class.__module__.partition(".")[0])
     if getattr(top, "__file__", None):
         theirs = own_files(sys.modules[problem_class.__module__])
     else:  # a folder without __init__.py: what lies beside the module
         theirs = {str(file.relative_to(own.parent)): file for file in own.parent.rglob("*.py")}
-    return {**found, **{f"own/{name}": file for name, file in theirs.items()}, own.name: own}
+    return {**files, **{f"own/{name}": file for name, file in theirs.items()}, own.name: own}
 
 
-def driver(build: Callable[[str], Any]) -> Callable[[Problem], Any]:
+def driver(build: Callable[[str], Kernel]) -> Callable[[Problem], Kernel]:
     """Decorate `build(fingerprint) -> compiled function`; the result maps a problem to the function for its structure.
 
     The compiled function must close over `fingerprint` (a bare mention is enough): numba hashes closure cells into the
@@ -58,18 +58,18 @@ def driver(build: Callable[[str], Any]) -> Callable[[Problem], Any]:
     """
 
     @functools.cache
-    def built(structure: type) -> Any:
+    def built(structure: type) -> Kernel:
         fingerprint = sources_fingerprint(structure)
         return _with_own_cache(build(fingerprint), structure, fingerprint)
 
     @functools.wraps(build)
-    def of(problem: Problem) -> Any:
+    def of(problem: Problem) -> Kernel:
         return built(type(problem))
 
     return of
 
 
-def _with_own_cache(function: Any, structure: type, fingerprint: str) -> Any:
+def _with_own_cache(function: Kernel, structure: type, fingerprint: str) -> Kernel:
     """`function` with an index of its own in numba's disk cache for each structure and version of the sources.
 
     numba names the index after the function and unpickles all types in it. In an index of all structures, one that a

@@ -6,7 +6,6 @@ So the checks of `contract` see what the solver will see, and a method that numb
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,8 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 from gapwise.stages.problems import moves, weightless
-from gapwise.stages.problems.contract import ContractError, read_only, writeable
+from gapwise.stages.problems.contract import ContractError, Writeable, read_only, writeable
+from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.protocol import JIT, Problem
 
 OPTIONAL = ("pair_norm2", "pair_norms", "pair_push", "pair_move", "pair_follow", "score_labels")
@@ -83,8 +83,8 @@ def _pair_norm2(P, i, y, z, delta):
 
 
 @njit(**JIT)
-def _pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
-    moves.pair_norms(P, i, k, labels, slots, place, squared, first, width, delta)
+def _pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
+    moves.pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta)
 
 
 @njit(**JIT)
@@ -103,11 +103,11 @@ def _pair_follow(P, i, c, y, z, w, theta, delta):
 
 
 @njit(**JIT)
-def _score_labels(P, i, w, labels, slots, theta, found):
-    moves.score_labels(P, i, w, labels, slots, theta, found)
+def _score_labels(P, i, w, labels, slots, theta, scores):
+    moves.score_labels(P, i, w, labels, slots, theta, scores)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+FUNCTIONS: dict[str, Kernel] = {
     "scores": _scores, "max_oracle": _max_oracle, "max_bound": _max_bound, "decode": _decode, "value": _value, "add": _add,
     "norm2": _norm2, "push": _push, "loss": _loss, "scratch": _scratch, "task_loss": _task_loss, "pair_norm2": _pair_norm2,
     "pair_norms": _pair_norms, "pair_push": _pair_push, "pair_move": _pair_move, "pair_follow": _pair_follow,
@@ -116,9 +116,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 class _Compiled:
-    """Attributes are the problem's own; its methods are those of `FUNCTIONS`."""
+    """A problem whose methods are the compiled `FUNCTIONS`; all other attributes are the problem's."""
 
-    def __init__(self, problem: Any) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.problem = problem
 
     def __getattr__(self, name: str) -> Any:
@@ -126,16 +126,16 @@ class _Compiled:
             raise AttributeError(name)
         return getattr(self.problem, name)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Kernel, tuple[Problem, Writeable]]:
         return _again, (self.problem, writeable(self.problem))
 
 
-def _again(problem: Problem, which: Any) -> Any:
+def _again(problem: Problem, which: Writeable) -> Problem:
     return compiled(read_only(problem, which))
 
 
-def _forwarded(name: str) -> Callable[..., Any]:
-    def call(self: _Compiled, *arguments: Any) -> Any:
+def _forwarded(name: str) -> Kernel:
+    def call(self: _Compiled, *arguments: object) -> object:
         given = [_plain(value) for value in arguments]
         try:
             return FUNCTIONS[name](self.problem, *given)
@@ -145,8 +145,8 @@ def _forwarded(name: str) -> Callable[..., Any]:
     return call
 
 
-def _plain(value: Any) -> Any:
-    """Arrays that methods only read as the type of those that they write, so that each is compiled once."""
+def _plain(value: object) -> object:
+    """A copy of a read-only array, so that methods see one type of array and are compiled once."""
     if isinstance(value, np.ndarray) and not value.flags.writeable:
         return value.copy()
     return int(value) if isinstance(value, np.integer) else value
@@ -162,17 +162,18 @@ def _in_short(error: NumbaError) -> str:
     """Of numba's page of text the innermost reason, and the first line of code that is not of this file."""
     text = COLOUR.sub("", str(error))
     reasons = [first or second for first, second in REASON.findall(text)] or [text.strip().splitlines()[-1]]
-    places = [
+    origins = [
         f"{Path(file).name}, line {line}"
         for file, line in PLACE.findall(text)
         if Path(file).name != Path(__file__).name
     ]
-    where = f" ({places[0]})" if places else ""
+    where = f" ({origins[0]})" if origins else ""
     return f"{reasons[-1].strip()}{where}; NUMBA_DISABLE_JIT=1 runs it as plain Python"
 
 
-def compiled(problem: Problem) -> Any:
+def compiled(problem: Problem) -> Problem:
     """The same problem, whose methods are compiled at their first call; without the JIT they are the plain ones."""
     known = (FUNCTIONS.keys() & {*dir(type(problem))}) | {"task_loss"}
     methods = {name: _forwarded(name) for name in known}
-    return type(type(problem).__name__, (_Compiled,), methods)(problem)
+    same: Problem = type(type(problem).__name__, (_Compiled,), methods)(problem)
+    return same

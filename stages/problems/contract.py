@@ -1,4 +1,4 @@
-"""What every structure promises (`protocol.Problem`), as checks of one block against given labellings.
+"""The contract of every structure (`protocol.Problem`), as checks of one block against given labellings.
 
 Tests give all labellings of tiny instances; ``gapwise check`` gives samples of a user's own structure. Each check raises a
 `ContractError` that names method and block and says what came and what was expected. Methods are called as plain Python,
@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gapwise.stages.problems.certainty import EXACT, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.moves import pair_follow, pair_move, pair_norm2, pair_norms, pair_push, score_labels
-from gapwise.stages.problems.protocol import Problem, frozen
+from gapwise.stages.problems.protocol import Problem, Scratch, frozen
 from gapwise.stages.problems.weightless import is_weightless, task_loss
 
 ROUNDING = 1e-6
@@ -80,7 +80,7 @@ def features_are_linear(P: Problem, i: int, labellings: Sequence[np.ndarray], rn
         P.push(i, 1.0, delta, pushed)
         P.push(i, c, delta, moved)
         _same(P, "scores, push", i, float(theta @ delta), float(w @ pushed), np.abs(theta) @ np.abs(delta))
-        _same(P, "norm2", i, P.norm2(i, delta), float(pushed @ pushed), 10.0 * (pushed @ pushed))
+        _same(P, "norm2", i, P.norm2(i, delta), float(pushed @ pushed), 10.0 * float(pushed @ pushed))
         _close(P, "push", i, moved, w + c * pushed)
         for y in labellings[:8]:
             m, added = local(P, i, y), delta.copy()
@@ -100,9 +100,9 @@ def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
             raise ContractError(
                 f"{_where(P, 'max_oracle', i)}: returned {loss:g}, the loss of its answer is {P.loss(i, y):g}"
             )
-        most, what = loss + P.value(i, theta, y), "max_oracle"
+        most, method = loss + P.value(i, theta, y), "max_oracle"
         if certainty == UPPER_BOUNDED:
-            most, what = P.max_bound(i, theta, y, scratch), "max_bound"  # type: ignore[attr-defined]
+            most, method = P.max_bound(i, theta, y, scratch), "max_bound"  # type: ignore[attr-defined]
         P.decode(i, theta, z, P.scratch())
         if y.min() < 0 or max(y.max(), z.max()) >= P.labels or z.min() < 0:
             raise ContractError(f"{_where(P, 'max_oracle, decode', i)}: answers must be labels 0, ..., {P.labels - 1}")
@@ -111,7 +111,7 @@ def oracles_are_best(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: 
         decoded = _task_worth(P, i, theta, z)
         for rival in [truth_of(P, i), y, z, *labellings]:
             value, terms = P.value(i, theta, rival), np.abs(theta) @ np.abs(local(P, i, rival))
-            _not_more(P, what, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival)
+            _not_more(P, method, i, P.loss(i, rival) + value, most, 1.0 + 2.0 * terms, rival)
             if certainty == EXACT:
                 _not_more(P, "decode", i, _task_worth(P, i, theta, rival), decoded, 1.0 + 2.0 * terms, rival)
 
@@ -121,9 +121,9 @@ def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
     w = draw_w(P, rng)
     before = w.copy()
     theta = _theta(P, i, w)
-    kept, used = theta.copy(), P.scratch()
+    theta_before, used = theta.copy(), P.scratch()
     answers = [_answers(P, i, theta, scratch) for scratch in (used, used, P.scratch())]
-    if not (np.array_equal(w, before) and np.array_equal(theta, kept)):
+    if not (np.array_equal(w, before) and np.array_equal(theta, theta_before)):
         raise ContractError(
             f"{_where(P, 'scores, max_oracle, decode', i)}: changed w or theta, which they may only read"
         )
@@ -143,24 +143,28 @@ def answers_repeat(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np
         )
 
 
-def writeable(field: Any) -> Any:
+Writeable: TypeAlias = "bool | tuple[Writeable, ...]"
+"""Which arrays of a problem can be written to, in the shape of the problem."""
+
+
+def writeable(field: object) -> Writeable:
     """Which arrays of a problem, or of a nested tuple in it, can be written to: a tuple of its shape."""
     if isinstance(field, tuple):
         return tuple(writeable(part) for part in field)
     return isinstance(field, np.ndarray) and field.flags.writeable
 
 
-def read_only(copy: Any, which: Any) -> Any:
+def read_only(copy: Any, which: Writeable) -> Any:
     """A copy of a problem whose arrays are read-only where the problem's are, so that they are of the same compiled type.
 
     `which` is `writeable` of the problem.
     """
-    if isinstance(copy, tuple):
+    if isinstance(copy, tuple) and isinstance(which, tuple):
         return type(copy)(*(read_only(part, of) for part, of in zip(copy, which, strict=True)))
     return frozen(copy) if isinstance(copy, np.ndarray) and not which else copy
 
 
-def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Any) -> tuple[float, bytes, bytes]:
+def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Scratch) -> tuple[float, bytes, bytes]:
     y, z = np.empty_like(truth_of(P, i)), np.empty_like(truth_of(P, i))
     loss = P.max_oracle(i, theta, y, scratch)
     P.decode(i, theta, z, scratch)
@@ -168,14 +172,14 @@ def _answers(P: Problem, i: int, theta: np.ndarray, scratch: Any) -> tuple[float
 
 
 def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-    """The methods of `moves`, where the structure has its own, are what `add`, `norm2`, `push` and `scores` make."""
+    """The structure's own methods of `moves` agree with `add`, `norm2`, `push` and `scores`."""
     p = size(P, i)
     for _ in range(6):
         y, z = (labellings[int(rng.integers(len(labellings)))] for _ in range(2))
         move = np.zeros(P.d)
         P.push(i, 1.0, local(P, i, y) - local(P, i, z), move)
         delta, w, c = np.full(p, JUNK), rng.normal(size=P.d), float(rng.normal())
-        _same(P, "pair_norm2", i, pair_norm2(P, i, y, z, delta), float(move @ move), 10.0 * (move @ move))
+        _same(P, "pair_norm2", i, pair_norm2(P, i, y, z, delta), float(move @ move), 10.0 * float(move @ move))
         moved, theta, again = w.copy(), _theta(P, i, w), w.copy()
         pair_push(P, i, c, y, z, delta, moved)
         _close(P, "pair_push", i, moved, w + c * move)
@@ -186,34 +190,34 @@ def moves_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.ra
 
 
 def distances_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
-    """`pair_norms`, asked for the atoms of a list one by one, are the distances of the joint features."""
+    """`pair_norms`, called for atom after atom of a list, gives the distances of the joint features."""
     rows, count, width, first = np.array(labellings), min(5, len(labellings)), 7, 3
     slots = rng.permutation(len(rows))[:count]
-    place, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
+    row_of, squared = np.full(len(rows), -1), np.full(first + width * width, JUNK)
     square = squared[first:].reshape(width, width)
-    for at, k in enumerate(rng.permutation(count).tolist()):
-        place[slots[k]], square[at + 1, at + 1] = at + 1, 0.0
-        pair_norms(P, i, k, rows, slots, place, squared, first, width, np.full(size(P, i), JUNK))
+    for number, k in enumerate(rng.permutation(count).tolist()):
+        row_of[slots[k]], square[number + 1, number + 1] = number + 1, 0.0
+        pair_norms(P, i, k, rows, slots, row_of, squared, first, width, np.full(size(P, i), JUNK))
         for j in range(count):
-            other = int(place[slots[j]])
+            other = int(row_of[slots[j]])
             if j == k or other < 0:
                 continue
             move = np.zeros(P.d)
             P.push(i, 1.0, local(P, i, rows[slots[k]]) - local(P, i, rows[slots[j]]), move)
-            _same(P, "pair_norms", i, square[at + 1, other], float(move @ move), 10.0 * (move @ move))
-            square[other, at + 1] = square[at + 1, other]
+            _same(P, "pair_norms", i, square[number + 1, other], float(move @ move), 10.0 * float(move @ move))
+            square[other, number + 1] = square[number + 1, other]
 
 
 def few_scores_agree(P: Problem, i: int, labellings: Sequence[np.ndarray], rng: np.random.Generator) -> None:
     """`score_labels` gives the differences of `value`."""
     rows, w = np.array(labellings), rng.normal(size=P.d)
-    slots, found = rng.integers(len(rows), size=3), np.empty(3)
-    score_labels(P, i, w, rows, slots, np.full(size(P, i), JUNK), found)
+    slots, scores = rng.integers(len(rows), size=3), np.empty(3)
+    score_labels(P, i, w, rows, slots, np.full(size(P, i), JUNK), scores)
     theta = _theta(P, i, w)
     exact = np.array([theta @ local(P, i, rows[s]) for s in slots])
     terms = max(np.abs(theta) @ np.abs(local(P, i, rows[s])) for s in slots)
     for k in range(3):
-        _same(P, "score_labels", i, found[k] - found[0], exact[k] - exact[0], terms)
+        _same(P, "score_labels", i, scores[k] - scores[0], exact[k] - exact[0], terms)
 
 
 Check = Callable[[Problem, int, Sequence[np.ndarray], np.random.Generator], None]
@@ -253,19 +257,19 @@ def draw_w(problem: Problem, rng: np.random.Generator) -> np.ndarray:
 
 
 def sampled(problem: Problem, i: int, rng: np.random.Generator, most: int = 12) -> list[np.ndarray]:
-    """Labellings of block i to compare with: the truth, answers for random w, and where any row is one random rows, too."""
+    """Labellings of block i to compare with: the truth, answers for random w, and random rows if any row is a labelling."""
     truth = truth_of(problem, i)
-    found = [truth.copy()]
+    labellings = [truth.copy()]
     for w in (draw_w(problem, rng) for _ in range(3)):
         theta, y, z = _theta(problem, i, w), np.empty_like(truth), np.empty_like(truth)
         problem.max_oracle(i, theta, y, problem.scratch())
         problem.decode(i, theta, z, problem.scratch())
-        found += [y, z]
-    while problem.unconstrained and truth.size and len(found) < most:
+        labellings += [y, z]
+    while problem.unconstrained and truth.size and len(labellings) < most:
         near = truth.copy()
         near[rng.integers(truth.size)] = rng.integers(problem.labels)
-        found += [near, rng.integers(problem.labels, size=truth.size).astype(truth.dtype)]
-    return found
+        labellings += [near, rng.integers(problem.labels, size=truth.size).astype(truth.dtype)]
+    return labellings
 
 
 def _theta(P: Problem, i: int, w: np.ndarray) -> np.ndarray:
@@ -274,7 +278,7 @@ def _theta(P: Problem, i: int, w: np.ndarray) -> np.ndarray:
     return theta
 
 
-def _task_worth(P: Any, i: int, theta: np.ndarray, y: np.ndarray) -> float:
+def _task_worth(P: Problem, i: int, theta: np.ndarray, y: np.ndarray) -> float:
     """What `decode` maximises: <theta, m_i(y)>, and the part of the score without weights."""
     return float(P.value(i, theta, y) + P.loss(i, y) - task_loss(P, i, y))
 
@@ -283,7 +287,7 @@ def _where(P: Problem, method: str, i: int) -> str:
     return f"{type(P).__name__}.{method}: block {i}"
 
 
-def _same(P: Problem, method: str, i: int, got: float, expected: float, terms: Any) -> None:
+def _same(P: Problem, method: str, i: int, got: float, expected: float, terms: float) -> None:
     if not abs(got - expected) <= ROUNDING * (1e-3 + float(terms)):
         raise ContractError(f"{_where(P, method, i)}: got {got:.9g}, expected {expected:.9g}")
 

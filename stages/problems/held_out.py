@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A rule that holds out a share of all blocks, or one of several folds.
+    """A rule that holds out a share of all blocks, or a single fold of several.
 
     Parameters
     ----------
@@ -36,7 +35,7 @@ class HeldOut:
     seed: int = 0
 
     @classmethod
-    def of(cls, options: Any) -> HeldOut | None:
+    def of(cls, options: object) -> HeldOut | None:
         """The rule that `dataset.validation` describes in its normal form, `{share, seed}` or `{folds, fold, seed}`; None
         for anything else: no validation, or a reader's own."""
         if not isinstance(options, Mapping):
@@ -60,5 +59,5 @@ class HeldOut:
 
 @lru_cache(maxsize=16)
 def _drawn(seed: int, stretch: int, size: int) -> np.ndarray:
-    """The positions 0 .. size - 1 of a stretch in random order; entry k is what fold k holds out."""
+    """The positions 0 .. size - 1 of a stretch in random order; fold k holds out entry k."""
     return np.random.default_rng([seed, stretch]).permutation(size)

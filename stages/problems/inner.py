@@ -10,12 +10,12 @@ import logging
 import os
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import numba
 from numba import config, njit
 
-from gapwise.stages.problems.facts import JitOptions
+from gapwise.stages.problems.facts import JitOptions, Kernel
 
 SWITCH = "GAPWISE_PLAIN_NUMBA"
 """Environment variable: 1 does without numba's private parts."""
@@ -76,22 +76,22 @@ def _may_leave_out_reference_counts() -> bool:
 _optional = _may_leave_out_reference_counts()
 
 COUNTED: JitOptions = {"_nrt": True} if _optional else {}
-"""Options of functions that allocate, or call back to Python; without them they have those of their callers."""
+"""Options of functions that allocate, or call back to Python; without them numba takes the options of the callers."""
 
 UNCOUNTED: JitOptions = {"_nrt": False} if _optional else {}
 """Options of functions that do neither: they keep no reference counts, whose atomic updates take a fifth of a step."""
 
 
-def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def inner(**options: Any) -> Callable[[Kernel], Kernel]:
     """`njit(**options)` of a function that is mostly called from compiled code."""
     if _private is None:
-        plain: Callable[[Callable[..., Any]], Any] = njit(**options)
+        plain: Callable[[Kernel], Kernel] = njit(**options)
         return plain
     private = _private
-    return lambda function: private.linked(function, options)
+    return lambda function: cast("Kernel", private.linked(function, options))
 
 
-def own_index(function: Any, suffix: str) -> None:
+def own_index(function: Kernel, suffix: str) -> None:
     """Give a compiled function an index of its own in numba's disk cache, where numba allows for it."""
     if _private is not None and not vars(config)["DISABLE_JIT"]:
         _private.renamed(function, suffix)

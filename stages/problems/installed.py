@@ -22,7 +22,7 @@ STRUCTURES, READERS = "gapwise.structures", "gapwise.readers"
 
 
 def announced(group: str) -> list[str]:
-    """Names of all modules of a group, sorted; imports none of them."""
+    """Names of all modules of a group, sorted; imports no module."""
     return sorted(entry_points(group=group).names)
 
 
@@ -30,21 +30,21 @@ def installed_module(group: str, name: str) -> ModuleType | None:
     """The module that an installed package announces as `name`, or None; ValueError if it cannot be imported."""
     for point in entry_points(group=group, name=name):
         try:
-            found: ModuleType = point.load()
+            module: ModuleType = point.load()
         except (ImportError, AttributeError) as error:
             raise ValueError(
                 f"entry point {group}: {name} = {point.value!r} cannot be imported: {error}; expected a module"
             ) from error
-        return found
+        return module
     return None
 
 
 def conf_of(name: str) -> tuple[str, Path] | None:
-    """The search path for Hydra and the YAML of the reader that an installed package announces as `name`, if it has one."""
+    """Hydra's search path to the YAML file of the reader that an installed package announces as `name`; None without one."""
     for point in entry_points(group=READERS, name=name):
         package = point.module.partition(".")[0]
-        found = find_spec(package)
-        for folder in (found.submodule_search_locations or ()) if found else ():
+        spec = find_spec(package)
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
             file = Path(folder) / "conf" / "dataset" / f"{name}.yaml"
             if file.is_file():
                 return f"pkg://{package}.conf", file

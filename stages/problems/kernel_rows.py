@@ -25,7 +25,7 @@ BUDGET_VARIABLE, DEFAULT_MEGABYTES = "GAPWISE_KERNEL_MB", 512.0
 
 
 class Kernel(NamedTuple):
-    """A kernel with its parameters; those that it does not have are 0."""
+    """A kernel with its parameters; a parameter that the kernel lacks is 0."""
 
     kind: int
     """LINEAR, POLY or RBF"""
@@ -49,7 +49,7 @@ class Rows(NamedTuple):
     slot: np.ndarray
     """int64, (m,): where the row of a point is kept; -1 if it is not"""
     point: np.ndarray
-    """int64, (capacity,): whose row a slot holds; -1 if none"""
+    """int64, (capacity,): the point whose row a slot holds; -1 for an empty slot"""
     used: np.ndarray
     """int64, (capacity,): count of requests when it was last asked for"""
     counts: np.ndarray
@@ -74,12 +74,12 @@ def empty_rows(m: int, megabytes: float | None = None) -> Rows:
 def _budget() -> float:
     given = os.environ.get(BUDGET_VARIABLE, "")
     try:
-        found = float(given) if given else DEFAULT_MEGABYTES
-        if not 0.0 <= found < float("inf"):
+        megabytes = float(given) if given else DEFAULT_MEGABYTES
+        if not 0.0 <= megabytes < float("inf"):
             raise ValueError
     except ValueError:
         raise ValueError(f"{BUDGET_VARIABLE}: expected megabytes for kernel rows, such as 512, got {given!r}") from None
-    return found
+    return megabytes
 
 
 @njit(**FAST)
@@ -104,10 +104,10 @@ def evaluate(kernel, a, b):
     """k(a, b) of two rows of features (D,)."""
     if kernel.kind == RBF:
         return np.exp(-kernel.gamma * _distance2(a, b))
-    found = _inner(a, b)
+    product = _inner(a, b)
     if kernel.kind == POLY:
-        found = (kernel.gamma * found + kernel.coef0) ** kernel.degree
-    return found
+        product = (kernel.gamma * product + kernel.coef0) ** kernel.degree
+    return product
 
 
 @njit(**PLAIN)

@@ -21,7 +21,7 @@ from gapwise.stages.problems.protocol import PLAIN, Problem
 from gapwise.stages.problems.stored import check_array
 
 FAINT = -50.0
-"""exp of what is below this, next to a term of 1, is less than what rounding takes off the sum."""
+"""Below this exponent, exp is less than the rounding error of a sum that has a term of 1."""
 
 
 class Scores(NamedTuple):

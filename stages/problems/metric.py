@@ -1,4 +1,4 @@
-"""Inner products of weight vectors: those of the numbers that represent them, unless the structure says otherwise.
+"""Inner products of weight vectors, by default those of the numbers that represent them.
 
 A structure over kernels has weights in a space of any dimension and represents them by other numbers
 (`stages.problems.multiclass_kernel`). It has a method ``inner(a, b)``, which whatever needs ||w||^2 goes through.
@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.moves import _optional
+from gapwise.stages.problems.moves import optional
 from gapwise.stages.problems.protocol import dot
 
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
 
 
-@_optional
+@optional
 def inner(P, a, b):
     """<a, b> of two weight vectors (d,) in compiled code."""
     return dot(a, b)
 
 
 def own_metric(problem: object) -> bool:
-    """Whether numbers represent weights otherwise than one by one."""
+    """Whether the structure represents weight vectors by other numbers than the weights."""
     return traits_of(problem).own_metric
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import Any
 
 from numba.extending import overload
 
+from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.protocol import PLAIN
 
 
-def _optional(default: Any) -> Any:
+def optional(default: Kernel) -> Kernel:
     """A function that calls the structure's method of that name if it has one, else `default`, compiled or not."""
     name = default.__name__
 
@@ -29,12 +29,12 @@ def _optional(default: Any) -> Any:
         return getattr(P.instance_class, name, default)
 
     choose.__signature__ = inspect.signature(default)  # type: ignore[attr-defined]  # numba forwards no *args
-    register: Any = overload  # its stub lacks jit_options
+    register: Kernel = overload  # its stub lacks jit_options
     register(call, jit_options={**PLAIN, **LINKED}, strict=False)(choose)
     return call
 
 
-@_optional
+@optional
 def pair_norm2(P, i, y, z, delta):
     """||B_i (m_i(y) - m_i(z))||^2; delta (p_i,) is workspace."""
     delta[:] = 0.0
@@ -43,28 +43,28 @@ def pair_norm2(P, i, y, z, delta):
     return P.norm2(i, delta)
 
 
-@_optional
-def pair_norms(P, i, k, labels, slots, place, squared, first, width, delta):
-    """Row place[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with place[slots[j]] >= 0.
+@optional
+def pair_norms(P, i, k, labels, slots, row_of, squared, first, width, delta):
+    """Row row_of[slots[k]] of a square matrix <- ||B_i (m_i(y_k) - m_i(y_j))||^2 for all other j with row_of[slots[j]] >= 0.
 
     y_j = labels[slots[j]]. The matrix is `squared[first:]` with rows of `width` entries; its diagonal is 0, and what is
     between the other atoms is known. delta (p_i,) is workspace.
     """
-    row, length = first + place[slots[k]] * width, P.label_ptr[i + 1] - P.label_ptr[i]
+    row, length = first + row_of[slots[k]] * width, P.label_ptr[i + 1] - P.label_ptr[i]
     for j in range(slots.size):
-        other = place[slots[j]]
+        other = row_of[slots[j]]
         if j != k and other >= 0:
             newer, older = slots[min(j, k)], slots[max(j, k)]
             squared[row + other] = pair_norm2(P, i, labels[newer, :length], labels[older, :length], delta)
 
 
-@_optional
+@optional
 def pair_push(P, i, c, y, z, delta, w):
     """w += c B_i (m_i(y) - m_i(z)), right after `pair_norm2` of the same pair with the same delta."""
     P.push(i, c, delta, w)
 
 
-@_optional
+@optional
 def pair_move(P, i, c, y, z, delta, w):
     """w += c B_i (m_i(y) - m_i(z)), without a `pair_norm2` before; delta (p_i,) is workspace."""
     delta[:] = 0.0
@@ -73,21 +73,21 @@ def pair_move(P, i, c, y, z, delta, w):
     P.push(i, c, delta, w)
 
 
-@_optional
+@optional
 def pair_follow(P, i, c, y, z, w, theta, delta):
     """Update theta to B_i^T w; it holds B_i^T of w as it was before c B_i (m_i(y) - m_i(z)) was added. delta: workspace."""
     P.scores(i, w, theta)
 
 
-@_optional
+@optional
 def by_sum(P):
     """Whether a step computes B_i delta once, for its norm and its push: where that takes less than `norm2` and `push`."""
     return False
 
 
-@_optional
+@optional
 def touch(P, i, stage):
-    """Fetch what a visit of block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
+    """Fetch what a step on block i will read of the structure's own arrays (`stages.problems.prefetch`); changes nothing.
 
     Called with stage 0, 1, 2 some visits before: 0 for what is found by i alone, 1 for what that points to, 2 for the rest
     of what scores and pushes read; and with 3, after 0, for what only the oracle and norms read. Visits that compare cached
@@ -95,13 +95,13 @@ def touch(P, i, stage):
     """
 
 
-@_optional
-def score_labels(P, i, w, labels, slots, theta, found):
-    """found[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
+@optional
+def score_labels(P, i, w, labels, slots, theta, scores):
+    """scores[k] <- <B_i^T w, m_i(y_k)> for the labellings y_k = labels[slots[k]]; theta (p_i,) is workspace.
 
-    Terms common to all may be left out or replaced by a constant: only differences of `found` matter.
+    Terms common to all may be left out or replaced by a constant: only differences of `scores` matter.
     """
     P.scores(i, w, theta)
     length = P.label_ptr[i + 1] - P.label_ptr[i]
     for k in range(slots.size):
-        found[k] = P.value(i, theta, labels[slots[k], :length])
+        scores[k] = P.value(i, theta, labels[slots[k], :length])

@@ -119,10 +119,10 @@ class Multiclass(NamedTuple):
             theta[y[0]] += c * self.norms2[i]
             theta[z[0]] -= c * self.norms2[i]
 
-    def score_labels(self, i, w, labels, slots, theta, found):
+    def score_labels(self, i, w, labels, slots, theta, scores):
         x = self.x[i]
         for k in range(slots.size):
-            found[k] = class_score(x, w, labels[slots[k], 0])
+            scores[k] = class_score(x, w, labels[slots[k], 0])
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Multiclass:

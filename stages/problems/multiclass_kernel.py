@@ -75,7 +75,7 @@ class MulticlassKernel(NamedTuple):
     points: np.ndarray
     """like x, (m, D): the training points that w is a combination of"""
     row: np.ndarray
-    """int64, (n,): the number of an example among the points; OUTSIDE if it is none of them"""
+    """int64, (n,): the number of an example among the points; OUTSIDE if it is not a point"""
     kernel: Kernel
     rows: Rows
     follow: bool
@@ -98,7 +98,7 @@ class MulticlassKernel(NamedTuple):
                         theta[k] += value * w[k * m + j]
 
     def push(self, i, c, delta, w):
-        """Only training points can be pushed: of others nothing is left of w but nan."""
+        """Only training points can be pushed; any other makes w nan."""
         m, r = self.points.shape[0], self.row[i]
         slot = -1
         for k in range(delta.size):

@@ -106,13 +106,13 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> MulticlassSparse:
         raise ValueError(f"multiclass_sparse: row_ptr must rise from 0 to {ids.size}, the number of values")
     row = np.repeat(np.arange(n), np.diff(ptr))
     same_row = row[1:] == row[:-1]
-    for what, bad in (
+    for fault, bad in (
         ("a value that is not finite", ~np.isfinite(values)),
         (f"a feature number outside 0..{width - 1}", (ids < 0) | (ids >= width)),
         ("feature numbers that do not rise", np.append(False, same_row & (ids[1:] <= ids[:-1]))[: ids.size]),
     ):
         if bad.any():
-            raise ValueError(f"multiclass_sparse: block {row[int(np.argmax(bad))]} has {what}")
+            raise ValueError(f"multiclass_sparse: block {row[int(np.argmax(bad))]} has {fault}")
     of_labels, values = labelled("multiclass_sparse", labels, classes, meta), floats(values)
     return MulticlassSparse(
         n,

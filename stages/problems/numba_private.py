@@ -17,7 +17,6 @@ functions that it links in open to others; `_Closed` tells LLVM that these calle
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
 from typing import Any
@@ -26,20 +25,23 @@ import numpy as np
 from llvmlite.binding import Linkage
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, StateDict
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.funcdesc import FunctionDescriptor
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-from gapwise.stages.problems.facts import JitOptions
+from gapwise.stages.problems.facts import JitOptions, Kernel
 
-_dynfunc: Any = import_module("numba._dynfunc")  # compiled, without types
+_dynfunc = import_module("numba._dynfunc")  # compiled, without types
 
 
-def _address_zero(library: Any, described: Any, env: Any) -> Any:
-    """Stands for a function that no machine code is made for, as numba's `get_executable` does for one without wrappers."""
+def _address_zero(library: JITCodeLibrary, described: FunctionDescriptor, env: object) -> Kernel:
+    """A placeholder for a function without machine code, like numba's `get_executable` for functions without wrappers."""
     name = described.qualname.split(".")[-1]
-    return _dynfunc.make_function(described.lookup_module(), name, "linked into its callers", 0, env, (library,))
+    module = described.lookup_module()
+    never: Kernel = _dynfunc.make_function(module, name, "linked into its callers", 0, env, (library,))
+    return never
 
 
 class _Module(JITCodeLibrary):
@@ -67,7 +69,7 @@ class _LoweredToLink(NativeLowering):
 
     _name = "lowered_to_link"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         context = state.targetctx
         state.library = _Module(context.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
@@ -78,7 +80,7 @@ class _LoweredToLink(NativeLowering):
             state.targetctx = context
 
 
-def _with_lowering(state: Any, lowering: type) -> Any:
+def _with_lowering(state: StateDict, lowering: type) -> PassManager:
     """numba's steps with `lowering` in place of `NativeLowering`."""
     manager = DefaultPassBuilder.define_nopython_pipeline(state)
     manager.passes = [(lowering, says) if step is NativeLowering else (step, says) for step, says in manager.passes]
@@ -89,7 +91,7 @@ def _with_lowering(state: Any, lowering: type) -> Any:
 class _Linked(CompilerBase):
     """numba's compiler with `_LoweredToLink` for `NativeLowering`."""
 
-    def define_pipelines(self) -> list[Any]:
+    def define_pipelines(self) -> list[PassManager]:
         return [_with_lowering(self.state, _LoweredToLink)]
 
 
@@ -114,7 +116,7 @@ class _LoweredClosed(NativeLowering):
 
     _name = "lowered_closed"
 
-    def run_pass(self, state: Any) -> bool:
+    def run_pass(self, state: StateDict) -> bool:
         state.library = _ClosedModule(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         return bool(super().run_pass(state))
@@ -123,7 +125,7 @@ class _LoweredClosed(NativeLowering):
 class _Closed(CompilerBase):
     """numba's compiler with `_LoweredClosed` for `NativeLowering`."""
 
-    def define_pipelines(self) -> list[Any]:
+    def define_pipelines(self) -> list[PassManager]:
         return [_with_lowering(self.state, _LoweredClosed)]
 
 
@@ -138,24 +140,25 @@ class _Inner(CPUDispatcher):
     """A dispatcher whose compiled code cannot be called from Python."""
 
     @cached_property
-    def _outer(self) -> Any:
+    def _outer(self) -> Kernel:
         own = {name: value for name, value in self.targetoptions.items() if name not in {*LINKED, "nopython"}}
-        return njit(**own)(self.py_func)
+        outer: Kernel = njit(**own)(self.py_func)
+        return outer
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         return self._outer(*args, **kwargs)
 
 
-def linked(function: Callable[..., Any], options: JitOptions) -> Any:
+def linked(function: Kernel, options: JitOptions) -> Kernel:
     """`njit(**options)` of a function that is mostly called from compiled code."""
     together: JitOptions = {**options, **LINKED}
-    made: Any = njit(**together)(function)
+    made: Kernel = njit(**together)(function)
     if isinstance(made, CPUDispatcher):  # without the JIT it is the function
         made.__class__ = _Inner
     return made
 
 
-def renamed(function: Any, suffix: str) -> None:
+def renamed(function: CPUDispatcher, suffix: str) -> None:
     """Give a compiled function, of which nothing is compiled yet, an index of its own in numba's disk cache."""
     function.py_func.__qualname__ += suffix
     function.enable_caching()
@@ -165,20 +168,19 @@ def self_test() -> None:
     """Compile a small pair of functions both ways; RuntimeError unless all is as this file expects."""
 
     def total(a):
-        found = 0.0
+        result = 0.0
         for j in range(a.size):
-            found += a[j]
-        return found
+            result += a[j]
+        return result
 
-    called = linked(total, {"error_model": "numpy"})
+    called: Any = linked(total, {"error_model": "numpy"})
 
     def twice(a):
         return 2.0 * called(a)
 
-    calls = njit(error_model="numpy", **CLOSED)(twice)
+    calls: Any = njit(error_model="numpy", **CLOSED)(twice)  # whose results its stub does not describe
     calls.compile("float64(float64[::1])")
-    compiled: Any = calls  # whose results its stub does not describe
-    (caller,), (callee,) = compiled.overloads.values(), called.overloads.values()
+    (caller,), (callee,) = calls.overloads.values(), called.overloads.values()
     if any(kind in f.name for f in callee.library.get_defined_functions() for kind in ("cpython", "cfunc")):
         raise RuntimeError("numba makes wrappers of functions that ask for none")
     missing = f'declare .*"?{re.escape(callee.fndesc.mangled_name)}"?'

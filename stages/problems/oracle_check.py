@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gapwise.stages.problems.answers import ask, bound, bounds, labelling, labels_of, numbers, task_loss
-
-if TYPE_CHECKING:
-    from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.answers import ask, bound, labelling, numbers, task_loss
+from gapwise.stages.problems.oracle import Oracle, has_bound, labels_of
 
 BLOCKS = 5
 """Most blocks that are tried: the first, the last, and some between."""
@@ -40,7 +38,7 @@ class Rival(NamedTuple):
 
 
 def try_oracle(oracle: Oracle, truths: Sequence[np.ndarray], split: str) -> None:
-    """Raise ValueError, naming method and block, if what `oracle` answers cannot be that of an exact max-oracle.
+    """Raise ValueError, naming method and block, if an answer of `oracle` cannot be that of an exact max-oracle.
 
     Parameters
     ----------
@@ -69,13 +67,13 @@ def _try_block(
         if number and time.monotonic() > end:
             return
         theta = _inside(oracle, w)[chosen]
-        at = "w = 0" if number == 0 else "a random w"
+        w_name = "w = 0" if number == 0 else "a random w"
         answer = _labels(oracle, "max_oracle", split, i, theta, truth.size)
         again = _labels(oracle, "max_oracle", split, i, theta, truth.size)
         if not np.array_equal(answer, again):
             raise ValueError(
                 f"{_where(oracle, 'max_oracle', split, i)}: gives {answer.tolist()} and then {again.tolist()} for the same "
-                f"theta ({at}); certificates and resuming need the same answer to the same question"
+                f"theta ({w_name}); certificates and resuming need the same answer to the same question"
             )
         decoded = _labels(oracle, "decode", split, i, theta, truth.size)
         known = [
@@ -83,17 +81,17 @@ def _try_block(
             Rival("the decoded labelling", decoded),
             *(Rival("its answer for another w", y) for y in answers),
         ]
-        _compare(oracle, split, i, theta, answer, known, at)
+        _compare(oracle, split, i, theta, answer, known, w_name)
         answers.append(answer)
 
 
 def _compare(
-    oracle: Oracle, split: str, i: int, theta: np.ndarray, answer: np.ndarray, rivals: Sequence[Rival], at: str
+    oracle: Oracle, split: str, i: int, theta: np.ndarray, answer: np.ndarray, rivals: Sequence[Rival], w_name: str
 ) -> None:
     """Raise ValueError if a rival is worth more than the oracle's answer."""
     most, terms = _worth(oracle, split, i, theta, answer)
     if oracle.approximate:
-        if not bounds(oracle):
+        if not has_bound(oracle):
             return
         most, rivals = _bound(oracle, split, i, theta), [Rival("its own answer", answer), *rivals]
     for rival in rivals:
@@ -106,13 +104,13 @@ def _compare(
         if value - most > ROUNDING * (terms + others):
             if oracle.approximate:
                 raise ValueError(
-                    f"{_where(oracle, 'max_bound', split, i)}: at {at} it is {most:.9g}, but {rival.name}, "
+                    f"{_where(oracle, 'max_bound', split, i)}: at {w_name} it is {most:.9g}, but {rival.name}, "
                     f"{rival.labels.tolist()}, is worth {value:.9g} (loss + <theta, features>); expected a number that no "
                     "labelling exceeds"
                 )
             raise ValueError(
-                f"{_where(oracle, 'max_oracle', split, i)}: at {at} its answer {answer.tolist()} is worth {most:.9g} (loss "
-                f"+ <theta, features>), but {rival.name}, {rival.labels.tolist()}, is worth {value:.9g}; expected the "
+                f"{_where(oracle, 'max_oracle', split, i)}: at {w_name} its answer {answer.tolist()} is worth {most:.9g} "
+                f"(loss + <theta, features>), but {rival.name}, {rival.labels.tolist()}, is worth {value:.9g}; expected the "
                 "labelling that is worth most. (If that row is no labelling of this block, let `features` or `loss` raise "
                 "an error for it.)"
             )
@@ -142,14 +140,14 @@ def _labels(oracle: Oracle, method: str, split: str, i: int, theta: np.ndarray, 
 
 def _other_truths(truths: Sequence[np.ndarray], i: int) -> list[Rival]:
     """Truths of the next blocks of the same length that are not block i's own."""
-    found: dict[bytes, Rival] = {}
+    rivals: dict[bytes, Rival] = {}
     for step in range(1, len(truths)):
         j = (i + step) % len(truths)
         if truths[j].size == truths[i].size and not np.array_equal(truths[j], truths[i]):
-            found.setdefault(truths[j].tobytes(), Rival(f"the truth of block {j}", truths[j]))
-        if len(found) == OTHERS:
+            rivals.setdefault(truths[j].tobytes(), Rival(f"the truth of block {j}", truths[j]))
+        if len(rivals) == OTHERS:
             break
-    return list(found.values())
+    return list(rivals.values())
 
 
 def _inside(oracle: Oracle, w: np.ndarray) -> np.ndarray:
@@ -188,10 +186,10 @@ def try_samples(oracle: Oracle, truths: Sequence[np.ndarray], split: str, second
 
 def _rows(oracle: Oracle, truth: np.ndarray, rng: np.random.Generator) -> list[Rival]:
     """The truth with one entry changed, two entries exchanged, and a random row."""
-    labels, place, other = labels_of(oracle), rng.integers(truth.size), rng.integers(truth.size)
+    labels, entry, other = labels_of(oracle), rng.integers(truth.size), rng.integers(truth.size)
     near, swapped = truth.copy(), truth.copy()
-    near[place] = rng.integers(labels)
-    swapped[[place, other]] = truth[[other, place]]
+    near[entry] = rng.integers(labels)
+    swapped[[entry, other]] = truth[[other, entry]]
     return [
         Rival("the truth with one entry changed", near),
         Rival("the truth with two entries exchanged", swapped),

@@ -1,34 +1,31 @@
-"""Some of the blocks of a user's oracle as an oracle of their own: what is left to train on, or what is held out."""
+"""Some blocks of a user's oracle as another oracle: the training blocks, or the blocks held out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 import numpy as np
 
-from gapwise.stages.problems.answers import bounds
 from gapwise.stages.problems.facts import Json
+from gapwise.stages.problems.oracle import Oracle, has_bound
 
-Oracle = TypeVar("Oracle")
-"""A `stages.problems.python_oracle.Oracle`, whose module imports this one."""
 OF_A_BLOCK = ("truth", "features", "loss", "max_oracle", "decode", "least_loss", "coordinates")
 OF_ALL = ("d", "labels", "lower", "upper", "approximate", "accuracy")
 
 
-def part_of(oracle: Oracle, blocks: np.ndarray, base: type[Oracle]) -> Oracle:
-    """An oracle, of a subclass of `base` with the name of `oracle`'s, whose block k is block ``blocks[k]`` of `oracle`.
+def part_of(oracle: Oracle, blocks: np.ndarray) -> Oracle:
+    """An oracle, of a class with the name of `oracle`'s, whose block k is block ``blocks[k]`` of `oracle`.
 
     It defines `max_bound` only if `oracle` does.
     """
-    methods = (*OF_A_BLOCK, "max_bound") if bounds(oracle) else OF_A_BLOCK
+    methods = (*OF_A_BLOCK, "max_bound") if has_bound(oracle) else OF_A_BLOCK
 
-    def renumbered(name: str) -> Callable[..., Any]:
+    def renumbered(name: str) -> Callable[..., object]:
         whole = getattr(oracle, name)
         return lambda self, k, *arguments: whole(int(blocks[k]), *arguments)
 
     body: Json = {name: getattr(oracle, name) for name in OF_ALL}
     body |= {name: renumbered(name) for name in methods}
     body |= {"__len__": lambda self: int(blocks.size), "__module__": type(oracle).__module__}
-    made: Oracle = type(type(oracle).__name__, (base,), body)()
+    made: Oracle = type(type(oracle).__name__, (Oracle,), body)()
     return made

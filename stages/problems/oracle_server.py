@@ -1,7 +1,7 @@
 """An oracle in any language: a program that answers one line of JSON with one line of JSON (`server.Server`).
 
 Each process that computes starts a program of its own for each split. The first question tells it the split, all others
-concern one block; blocks count from 0, and the methods are those of `python_oracle.Oracle`:
+concern one block; blocks count from 0, and the methods are those of `oracle.Oracle`:
 
     {"ask":"hello","split":"train"}             {"blocks": 50, "d": 9, "labels": 2}
     {"ask":"truth","block":0}                   {"answer": [0, 1, 1, 0]}
@@ -12,7 +12,7 @@ concern one block; blocks count from 0, and the methods are those of `python_ora
 
 Any answer may be ``{"error": "what is wrong"}``, as one to "features" or "loss" must be for a row that is no labelling of
 the block. The greeting may also have ``"lower"`` and ``"upper"``, rows of d numbers, null where there is no bound;
-``"approximate": true``, and then ``"accuracy"``, the multiplicative accuracy of `python_oracle.Oracle`, such as 0.8; and
+``"approximate": true``, and then ``"accuracy"``, the multiplicative accuracy of `oracle.Oracle`, such as 0.8; and
 ``"answers"``, a list of further questions that the program understands: "least_loss", whose answer is a number, or null for
 a block with only one labelling, and "coordinates", different numbers of weights, which "features" and theta are then
 restricted to. With ``dataset.bounded=true`` it is also asked for "max_bound", with theta. An answer may repeat the "block";
@@ -32,14 +32,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from gapwise.stages.problems.certainty import is_accuracy
 from gapwise.stages.problems.facts import Json
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 from gapwise.stages.problems.server import Server, ServerError
 
 MEMORY = 1 << 26
-"""Bytes for features that were asked for before: a step needs those of a labelling several times."""
+"""Bytes for a cache of features: a step needs the features of a labelling several times."""
 
 
 class ServerOracle(Oracle):
@@ -74,7 +75,7 @@ class ServerOracle(Oracle):
 
     @classmethod
     def files(cls, **arguments: Any) -> list[Path]:
-        """The declared files, and the words of the command that name one."""
+        """The declared files, and the words of the command that name a file."""
         command, files = arguments["command"], arguments.get("files", ())
         return [Path(word) for word in (*shlex.split(command), *files) if word in files or Path(word).is_file()]
 
@@ -84,53 +85,53 @@ class ServerOracle(Oracle):
             self._refuse(name, value, "an integer >= 1")
         return value
 
-    def _refuse(self, name: str, value: Any, expected: str) -> NoReturn:
+    def _refuse(self, name: str, value: object, expected: str) -> NoReturn:
         raise ServerError(f"{self.server.command}: says {name} = {value!r} in its greeting; expected {expected}")
 
     def __len__(self) -> int:
         return self.n
 
-    def truth(self, i: int) -> Any:
+    def truth(self, i: int) -> ArrayLike:
         return self._ask("truth", i)
 
-    def features(self, i: int, y: np.ndarray) -> Any:
+    def features(self, i: int, y: np.ndarray) -> ArrayLike:
         return self._features(i, tuple(y.tolist()))
 
     def _ask_features(self, i: int, y: tuple[int, ...]) -> np.ndarray:
         return np.asarray(self._ask("features", i, y=y))
 
-    def loss(self, i: int, y: np.ndarray) -> Any:
+    def loss(self, i: int, y: np.ndarray) -> float:
         return self._ask("loss", i, y=y.tolist())
 
-    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
+    def max_oracle(self, i: int, theta: np.ndarray) -> ArrayLike:
         return self._ask("max_oracle", i, theta=theta.tolist())
 
-    def decode(self, i: int, theta: np.ndarray) -> Any:
+    def decode(self, i: int, theta: np.ndarray) -> ArrayLike:
         return self._ask("decode", i, theta=theta.tolist())
 
-    def least_loss(self, i: int) -> Any:
+    def least_loss(self, i: int) -> float:
         if "least_loss" not in self.known:
             return 0.0
-        found = self._ask("least_loss", i)
-        return math.inf if found is None else found
+        least = self._ask("least_loss", i)
+        return math.inf if least is None else least
 
-    def coordinates(self, i: int) -> Any:
+    def coordinates(self, i: int) -> np.ndarray | None:
         return np.asarray(self._ask("coordinates", i)) if "coordinates" in self.known else None
 
-    def _ask(self, what: str, i: int, **more: Any) -> Any:
-        answer = self.server.ask({"ask": what, "block": int(i), **more})
+    def _ask(self, question: str, i: int, **more: object) -> Any:
+        answer = self.server.ask({"ask": question, "block": int(i), **more})
         if "answer" not in answer:
-            raise ServerError(f'{self.server.command}: its answer to {what!r} has no "answer": {sorted(answer)}')
+            raise ServerError(f'{self.server.command}: its answer to {question!r} has no "answer": {sorted(answer)}')
         return answer["answer"]
 
 
 class BoundedServerOracle(ServerOracle):
     """With bounds on the maxima of an approximate oracle."""
 
-    def max_bound(self, i: int, theta: np.ndarray) -> Any:
+    def max_bound(self, i: int, theta: np.ndarray) -> float:
         return self._ask("max_bound", i, theta=theta.tolist())
 
 
-def _bounds(row: Any, side: int) -> Any:
-    """A row of bounds, infinite where it has null; empty where there is none."""
+def _bounds(row: Sequence[float | None] | None, side: int) -> list[float]:
+    """A row of bounds, infinite where it has null; [] without a row."""
     return [side * math.inf if value is None else value for value in row or ()]

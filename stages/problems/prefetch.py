@@ -6,8 +6,6 @@ A prefetch loads nothing into a register, waits for nothing and never faults. Wi
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -21,10 +19,10 @@ LINE = 64
 
 
 @operation(lambda array, index: None)
-def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
+def prefetch(typingctx, array, index):
     """Fetch the cache line of element `index` of a C-contiguous array, counted over all its dimensions."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context, builder, signature, args):
         byte, integer = ir.IntType(8).as_pointer(), ir.IntType(32)
         data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).data
         kind = ir.FunctionType(ir.VoidType(), [byte, integer, integer, integer])

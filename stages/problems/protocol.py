@@ -9,13 +9,14 @@ i's joint feature map (phi(x_i, y) in LJ13, O16 and S15) is B_i m_i(y) with m_i(
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numba import types
 from numba.extending import overload_method
+from numpy.typing import DTypeLike
 
-from gapwise.stages.problems.facts import JitOptions
+from gapwise.stages.problems.facts import JitOptions, Kernel
 from gapwise.stages.problems.inner import CLOSED, COUNTED, LINKED, UNCOUNTED, inner
 
 JIT: JitOptions = {"error_model": "numpy", "nogil": True, **COUNTED, **CLOSED}
@@ -30,6 +31,9 @@ FAST: JitOptions = {**PLAIN, "fastmath": {"reassoc", "contract", "nsz"}}
 
 U = np.uint64
 """Type of indices in inner loops, mostly those read from arrays: a signed one is first tested for counting from the end."""
+
+Scratch = tuple[object, ...]
+"""The workspace of one thread: arrays, or tuples of them, that only the structure itself reads."""
 
 
 class Problem(Protocol):
@@ -78,10 +82,10 @@ class Problem(Protocol):
     def scores(self, i: int, w: np.ndarray, theta: np.ndarray) -> None:
         """theta <- B_i^T w; w (d,), theta (p_i,), both float64."""
 
-    def max_oracle(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Any) -> float:
+    def max_oracle(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Scratch) -> float:
         """y <- argmax_y L_i(y) + <theta, m_i(y)>; returns L_i(y)."""
 
-    def decode(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Any) -> None:
+    def decode(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Scratch) -> None:
         """y <- argmax_y <theta, m_i(y)>."""
 
     def value(self, i: int, theta: np.ndarray, y: np.ndarray) -> float:
@@ -105,7 +109,7 @@ class Problem(Protocol):
         Only paths with `path.relative` need it, to reach lambda = 0. Not called from compiled code.
         """
 
-    def scratch(self) -> Any:
+    def scratch(self) -> Scratch:
         """A tuple of arrays: the workspace of one thread."""
 
 
@@ -125,15 +129,15 @@ class Bounded(Problem, Protocol):
     @property
     def certainty(self) -> str: ...
 
-    def max_bound(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Any) -> float:
+    def max_bound(self, i: int, theta: np.ndarray, y: np.ndarray, scratch: Scratch) -> float:
         """A number >= max_y L_i(y) + <theta, m_i(y)>.
 
         It is called right after ``max_oracle(i, theta, y, scratch)``, whose work is still in `scratch`; y is its answer.
         The bound must hold whatever `scratch` contains. (`upper` is the name of the box.)
         """
 
-    def tightened(self) -> Any:
-        """The same problem, whose bounds are never above these, as tight as it can make them: verify asks for those.
+    def tightened(self) -> Self:
+        """The same problem with bounds that are as tight as possible and never above these; verify uses them.
 
         A bound may jump where rounding decides when it is tight enough. So stored numbers cannot be expected to the last
         digit, but a certificate holds if bounds that are at most as large confirm it. Not called from compiled code.
@@ -143,7 +147,7 @@ class Bounded(Problem, Protocol):
 class Summable(Problem, Protocol):
     """A structure that can also sum over all labellings of a block; its module's `Capabilities` say so, too."""
 
-    def marginals(self, i: int, theta: np.ndarray, c: float, mu: np.ndarray, scratch: Any) -> tuple[float, float]:
+    def marginals(self, i: int, theta: np.ndarray, c: float, mu: np.ndarray, scratch: Scratch) -> tuple[float, float]:
         """mu (p_i,) <- the mean of m_i(y) with weights proportional to exp(c L_i(y) + <theta, m_i(y)>).
 
         Returns the log of the sum of the exponentials, and the mean of L_i(y). mu must be a mean of m_i(y) up to rounding,
@@ -151,8 +155,8 @@ class Summable(Problem, Protocol):
         """
 
 
-def _forward(declaration: Any) -> None:
-    forward: Any = overload_method  # its stub lacks jit_options
+def _forward(declaration: Kernel) -> None:
+    forward: Kernel = overload_method  # its stub lacks jit_options
     options = {**(JIT if declaration.__name__ == "scratch" else PLAIN), **LINKED}
     forward(types.BaseNamedTuple, declaration.__name__, jit_options=options)(declaration)
 
@@ -231,7 +235,7 @@ def widest_block(local_ptr):
     return widest
 
 
-def frozen(array: np.ndarray, dtype: Any = None) -> np.ndarray:
+def frozen(array: np.ndarray, dtype: DTypeLike | None = None) -> np.ndarray:
     """A C-contiguous, read-only view or copy of `array`: the form in which problems hold arrays.
 
     Memory-mapped and in-memory features then have the same compiled type, and no kernel can write to the data.

@@ -1,7 +1,7 @@
 """A user's own oracle in Python: any structure, at the price of calling back into Python for each oracle call.
 
-Users subclass `Oracle` in a module of their own and name it as "module:Class". Every process creates one object per split,
-and the compiled solver calls that object through numba's object mode (about 5 us per call). Local coordinates are
+Users subclass `Oracle` (`oracle`) in a module of their own and name it as "module:Class". Every process creates one object
+per split, and the compiled solver calls that object (`oracle_calls`). Local coordinates are
 the weights themselves: B_i = I and m_i(y) = phi(x_i, y). Where a block touches few weights, B_i holds only the columns of
 I that `coordinates(i)` lists. Oracles hold the GIL, so use `compute=processes` or `compute=cluster` for parallel calls.
 """
@@ -9,105 +9,22 @@ I that `coordinates(i)` lists. Oracles hold the GIL, so use `compute=processes` 
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, objmode
 
-from gapwise.stages.problems.answers import ask, bound, bounds, describe, labelling, labels_of, numbers, task_loss
+from gapwise.stages.problems import oracle_calls
+from gapwise.stages.problems.answers import ask, labelling
 from gapwise.stages.problems.capabilities import Capabilities
 from gapwise.stages.problems.certainty import ESTIMATE, EXACT, UPPER_BOUNDED, is_accuracy
-from gapwise.stages.problems.facts import Facts, Options
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.held_out import HeldOut
-from gapwise.stages.problems.inner import COUNTED
-from gapwise.stages.problems.oracle_part import part_of
-from gapwise.stages.problems.protocol import JIT, dot, frozen
-from gapwise.stages.problems.user_code import oracle_source, told, user_module
-
-
-class Oracle:
-    """The blocks of one split, as a user describes them to the solver.
-
-    Each process creates its own object as ``Class(split, **arguments)``, with split "train" or "test"; the object reads its
-    data itself. Several threads may call its methods at once. Methods must not keep `theta`, and must always return the
-    same result for the same arguments: certificates and resuming rely on that. `features` or `loss` must raise an error
-    for a row of integers that is no labelling of the block.
-
-    Attributes
-    ----------
-    d : int
-        Number of weights.
-    labels : int
-        Entries of a labelling are 0, ..., labels - 1; at most 32768.
-    lower, upper : sequence of float
-        Bounds on w, of length d; empty: none.
-    approximate : bool
-        Whether `max_oracle` may miss the maximum. Gaps are then upper-bounded if the class defines `max_bound`, and only
-        estimates, which certify nothing, if it does not.
-    accuracy : float, optional
-        Only of an approximate oracle: nu in (0, 1], if the block gap that `max_oracle` shows is always at least nu times the
-        true one (multiplicative accuracy: LJ13 section 4). Results then say what that promises, unless it has `max_bound`.
-    """
-
-    d: int
-    labels: int = 2
-    lower: Any = ()
-    upper: Any = ()
-    approximate: bool = False
-    accuracy: float | None = None
-
-    @classmethod
-    def files(cls, **arguments: Any) -> Sequence[str | Path]:
-        """Paths of all data files that both splits read, given the arguments besides the split.
-
-        A run's key has their contents: edit one, and the same command makes a new run. Undeclared files are not seen.
-        """
-        return ()
-
-    def __len__(self) -> int:
-        """Number of blocks n."""
-        raise NotImplementedError
-
-    def truth(self, i: int) -> Any:
-        """The true labelling of block i: integers, (length of the block's labellings,)."""
-        raise NotImplementedError
-
-    def features(self, i: int, y: np.ndarray) -> Any:
-        """phi(x_i, y), (d,), or only its entries at `coordinates(i)` if that is not None."""
-        raise NotImplementedError
-
-    def loss(self, i: int, y: np.ndarray) -> float:
-        """Task loss L_i(y) >= 0, zero at the truth."""
-        raise NotImplementedError
-
-    def max_oracle(self, i: int, theta: np.ndarray) -> Any:
-        """argmax_y L_i(y) + <theta, features(i, y)>; theta is w, or w at `coordinates(i)`."""
-        raise NotImplementedError
-
-    def decode(self, i: int, theta: np.ndarray) -> Any:
-        """argmax_y <theta, features(i, y)>."""
-        raise NotImplementedError
-
-    def max_bound(self, i: int, theta: np.ndarray) -> float:
-        """A number >= max_y L_i(y) + <theta, features(i, y)>; only of an approximate oracle that can bound its maximum.
-
-        A path needs it to be the maximum itself, the largest loss, at theta = 0.
-        """
-        raise NotImplementedError
-
-    def least_loss(self, i: int) -> float:
-        """A lower bound on L_i over all labellings but the truth; infinite if there are none.
-
-        If 0 (no bound is known), `path.relative` ends above lambda 0.
-        """
-        return 0.0
-
-    def coordinates(self, i: int) -> Any:
-        """Indices, without repeats, of the weights that block i can touch; None (for every block, or for none): all."""
-        return None
+from gapwise.stages.problems.oracle import Oracle as Oracle
+from gapwise.stages.problems.oracle import has_bound, labels_of, load_oracle
+from gapwise.stages.problems.oracle_calls import object_for
+from gapwise.stages.problems.protocol import dot, frozen
+from gapwise.stages.problems.user_code import oracle_source
 
 
 class PythonOracle(NamedTuple):
@@ -135,12 +52,12 @@ class PythonOracle(NamedTuple):
     @property
     def certainty(self) -> str:
         """EXACT, or ESTIMATE if the user's oracle is approximate; with a bound it is a `BoundedPythonOracle`."""
-        return ESTIMATE if _object(self.spec.tobytes()).approximate else EXACT
+        return ESTIMATE if object_for(self.spec.tobytes()).approximate else EXACT
 
     @property
     def accuracy(self) -> float | None:
         """The multiplicative accuracy that the user's oracle declares."""
-        return _object(self.spec.tobytes()).accuracy
+        return object_for(self.spec.tobytes()).accuracy
 
     def scores(self, i, w, theta):
         if self.ids.size == 0:
@@ -152,16 +69,16 @@ class PythonOracle(NamedTuple):
                 theta[j] = w[self.ids[lo + j]]
 
     def max_oracle(self, i, theta, y, scratch):
-        return _max_oracle(self.spec, i, theta, y)
+        return oracle_calls.max_oracle(self.spec, i, theta, y)
 
     def decode(self, i, theta, y, scratch):
-        _decode(self.spec, i, theta, y)
+        oracle_calls.decode(self.spec, i, theta, y)
 
     def value(self, i, theta, y):
-        return _value(self.spec, i, theta, y)
+        return oracle_calls.value(self.spec, i, theta, y)
 
     def add(self, i, y, c, out):
-        _add(self.spec, i, y, c, out)
+        oracle_calls.add(self.spec, i, y, c, out)
 
     def norm2(self, i, delta):
         return dot(delta, delta)
@@ -176,15 +93,15 @@ class PythonOracle(NamedTuple):
                 w[self.ids[lo + j]] += c * delta[j]
 
     def loss(self, i, y):
-        return _loss(self.spec, i, y)
+        return oracle_calls.loss(self.spec, i, y)
 
     def least_loss(self, i):
-        oracle = _object(self.spec.tobytes())
+        oracle = object_for(self.spec.tobytes())
         where = f"{type(oracle).__name__}.least_loss: block {i}"
-        found = float(ask(where, oracle.least_loss, i))
-        if not found >= 0.0:
-            raise ValueError(f"{where}: must be >= 0, is {found:g}")
-        return found
+        least = float(ask(where, oracle.least_loss, i))
+        if not least >= 0.0:
+            raise ValueError(f"{where}: must be >= 0, is {least:g}")
+        return least
 
     def scratch(self):
         return (np.empty(0),)
@@ -223,141 +140,11 @@ class BoundedPythonOracle(NamedTuple):
         return UPPER_BOUNDED
 
     def tightened(self) -> BoundedPythonOracle:
-        """There is one bound."""
+        """The problem itself: its only bound is the user's."""
         return self
 
     def max_bound(self, i, theta, y, scratch):
-        return _max_bound(self.spec, i, theta)
-
-
-CALL = COUNTED
-"""Without nogil: callers have released the GIL, and object mode takes it back for the call."""
-
-
-@njit(**CALL)
-def _max_oracle(spec, i, theta, y):
-    with objmode(loss="float64"):
-        loss = call(spec, i, "max_oracle", theta, y)
-    return loss  # noqa: RET504  object mode cannot return
-
-
-@njit(**CALL)
-def _max_bound(spec, i, theta):
-    with objmode(bound="float64"):
-        bound = call_bound(spec, i, theta)
-    return bound  # noqa: RET504  object mode cannot return
-
-
-@njit(**CALL)
-def _decode(spec, i, theta, y):
-    with objmode():
-        call(spec, i, "decode", theta, y)
-
-
-@njit(**CALL)
-def _features(spec, i, y, out):
-    with objmode():
-        call(spec, i, "features", out, y)
-
-
-@njit(**JIT)
-def _value(spec, i, theta, y):
-    phi = np.empty(theta.size)
-    _features(spec, i, y, phi)
-    return dot(theta, phi)
-
-
-@njit(**JIT)
-def _add(spec, i, y, c, out):
-    phi = np.empty(out.size)
-    _features(spec, i, y, phi)
-    for j in range(out.size):
-        out[j] += c * phi[j]
-
-
-@njit(**CALL)
-def _loss(spec, i, y):
-    with objmode(loss="float64"):
-        loss = call(spec, i, "loss", None, y)
-    return loss  # noqa: RET504
-
-
-def call(spec: np.ndarray, i: int, what: str, vector: Any, y: np.ndarray) -> float:
-    """Call method `what` of a user's object; an error names the block, as does an answer that cannot be used.
-
-    `vector` is theta, or receives the features; y is read, or receives the answer of the two oracles. Returns the loss.
-    """
-    oracle = _object(spec.tobytes())
-    try:
-        if what == "features":
-            vector[:] = numbers(oracle.features(i, y.copy()), vector.shape)
-            return 0.0
-        if what in ("max_oracle", "decode"):
-            y[:] = labelling(getattr(oracle, what)(i, vector.copy()), oracle.labels, y.size)
-            if what == "decode":
-                return 0.0
-            what = "loss"
-        return task_loss(oracle.loss(i, y.copy()))
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{type(oracle).__name__}.{what}: block {i}: {describe(error)}") from error
-
-
-def call_bound(spec: np.ndarray, i: int, theta: np.ndarray) -> float:
-    """`max_bound` of a user's object; an error names the block, as does an answer that is no finite number."""
-    oracle = _object(spec.tobytes())
-    try:
-        return bound(oracle.max_bound(i, theta.copy()))
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{type(oracle).__name__}.max_bound: block {i}: {describe(error)}") from error
-
-
-_objects: dict[bytes, Oracle] = {}
-_making = threading.Lock()
-
-
-def _object(spec: bytes) -> Oracle:
-    """This process's object for `spec`; created at first use."""
-    found = _objects.get(spec)
-    if found is None:
-        with _making:
-            if spec not in _objects:
-                _objects[spec] = _made(**json.loads(spec))
-            found = _objects[spec]
-    return found
-
-
-def _made(part: Options | None = None, **whole: Any) -> Oracle:
-    """The object of a split; of its blocks those that `part` = {rule, held_out} names."""
-    oracle = load_oracle(**whole)
-    rule = None if part is None else HeldOut.of(part["rule"])
-    if part is None or rule is None:
-        return oracle
-    blocks = np.flatnonzero(rule.among(len(oracle)) == part["held_out"])
-    return part_of(oracle, blocks, Oracle)
-
-
-def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
-    """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
-    make: Any = oracle_class(oracle)
-    try:
-        found: Oracle = make(split, **arguments)
-    except SystemExit as error:
-        raise ValueError(f"{oracle}: {describe(error)}") from error
-    except Exception as error:
-        own = error.__traceback__ is not None and error.__traceback__.tb_next is not None  # raised in the class's code
-        raise ValueError(
-            f"{oracle} cannot be made from split={split!r} and dataset.arguments={dict(arguments)}: "
-            f"{told(error) if own else error}"
-        ) from error
-    return found
-
-
-def oracle_class(oracle: str) -> type[Oracle]:
-    """The class that ``module:Class`` names; ValueError says what is missing."""
-    made = getattr(user_module(oracle), oracle.partition(":")[2], None)
-    if not (isinstance(made, type) and issubclass(made, Oracle)):
-        raise ValueError(f"python_oracle: {oracle} is not a subclass of gapwise.Oracle")
-    return made
+        return oracle_calls.max_bound(self.spec, i, theta)
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | BoundedPythonOracle:
@@ -382,7 +169,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
         rule = HeldOut.of(meta["validation"])
         spec["part"] = {"rule": meta["validation"], "held_out": bool(rule and rule(int(arrays["block"][0])))}
     packed = np.frombuffer(json.dumps(spec, sort_keys=True).encode(), np.uint8)
-    oracle = _object(packed.tobytes())
+    oracle = object_for(packed.tobytes())
     n, d = len(arrays["labels_ptr"]) - 1, int(meta["d"])
     if (len(oracle), oracle.d) != (n, d):
         raise ValueError(
@@ -391,7 +178,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> PythonOracle | Bound
         )
     labels = labels_of(oracle)
     local = arrays["ids_ptr"] if "ids" in arrays else np.arange(n + 1) * d
-    kind = BoundedPythonOracle if oracle.approximate and bounds(oracle) else PythonOracle
+    kind = BoundedPythonOracle if oracle.approximate and has_bound(oracle) else PythonOracle
     nu = oracle.accuracy
     if nu is not None and not (oracle.approximate and is_accuracy(nu)):
         raise ValueError(

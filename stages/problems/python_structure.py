@@ -48,12 +48,12 @@ def problem_class(name: str) -> Any:
 
 def files_of(kind: type) -> Callable[..., Iterable[str | Path]] | None:
     """The class method `files` of a user's class; None if it has none."""
-    found: Callable[..., Iterable[str | Path]] | None = getattr(kind, "files", None)
-    return found
+    method: Callable[..., Iterable[str | Path]] | None = getattr(kind, "files", None)
+    return method
 
 
 def read_problem(name: str, split: str, arguments: Options) -> Problem:
-    """What ``Class.read(split, **arguments)`` returns; ValueError if it cannot be read, or is not what the protocol says."""
+    """The problem that ``Class.read(split, **arguments)`` returns; ValueError if `read` fails or it breaks the protocol."""
     kind = problem_class(name)
     where = f"{name}.read({split!r})"
     problem: Problem = ask(where, lambda: kind.read(split, **arguments))
@@ -67,7 +67,7 @@ def read_problem(name: str, split: str, arguments: Options) -> Problem:
 
 
 def fields_of(problem: Any, where: str = "") -> tuple[dict[str, np.ndarray], dict[str, str]]:
-    """The fields of a problem as arrays by name, and the type of those that are single numbers: "int", "float" or "bool"."""
+    """The fields of a problem as arrays by name, and the types of single numbers: "int", "float" or "bool"."""
     arrays, numbers = {}, {}
     for name, value in zip(type(problem)._fields, problem, strict=True):
         array = np.asarray(value)
@@ -114,7 +114,7 @@ def derived(**block: np.ndarray) -> dict[str, np.ndarray]:
     return {}
 
 
-def metrics(problem: Any, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
+def metrics(problem: Problem, arrays: Mapping[str, np.ndarray], predictions: np.ndarray) -> dict[str, float]:
     """What the class's own `measures` returns; without it the share of the entries that differ from the truth."""
     measures = traits_of(problem).measures
     if measures is not None:

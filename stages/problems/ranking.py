@@ -53,12 +53,12 @@ def bars_and_places(theta, margin, ties, y):
     k = theta.size
     order = np.argsort(theta, kind="mergesort")
     below = 0
-    for place in range(k):
-        j = order[place]
+    for position in range(k):
+        j = order[position]
         bar = theta[j] - margin
         while below < k and (theta[order[below]] < bar or (ties and theta[order[below]] == bar)):
             below += 1
-        y[j], y[k + j] = below, place
+        y[j], y[k + j] = below, position
     return order
 
 
@@ -71,15 +71,15 @@ def normal_form(order, worse, y):
     """
     k = order.size
     counted = np.zeros(k + 1, np.int64)
-    for place in range(k):
-        counted[place + 1] = counted[place] + (order[place] >= worse[0])
+    for position in range(k):
+        counted[position + 1] = counted[position] + (order[position] >= worse[0])
     cleared, bar = 0, 0
-    for place in range(k):
-        while bar < k and y[order[bar]] <= place:
+    for position in range(k):
+        while bar < k and y[order[bar]] <= position:
             if worse[order[bar]] < k:
                 cleared = 1 + counted[y[order[bar]]]
             bar += 1
-        y[k + order[place]] = cleared if order[place] >= worse[0] else 0
+        y[k + order[position]] = cleared if order[position] >= worse[0] else 0
     for j in range(k):
         y[j] = 1 + counted[y[j]] if worse[j] < k else k
 
@@ -246,14 +246,14 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Ranking:
     block = np.repeat(np.arange(n), counts)
     fit = relevance[1:] <= relevance[:-1]
     fit[ptr[1:-1] - 1] = True
-    for bad, of, what in (
+    for bad, of, fault in (
         (~np.isfinite(x).all(axis=1), block, "has a feature that is not finite"),
         (~np.isfinite(relevance), block, "has a relevance that is not finite"),
         (~fit, block, "has documents whose relevance rises; expected them by falling relevance"),
         (counts > MOST_DOCUMENTS, np.arange(n), f"has more than {MOST_DOCUMENTS} documents"),
     ):
         if bad.any():
-            raise ValueError(f"ranking: block {of[int(np.argmax(bad))]} {what}")
+            raise ValueError(f"ranking: block {of[int(np.argmax(bad))]} {fault}")
     worse, share, truth = np.empty(len(x), np.int64), np.zeros(n), np.zeros(2 * len(x), np.int16)
     for i in range(n):
         levels, k = -relevance[ptr[i] : ptr[i + 1]], counts[i]
@@ -300,8 +300,8 @@ def metrics(problem: Ranking, arrays: Mapping[str, np.ndarray], predictions: np.
     gains, shares, ndcg = relevance - relevance.min(), [], []
     for i in np.flatnonzero(problem.share > 0.0).tolist():
         of = slice(int(problem.local_ptr[i]), int(problem.local_ptr[i + 1]))
-        places = places_of(problem, predictions, i)
-        ndcg.append(ndcg_score(gains[None, of], places[None], k=CUT))
+        positions = places_of(problem, predictions, i)
+        ndcg.append(ndcg_score(gains[None, of], positions[None], k=CUT))
         shares.append(problem.loss(i, predictions[problem.label_ptr[i] : problem.label_ptr[i + 1]]))
     if not shares:
         return {"swapped_pairs": 0.0, f"ndcg_at_{CUT}": 1.0}

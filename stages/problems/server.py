@@ -19,25 +19,25 @@ import tempfile
 import threading
 import time
 import weakref
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 from gapwise.stages.problems.facts import Json, Options
 
 ATTEMPTS = 3
-"""Programs that one question is put to, one after the other, before it is given up."""
+"""Most programs that are started for a question, one after the other, before it fails."""
 SECONDS = 60.0
 """Longest time for an answer, unless $GAPWISE_ORACLE_SECONDS says otherwise."""
 SHOWN = 200
 """Most characters of a bad answer in an error message."""
 LONGEST = 1 << 28
-"""Most bytes of an answer: what comes without an end would fill the memory."""
+"""Most bytes of an answer: an endless one would fill the memory."""
 COMPLAINTS = 1 << 20
 """Bytes of standard error that are kept."""
 log = logging.getLogger("gapwise")
 
 
 class ServerError(ValueError):
-    """A program that cannot be started, does not answer, or whose answer is none; names its command."""
+    """A program that cannot be started, does not answer, or gives an invalid answer; names its command."""
 
 
 class _Gone(Exception):
@@ -61,13 +61,14 @@ class Server:
         self._turn = threading.Lock()
         self._program: _Program | None = None
         self.starts = self._lost = 0
+        self.greeting: Json = {}
         self.greeting = self.ask(None)
 
     def ask(self, question: Options | None) -> Json:
-        """The answer to a question, or to `hello`; ServerError if there is none after `ATTEMPTS` programs."""
+        """The answer to a question, or to `hello`; ServerError if `ATTEMPTS` programs give no answer."""
         seconds = _seconds()
         with self._turn:
-            for attempt in range(ATTEMPTS):
+            for trial in range(ATTEMPTS):
                 try:
                     greeting = self._start(seconds)
                     return greeting if question is None else self._exchange(question, seconds)
@@ -75,10 +76,10 @@ class Server:
                     self._end()
                     why = gone
                 self._lost += 1
-                if attempt + 1 < ATTEMPTS:
+                if trial + 1 < ATTEMPTS:
                     if self._lost in (1, 10, 100) or self._lost % 1000 == 0:
                         log.warning("%s: %s; starting it again, loss number %d", self.command, why, self._lost)
-                    time.sleep(0.05 * attempt)
+                    time.sleep(0.05 * trial)
         raise ServerError(f"{self.command}: {why}; started {ATTEMPTS} times for this question")
 
     def _start(self, seconds: float) -> Json:
@@ -91,7 +92,7 @@ class Server:
             raise ServerError(f"{self.command}: cannot be started: {error.strerror}: {error.filename}") from error
         self.starts += 1
         greeting = self._exchange(self._hello, seconds)
-        if self.starts > 1 and greeting != self.greeting:
+        if self.greeting and greeting != self.greeting:  # a first program may have died before it gave one
             raise ServerError(
                 f"{self.command}: was started again and says {_short(greeting)}, but said {_short(self.greeting)}; expected "
                 "the same data"
@@ -118,11 +119,11 @@ class Server:
             raise ServerError(f"{self.command}: {_short(answer['error'])}")
         return answer
 
-    def _refuse(self, question: Options, what: str) -> NoReturn:
+    def _refuse(self, question: Options, fault: str) -> NoReturn:
         """End the program, whose answers can no longer be told apart, and say what it did."""
         self._end()
         raise ServerError(
-            f"{self.command}: to {_short(question)} {what}; expected one line of JSON such as "
+            f"{self.command}: to {_short(question)} {fault}; expected one line of JSON such as "
             '{"answer": ...}, and nothing else on its standard output'
         )
 
@@ -178,8 +179,8 @@ class _Program:
         with selectors.DefaultSelector() as selector:
             selector.register(self.out, selectors.EVENT_READ)
             selector.register(self.into, selectors.EVENT_WRITE)
-            found = -1
-            while found < 0:
+            line_end = -1
+            while line_end < 0:
                 ready = selector.select(end - time.monotonic())
                 if time.monotonic() >= end:
                     raise _Gone(
@@ -194,10 +195,10 @@ class _Program:
                         continue
                     known = len(self.rest)
                     self.rest += self._read()
-                    found = self.rest.find(b"\n", known)
-                    if found < 0 and len(self.rest) > LONGEST:
+                    line_end = self.rest.find(b"\n", known)
+                    if line_end < 0 and len(self.rest) > LONGEST:
                         raise _Gone(f"wrote {len(self.rest):,} bytes without the end of a line{self._complaint()}")
-        answer, self.rest = bytes(self.rest[:found]), self.rest[found + 1 :]
+        answer, self.rest = bytes(self.rest[:line_end]), self.rest[line_end + 1 :]
         self._forget_complaints()
         return answer
 
@@ -214,8 +215,8 @@ class _Program:
             return len(line)
 
     def _read(self) -> bytes:
-        found = self.out.read(1 << 16)
-        if found == b"":
+        chunk = self.out.read(1 << 16)
+        if chunk == b"":
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(1.0)
             code = self.process.poll()
@@ -227,7 +228,7 @@ class _Program:
                 else f"ended with {code}"
             )
             raise _Gone(f"{how} without an answer{self._complaint()}")
-        return found or b""
+        return chunk or b""
 
     def _complaint(self) -> str:
         """The last line of what it wrote to its standard error."""
@@ -247,9 +248,9 @@ def _ended(process: subprocess.Popen[bytes], complaints: IO[bytes], pid: int) ->
             pipe.close()  # type: ignore[union-attr]
 
 
-def _short(what: Any) -> str:
+def _short(message: object) -> str:
     """Something a program said, as part of one line that a terminal can show."""
-    text = what if isinstance(what, str) else json.dumps(what)
+    text = message if isinstance(message, str) else json.dumps(message)
     text = " ".join("".join(letter if letter.isprintable() else " " for letter in text[: SHOWN + 1]).split())
     return text if len(text) <= SHOWN else f"{text[:SHOWN]} …"
 
@@ -258,9 +259,9 @@ def _seconds() -> float:
     """Longest time for an answer."""
     given = os.environ.get("GAPWISE_ORACLE_SECONDS", "")
     try:
-        found = float(given or SECONDS)
+        seconds = float(given or SECONDS)
     except ValueError:
-        found = 0.0
-    if not found > 0.0:
+        seconds = 0.0
+    if not seconds > 0.0:
         raise ServerError(f"GAPWISE_ORACLE_SECONDS: expected a number of seconds > 0, got {given!r}")
-    return found
+    return seconds

@@ -9,15 +9,16 @@ last eight columns overlap those before: see `columns`. With the JIT off the sam
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core import cgutils
+from numba.core.datamodel.manager import DataModelManager
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, models, register_model
 
+from gapwise.stages.problems.facts import Kernel
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN
 
@@ -40,23 +41,23 @@ packed = Packed()
 
 @register_model(Packed)
 class _PackedModel(models.PrimitiveModel):
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
+    def __init__(self, dmm: DataModelManager, fe_type: types.Type) -> None:
         super().__init__(dmm, fe_type, _VECTOR)
 
 
-def operation(plain: Callable[..., Any]) -> Callable[..., Any]:
+def operation(plain: Kernel) -> Callable[[Kernel], Kernel]:
     """Decorator of an intrinsic: with the JIT off, `plain` replaces it and works on NumPy arrays."""
     return lambda typed: plain if vars(config)["DISABLE_JIT"] else intrinsic(typed)
 
 
-def _is_row_of_doubles(array: Any) -> None:
+def _is_row_of_doubles(array: types.Type) -> None:
     if not (
         isinstance(array, types.Array) and array.dtype == types.float64 and array.ndim == 1 and array.layout == "C"
     ):
         raise TypingError(f"expected a contiguous one-dimensional array of float64, got {array}")
 
 
-def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+def _address(context, builder, array_type, array, index):
     data = cgutils.create_struct_proxy(array_type)(context, builder, value=array).data
     return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
 
@@ -83,9 +84,9 @@ def strided(typingctx, array, index, stride):
         data = cgutils.create_struct_proxy(signature.args[0])(context, builder, value=args[0]).data
         values = ir.Constant(_VECTOR, ir.Undefined)
         for k in range(WIDTH):
-            at = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, k)))
+            element = builder.add(args[1], builder.mul(args[2], ir.Constant(args[2].type, k)))
             values = builder.insert_element(
-                values, builder.load(builder.gep(data, [at])), ir.Constant(ir.IntType(32), k)
+                values, builder.load(builder.gep(data, [element])), ir.Constant(ir.IntType(32), k)
             )
         return values
 
@@ -109,9 +110,9 @@ def broadcast(typingctx, x):
     """Eight times x."""
 
     def codegen(context, builder, signature, args):
-        places = ir.VectorType(ir.IntType(32), WIDTH)
+        lanes = ir.VectorType(ir.IntType(32), WIDTH)
         first = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
-        return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(places, [0] * WIDTH))
+        return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), ir.Constant(lanes, [0] * WIDTH))
 
     return packed(types.float64), codegen
 
@@ -203,7 +204,7 @@ def lowest_bit(typingctx, bits):
 
 @inner(**PLAIN)
 def columns(first, K):
-    """First columns of the four vectors of the group that starts at column `first`; for K >= 8 none ends after K."""
+    """First columns of the four vectors of the group that starts at column `first`; for K >= 8 each ends at K or before."""
     last = K - WIDTH
     return (
         np.uint64(min(first, last)),

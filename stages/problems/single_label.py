@@ -6,14 +6,14 @@ Their fields `norms2` and `cost` mean the same, local coordinates are m_i(y) = e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.confusion import counted
-from gapwise.stages.problems.facts import Facts
+from gapwise.stages.problems.facts import Facts, Kernel
 from gapwise.stages.problems.protocol import PLAIN, Problem, frozen
 
 Structure = TypeVar("Structure")
@@ -83,7 +83,7 @@ def scratch(self):
     return (np.empty(0),)
 
 
-METHODS: tuple[Callable[..., Any], ...] = (max_oracle, decode, value, add, norm2, loss, least_loss, scratch)
+METHODS: tuple[Kernel, ...] = (max_oracle, decode, value, add, norm2, loss, least_loss, scratch)
 
 
 def one_label(structure: type[Structure]) -> type[Structure]:
@@ -137,11 +137,11 @@ def floats(values: np.ndarray) -> np.ndarray:
     return frozen(values, np.float32 if values.dtype == np.float32 else np.float64)
 
 
-def check_finite(structure: str, what: str, rows: np.ndarray) -> None:
-    """ValueError that names the first row (a block, or what `what` says) with a feature that is not finite."""
+def check_finite(structure: str, unit: str, rows: np.ndarray) -> None:
+    """ValueError that names the first row (a block, or what `unit` names) with a feature that is not finite."""
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
-        raise ValueError(f"{structure}: {what} {int(np.argmax(bad))} has a feature that is not finite")
+        raise ValueError(f"{structure}: {unit} {int(np.argmax(bad))} has a feature that is not finite")
 
 
 def derived(**block: np.ndarray) -> dict[str, np.ndarray]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gapwise.stages.problems.capabilities import traits_of
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:  # it imports numba
 
 
 def check_array(
-    name: str, array: np.ndarray, shape: tuple[int | None, ...], dtype: Any, *, finite: bool = False
+    name: str, array: np.ndarray, shape: tuple[int | None, ...], dtype: DTypeLike, *, finite: bool = False
 ) -> np.ndarray:
     """`array` itself; ValueError, beginning with `name`, if it is not what the layout says.
 
@@ -72,8 +73,8 @@ def check_supports(
     of, values = slice(first, last), label[edges[0] : edges[-1]]
     _refuse("support_alpha", ~np.isfinite(alpha[of]), block, alpha[of], "finite weights")
     traits = traits_of(P)
-    least, what = (-np.inf, "finite losses") if traits.weightless else (0.0, "finite losses >= 0")
-    _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], what)
+    least, wanted = (-np.inf, "finite losses") if traits.weightless else (0.0, "finite losses >= 0")
+    _refuse("support_loss", ~(np.isfinite(losses[of]) & (losses[of] >= least)), block, losses[of], wanted)
     outside = (values < 0) | (values >= P.labels)
     _refuse("support_label", outside, np.repeat(block, lengths), values, f"labels 0 to {P.labels - 1}")
     if traits.forbidden is not None:
@@ -81,8 +82,8 @@ def check_supports(
         _refuse("support_label", wrong, block, np.arange(first, last), "labellings that the structure allows", "atom ")
 
 
-def _refuse(name: str, bad: np.ndarray, block: np.ndarray, values: np.ndarray, expected: str, what: str = "") -> None:
+def _refuse(name: str, bad: np.ndarray, block: np.ndarray, values: np.ndarray, expected: str, unit: str = "") -> None:
     """Raise ValueError if `bad` has a True; entry k of `block` and `values` belongs to entry k of `bad`."""
     if bad.any():
         k = int(np.argmax(bad))
-        raise ValueError(f"{name}: block {block[k]}: holds {what}{values[k]}, expected {expected}")
+        raise ValueError(f"{name}: block {block[k]}: holds {unit}{values[k]}, expected {expected}")

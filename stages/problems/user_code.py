@@ -40,20 +40,20 @@ def own_files(module: ModuleType) -> dict[str, Path]:
         return {}
     root = Path(source).resolve().parents[module.__name__.count(".") + (Path(source).name == "__init__.py")]
     installed = root in {Path(folder).resolve() for folder in sysconfig.get_paths().values()}
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     to_see = [module.__name__.partition(".")[0]]
     while to_see:
         name = to_see.pop()
         for file in _files_of(root, name):
             relative = file.relative_to(root).as_posix()
-            if relative not in found:
-                found[relative] = file
+            if relative not in files:
+                files[relative] = file
                 to_see += [] if installed else [other for other in _imports(file) if other not in OURS]
-    return found
+    return files
 
 
 def _files_of(root: Path, name: str) -> list[Path]:
-    """The files of the top-level module or package `name` in the folder `root`; none if it is not there."""
+    """The files of the top-level module or package `name` in the folder `root`; [] if it is not there."""
     alone = root / f"{name}.py"
     if (root / name).is_dir():
         return sorted((root / name).rglob("*.py"))
@@ -73,8 +73,8 @@ def _imports(file: Path) -> set[str]:
 
 def told(error: BaseException) -> str:
     """An error of a user's code in one line: its type, its message and the line that raised it."""
-    at = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(at.filename).name}, line {at.lineno})"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(frame.filename).name}, line {frame.lineno})"
 
 
 def user_module(oracle: str) -> ModuleType:

@@ -9,10 +9,10 @@ structure has the property `weightless`, a method `task_loss(i, y)` for L_i(y), 
 from __future__ import annotations
 
 from gapwise.stages.problems.capabilities import traits_of
-from gapwise.stages.problems.moves import _optional
+from gapwise.stages.problems.moves import optional
 
 
-@_optional
+@optional
 def task_loss(P, i, y):
     """L_i(y) >= 0, which is `loss` unless the score has a part without weights."""
     return P.loss(i, y)

@@ -1,4 +1,4 @@
-"""A test sentence pair with the links found and those of the annotators, as figure and report show it."""
+"""A test sentence pair with the predicted links and the annotators', as figure and report show it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapwise.stages.reports.stored import StoredRun
 
 Links = set[tuple[int, int]]
 """Links (j, k) between words, from 0."""
-KINDS = ("found", "sure", "possible")
+KINDS = ("predicted", "sure", "possible")
 
 
 def has_alignments(run: StoredRun) -> bool:
@@ -32,7 +32,7 @@ class Aligned:
         Of the sentence, as its file counts.
     e, f : list of str
         Words of either language.
-    sure, possible, found : set of (j, k)
+    sure, possible, predicted : set of (j, k)
         The annotators' links, those they call possible with the sure ones, and the predicted ones.
     """
 
@@ -45,21 +45,21 @@ class Aligned:
         entries = predictions["labels"][start:stop].reshape(len(self.e), -1).astype(int)
         first, column = arrays["counts_ptr"][i], arrays["column"][arrays["column_ptr"][i] :]
         begin = np.concatenate([[0], np.cumsum(arrays["counts"][first : first + len(self.e)], dtype=np.int64)])
-        self.found: Links = {(j, int(column[begin[j] + k - 1])) for j, row in enumerate(entries) for k in row if k}
+        self.predicted: Links = {(j, int(column[begin[j] + k - 1])) for j, row in enumerate(entries) for k in row if k}
 
     @property
     def wrong(self) -> Links:
-        """Links found that are not even possible."""
-        return self.found - self.possible
+        """Predicted links that are not even possible."""
+        return self.predicted - self.possible
 
     @property
     def missed(self) -> Links:
-        """Sure links that were not found."""
-        return self.sure - self.found
+        """Sure links that are not predicted."""
+        return self.sure - self.predicted
 
     @property
     def mistakes(self) -> int:
-        """Links found that are not possible, and sure ones that are not found."""
+        """Predicted links that are not possible, and sure ones that are not predicted."""
         return len(self.wrong) + len(self.missed)
 
 

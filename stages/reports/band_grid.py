@@ -1,4 +1,4 @@
-"""Several quantities of a sweep's runs in one figure: a row each, and one column per lambda."""
+"""Several quantities of a sweep's runs in one figure: a row per quantity, a column per lambda."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def draw_grid(
     with figure_in(target, (4.1 * len(columns) + 1.9, 2.8 * len(rows) + 0.4)) as figure:
         grid = figure.subplots(len(rows), len(columns), squeeze=False, sharex="col")
         for j, (lam, variants) in enumerate(columns.items()):
-            for i, (what, label) in enumerate(rows.items()):
-                draw_bands(grid[i, j], variants, over, what, style, log)
+            for i, (quantity, label) in enumerate(rows.items()):
+                draw_bands(grid[i, j], variants, over, quantity, style, log)
                 grid[i, j].set_xlabel("")
-                if what in linear:
+                if quantity in linear:
                     grid[i, j].set_yscale("linear")
                 elif floor is not None:
                     grid[i, j].set_ylim(bottom=floor(variants))

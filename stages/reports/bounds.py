@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.problems.certainty import EXACT
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.solver.path.rules import path_rule
 
 Arrays = Mapping[str, np.ndarray]
-Attrs = Mapping[str, Any]
+Attrs = Facts
 Curve = tuple[np.ndarray, np.ndarray]
 """(lambda, bound on the gap), lambda falling; the bound is on gap / primal for a path with `relative`."""
 
 
 def gap_label(attrs: Attrs, *, relative: bool = False) -> str:
-    """The label of an axis of gaps, which says what they are: exact, upper-bounded or estimate."""
+    """The label of an axis of gaps, with their kind: exact, upper-bounded or estimate."""
     return f"duality gap{' / primal' if relative else ''} ({attrs.get('certainty', EXACT)})"
 
 

@@ -10,7 +10,7 @@ from gapwise.stages.solver.counts import CERTIFIED
 
 
 def certified_rows(trace: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Where a trace says which eps is certified: lambda, passes, seconds and eps there, (rows,) each.
+    """The rows of a trace that report a certified eps: lambda, passes, seconds and eps, (rows,) each.
 
     There are no rows if the path's rule does not know it.
     """

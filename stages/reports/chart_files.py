@@ -26,7 +26,7 @@ class VegaError(OSError):
 def save_charts(charts: Mapping[str, Chart], folder: Location, formats: Sequence[str]) -> list[Location]:
     """Draw each chart into ``folder/<name>.<format>``, atomically; equal charts are equal bytes.
 
-    Where Vega cannot be run, nothing is written and the log says so: a run is complete without its pictures.
+    Where Vega cannot be run, nothing is written but a line in the log: a run is complete without its pictures.
 
     Returns
     -------
@@ -49,7 +49,7 @@ def save_charts(charts: Mapping[str, Chart], folder: Location, formats: Sequence
 
 
 def vega_files(specs: Mapping[str, Spec], bundle: bool = False) -> dict[str, bytes]:
-    """The file of each specification, whose name's ending says its format; with `bundle` also Vega's JavaScript."""
+    """The file of each specification, in the format of its suffix; with `bundle` also Vega's JavaScript."""
     jobs = json.dumps({"files": plain(specs), "bundle": bundle}, allow_nan=False)
     done = subprocess.run([sys.executable, "-P", str(PROCESS)], input=jobs, capture_output=True, text=True, check=False)
     if done.returncode < 0:

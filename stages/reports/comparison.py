@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.reports.curves import Curves, Trace, first_at
 from gapwise.stages.reports.tables import Costs
 
 LEVELS = (0.1, 0.01, 0.001, 0.0001)
 """Gaps as shares of the best primal value known at their lambda."""
-Row = dict[str, Any]
+Row = Json
 
 
 def summary(curves: Curves) -> Costs:
@@ -31,7 +31,7 @@ def costs(curves: Curves) -> list[Row]:
     scales = best.groupby(level=1).min()
     """from lambda to the least primal value of any run there"""
     equal = {
-        lam: min(float(t["passes"][-1]) for (_, at), traces in curves.items() if at == lam for t in traces)
+        lam: min(float(t["passes"][-1]) for (_, other), traces in curves.items() if other == lam for t in traces)
         for lam in scales.index
     }
     runs = []
@@ -59,7 +59,7 @@ def gap_within(trace: Trace, passes: float) -> float:
     return float(trace["gap"][within[-1]]) if within.size else np.inf
 
 
-def lines(table: Sequence[Mapping[str, Any]]) -> list[str]:
+def lines(table: Sequence[Facts]) -> list[str]:
     """The table of `costs` for a terminal: passes / seconds to each level, or the budget within which it was not reached.
 
     Then the gap after the passes that all of them made, and after each one's own.
@@ -79,6 +79,6 @@ def lines(table: Sequence[Mapping[str, Any]]) -> list[str]:
     return out
 
 
-def _pair(row: Mapping[str, Any], level: float) -> str:
+def _pair(row: Facts, level: float) -> str:
     passes, seconds = row[f"passes_to_{level:g}"], row[f"seconds_to_{level:g}"]
     return f"{passes:.0f} / {seconds:.2f}" if np.isfinite(passes) else f"not within {row['passes']:.0f} p"

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from matplotlib.figure import Figure
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.paint import GREEN, GREY, figure_in, lambda_axis
 from gapwise.storage.backend import Location
 
 SIZE = (7.0, 3.6)
 
 
-def draw(found: Mapping[str, Any], target: Location) -> None:
-    """Draw what `stages.cross_validation.cross_validated` found into the file `target`."""
+def draw(chosen: Facts, target: Location) -> None:
+    """Draw a result of `stages.cross_validation.cross_validated` into the file `target`."""
     with figure_in(target, SIZE, dpi=150) as figure:
-        paint(figure, found)
+        paint(figure, chosen)
 
 
-def paint(figure: Figure, found: Mapping[str, Any]) -> None:
+def paint(figure: Figure, chosen: Facts) -> None:
     """Draw it into an empty figure."""
     axes = figure.subplots()
-    lam, mean, error = (np.array(found[name]) for name in ("lambda", "validation_loss", "standard_error"))
+    lam, mean, error = (np.array(chosen[name]) for name in ("lambda", "validation_loss", "standard_error"))
     marker = "o" if lam.size <= 3 else ""
-    for k, losses in enumerate(found["fold_losses"]):
+    for k, losses in enumerate(chosen["fold_losses"]):
         axes.plot(lam, losses, color=GREY, lw=0.8, alpha=0.6, marker=marker, label="" if k else "one fold")
     axes.fill_between(lam, mean - error, mean + error, color=GREEN, alpha=0.2, lw=0)
     axes.plot(lam, mean, color=GREEN, marker=marker, label="mean ± one standard error")
-    best, simple = found["best_lambda"], found["one_se_lambda"]
+    best, simple = chosen["best_lambda"], chosen["one_se_lambda"]
     axes.axvline(best, color=GREY, ls="--", lw=1, zorder=0)
     axes.axvline(simple, color=GREEN, ls=":", lw=1.2, zorder=0, label=f"one standard error: λ = {simple:.3g}")
-    least = found["best_validation_loss"]
+    least = chosen["best_validation_loss"]
     axes.plot(best, least, marker="*", ms=15, color=GREEN, mec="white", ls="", label="least mean loss")
-    axes.set_title(f"λ = {best:.3g} chosen on {found['folds']} folds: test loss {found['best_test_loss']:.3g}")
+    axes.set_title(f"λ = {best:.3g} chosen on {chosen['folds']} folds: test loss {chosen['best_test_loss']:.3g}")
     axes.set_ylim(0, None)
     axes.set_ylabel("mean task loss")
     axes.legend(loc="best")

@@ -7,11 +7,11 @@ a band from the least to the largest value (O16 Fig. 3, 5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.gap_trace import gap_trace_attributes, read_gap_trace
 from gapwise.stages.reports.paint import StyleOf
 from gapwise.storage.backend import Location
@@ -19,7 +19,7 @@ from gapwise.storage.backend import Location
 AXES = {"passes": "effective passes", "seconds": "seconds"}
 """The horizontal axes of gap curves, and their labels."""
 SMALLEST = 1e-16
-"""Gaps are drawn on a logarithmic axis; those that are smaller than this, by rounding, are drawn here."""
+"""Gaps are drawn on a logarithmic axis; smaller ones, which rounding may give, are drawn at this value."""
 
 Runs = Sequence[tuple[str, str, int, Location]]
 """(variant, lambda as the sweep names it, seed, run directory)"""
@@ -32,14 +32,14 @@ Curves = dict[tuple[str, str], list[Trace]]
 def read_curves(runs: Runs) -> Curves:
     """The gap traces of all runs, in the order of the sweep."""
     curves: Curves = {}
-    for variant, lam, _, place in runs:
-        curves.setdefault((variant, lam), []).append(read_gap_trace(place))
+    for variant, lam, _, run_dir in runs:
+        curves.setdefault((variant, lam), []).append(read_gap_trace(run_dir))
     return curves
 
 
-def trace_attributes(runs: Runs) -> Mapping[str, Any]:
+def trace_attributes(runs: Runs) -> Facts:
     """The attributes of the first run's gap trace: what its gaps are. All runs of a sweep have the same oracle."""
-    return next((gap_trace_attributes(place) for *_, place in runs), {})
+    return next((gap_trace_attributes(run_dir) for *_, run_dir in runs), {})
 
 
 def by_lambda(curves: Curves) -> dict[str, dict[str, list[Trace]]]:
@@ -56,15 +56,15 @@ def lambda_title(lam: str, variants: Mapping[str, Sequence[Trace]]) -> str:
     return f"λ = {lam} = {value}" if "/" in lam else f"λ = {value}"
 
 
-def band(traces: Sequence[Trace], over: str, what: str = "gap", log: bool = False) -> np.ndarray:
-    """Median, least and largest value of `what` on a common axis, (4, points): x, median, min, max.
+def band(traces: Sequence[Trace], over: str, quantity: str = "gap", log: bool = False) -> np.ndarray:
+    """Median, least and largest value of `quantity` on a common axis, (4, points): x, median, min, max.
 
     Interpolated logarithmically between snapshots, over the range that all runs cover. The axis of seconds is
     logarithmic too, and with `log` that of passes.
     """
     log = log or over == "seconds"
     xs = [np.asarray(trace[over], float) for trace in traces]
-    ys = [np.log(np.maximum(column(trace, what), SMALLEST)) for trace in traces]
+    ys = [np.log(np.maximum(column(trace, quantity), SMALLEST)) for trace in traces]
     known = [np.isfinite(y) & ((x > 0) if log else True) for x, y in zip(xs, ys, strict=True)]
     xs, ys = [x[k] for x, k in zip(xs, known, strict=True)], [y[k] for y, k in zip(ys, known, strict=True)]
     if min(x.size for x in xs) == 0:
@@ -75,26 +75,26 @@ def band(traces: Sequence[Trace], over: str, what: str = "gap", log: bool = Fals
     return np.stack([grid, np.median(values, axis=0), values.min(axis=0), values.max(axis=0)])
 
 
-def column(trace: Trace, what: str) -> np.ndarray:
+def column(trace: Trace, quantity: str) -> np.ndarray:
     """A column of a gap trace, or `stale_ratio`: the solver's stale gap over the true gap."""
-    if what == "stale_ratio":
+    if quantity == "stale_ratio":
         return np.asarray(trace["stale_gap"] / np.maximum(trace["gap"], SMALLEST))
-    return np.asarray(trace[what])
+    return np.asarray(trace[quantity])
 
 
-def value_at(traces: Sequence[Trace], over: str, x: float, what: str = "gap") -> float:
+def value_at(traces: Sequence[Trace], over: str, x: float, quantity: str = "gap") -> float:
     """Median of a column at `x` passes or seconds, interpolated logarithmically; NaN if it has no finite value there."""
     logs = []
     for trace in traces:
-        y = np.log(np.maximum(column(trace, what), SMALLEST))
+        y = np.log(np.maximum(column(trace, quantity), SMALLEST))
         known = np.isfinite(y)
         logs.append(np.interp(x, trace[over][known], y[known]) if known.any() else np.nan)
     return float(np.exp(np.median(logs)))
 
 
-def first_at(trace: Trace, over: str, level: float, what: str = "gap") -> float:
-    """Passes, calls or seconds at the first snapshot where a column is at most `level`; inf if there is none."""
-    (below,) = np.nonzero(np.nan_to_num(trace[what], nan=np.inf) <= level)
+def first_at(trace: Trace, over: str, level: float, quantity: str = "gap") -> float:
+    """Passes, calls or seconds at the first snapshot where a column is at most `level`; inf if it never is."""
+    (below,) = np.nonzero(np.nan_to_num(trace[quantity], nan=np.inf) <= level)
     return float(trace[over][below[0]]) if below.size else np.inf
 
 
@@ -102,13 +102,13 @@ def draw_bands(
     axes: Axes,
     variants: Mapping[str, Sequence[Trace]],
     over: str,
-    what: str,
+    quantity: str,
     style: StyleOf,
     log: bool = False,
 ) -> None:
     """A line and a band for each variant; `style(variant, number)` gives colour and dash. `log`: also for passes."""
     for number, (variant, traces) in enumerate(variants.items()):
-        x, middle, least, most = band(traces, over, what, log)
+        x, middle, least, most = band(traces, over, quantity, log)
         drawn = style(variant, number)
         width, label = drawn.get("lw", 1.5), variant.replace("_", " ")
         axes.plot(x, middle, label=label, color=drawn["color"], ls=drawn["ls"], lw=width)

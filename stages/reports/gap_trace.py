@@ -1,4 +1,4 @@
-"""Gap trace: the duality gap along a solve, and if asked for the test loss, computed afterwards from its snapshots.
+"""Gap trace: the duality gap along a solve, and optionally the test loss, computed afterwards from its snapshots.
 
 P(w) of a snapshot takes one exact pass at its w. With the dual value of the same moment the true gap is P - D, while
 `stale_gap` is the sum of the block gaps that the solver knew then. Without a dual point, `dual` and `gap` are nan.
@@ -7,13 +7,13 @@ P(w) of a snapshot takes one exact pass at its w. With the dual value of the sam
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.predict import predict
 from gapwise.stages.problems.certainty import certainty_of
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.problems.metric import norm2_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.oracles import vertices_at
@@ -30,7 +30,7 @@ def gap_trace(
     *,
     test: Problem | None = None,
     spread: Spread = HERE,
-    report: Report = lambda done, total, what: None,
+    report: Report = lambda done, total, task: None,
 ) -> int:
     """Write ``run_dir/gap_trace.zarr`` (arrays of `storage.layout.GAP_TRACE`) from ``run_dir/snapshots.zarr``.
 
@@ -60,19 +60,19 @@ def gap_trace(
             losses[k] = np.mean(predict(test, w, spread, "test")[1])
     target = run_dir / "gap_trace.zarr"
     attrs = {"certainty": certainty_of(problem)}
-    found = {**columns, "primal": primal, "gap": primal - columns["dual"], "test_loss": losses}
-    write_group(aside(target), GAP_TRACE if test is None else (*GAP_TRACE, *TRACE_LOSSES), found, attrs)
+    values = {**columns, "primal": primal, "gap": primal - columns["dual"], "test_loss": losses}
+    write_group(aside(target), GAP_TRACE if test is None else (*GAP_TRACE, *TRACE_LOSSES), values, attrs)
     publish(target)
     return rows
 
 
 def read_gap_trace(run_dir: Location) -> dict[str, np.ndarray]:
-    """The gap trace by column; FileNotFoundError if there is none."""
+    """The gap trace by column; FileNotFoundError if the run has no gap trace."""
     if not (run_dir / "gap_trace.zarr").is_dir():
         raise FileNotFoundError(f"{run_dir}: no gap trace here; solve with snapshots (snapshots.every_passes=1)")
     return read_group(run_dir / "gap_trace.zarr")[0]
 
 
-def gap_trace_attributes(run_dir: Location) -> dict[str, Any]:
+def gap_trace_attributes(run_dir: Location) -> Json:
     """What the gaps of a trace are, as its attribute `certainty`."""
     return dict(open_group(run_dir / "gap_trace.zarr").attrs)

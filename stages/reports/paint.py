@@ -1,4 +1,4 @@
-"""Paint: the palette of all figures, the axes they share, and the one place that saves a figure."""
+"""Paint: the palette of all figures, their shared axes, and the function that saves a figure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.formats import FORMATS, wanted
 from gapwise.storage.backend import Location
 from gapwise.storage.files import aside, publish
 
 BLUE, ORANGE, GREEN, GREY = "#2b6cb0", "#dd6b20", "#2f855a", "#718096"
 SPARE = (BLUE, ORANGE, GREEN, "#c53030", "#805ad5", GREY, "#00a3c4", "#b7791f")
-"""Colours of lines that have none of their own (`styles`)."""
+"""Colours of lines whose method has no colour in `styles`."""
 
 
 class Style(TypedDict):
@@ -34,7 +35,7 @@ class Style(TypedDict):
 StyleOf = Callable[[str, int], Style]
 """The style of a variant, whose number among the lines decides where its method has no colour of its own."""
 
-LOOK: dict[Any, Any] = {
+LOOK: dict[Any, object] = {
     "font.size": 10,
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
@@ -75,9 +76,7 @@ def figure_in(target: Location, size: tuple[float, float], dpi: int = 130) -> It
                 to_paper(figure)
             file = target.parent / f"{stem}.{form}"
             _lay_out(figure, dpi)
-            packed: dict[str, Any] = (
-                {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}
-            )  # half the time of 6
+            packed: Json = {"pil_kwargs": {"compress_level": 3}} if form == "png" else {}  # half the time of 6
             figure.savefig(aside(file), dpi=dpi, format=form, metadata=UNDATED[form], **packed)
             publish(file)
 

@@ -21,7 +21,7 @@ class Photograph(NamedTuple):
     regions: np.ndarray
     """(H, W): the superpixel of each pixel, and so the position of its label among those of the block"""
     truth: np.ndarray
-    """(H, W): labels, `VOID` where there is none"""
+    """(H, W): labels, `VOID` for pixels without a label"""
 
     @property
     def labelled(self) -> np.ndarray:
@@ -50,8 +50,8 @@ def class_colours(run: StoredRun) -> np.ndarray:
 def photographs(run: StoredRun, most: int) -> list[Photograph]:
     """The first `most` test pictures of a run that `has_photographs`."""
     arrays = run.test_blocks
-    there = np.flatnonzero(np.diff(arrays["hw_ptr"]) > 0)[:most]
-    return [_photograph(arrays, int(i)) for i in there]
+    stored = np.flatnonzero(np.diff(arrays["hw_ptr"]) > 0)[:most]
+    return [_photograph(arrays, int(i)) for i in stored]
 
 
 def _photograph(arrays: Mapping[str, np.ndarray], i: int) -> Photograph:

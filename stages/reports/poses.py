@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from gapwise.stages.predict import predictions
 from gapwise.stages.problems import build
 from gapwise.stages.problems.tree.metrics import NEAR, best_alone_of, points_of
+from gapwise.stages.problems.tree.tree import Tree
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.files import read_json
 from gapwise.storage.mixture import weights_at
@@ -48,7 +49,7 @@ def has_poses(run: StoredRun) -> bool:
 
 def lambdas_of(run: StoredRun) -> tuple[list[float], float | None]:
     """At most LAMBDAS solved lambdas, falling, evenly spaced between the first and the last; and the best one among them."""
-    file = run.place / "metrics.json"
+    file = run.run_dir / "metrics.json"
     best = (read_json(file) or {}).get("best_lambda") if file.is_file() else None
     lams = np.unique(run.arrays["lambda"])[::-1]
     if lams.size > LAMBDAS:
@@ -63,29 +64,32 @@ def posed(run: StoredRun, count: int = SHOWN) -> list[Posed]:
     """The first photographs with their poses, by the run's own weights."""
     lams, best = lambdas_of(run)
     arrays = run.test_blocks
-    there = np.flatnonzero(np.diff(arrays["photo_hw_ptr"]) > 0)[:count]
-    problem: Any = build("tree", arrays, run.features.meta)
+    photographed = np.flatnonzero(np.diff(arrays["photo_hw_ptr"]) > 0)[:count]
+    problem = build("tree", arrays, run.features.meta)
+    assert isinstance(problem, Tree)
     V = problem.parent.size
-    weights = weights_at(run.place / "path.zarr")
-    found = [(f"λ = {lam:.3g}" + " (best)" * (lam == best), _places(problem, weights(lam), there)) for lam in lams]
-    found.insert(0, ("maps alone", np.array([best_alone_of(problem, int(i)) for i in there]).reshape(-1, V)))
+    weights = weights_at(run.run_dir / "path.zarr")
+    predicted = [
+        (f"λ = {lam:.3g}" + " (best)" * (lam == best), _places(problem, weights(lam), photographed)) for lam in lams
+    ]
+    predicted.insert(0, ("maps alone", np.array([best_alone_of(problem, int(i)) for i in photographed]).reshape(-1, V)))
     nodes, cell = np.asarray(arrays["point_nodes"]).reshape(-1), float(np.asarray(arrays["cell"]).reshape(-1)[0])
     points = np.asarray(arrays["points"], float).reshape(problem.n, nodes.size, 2)
     trunk, ends = np.asarray(arrays["trunk"], float).reshape(-1), np.asarray(arrays["limb_ends"], float)
     result = []
-    for k, i in enumerate(there):
+    for k, i in enumerate(photographed):
         height, width = (int(size) for size in np.asarray(arrays["photo_hw"][arrays["photo_hw_ptr"][i]]))
         rgb = np.asarray(arrays["photo"][arrays["photo_ptr"][i] : arrays["photo_ptr"][i + 1]]).reshape(height, width, 3)
         poses = []
-        for said, places in found:
-            at = points_of(problem.hw[i : i + 1], places[k : k + 1], nodes, cell)[0]
-            right = float(np.mean(np.linalg.norm(at - points[i], axis=1) <= NEAR * trunk[i]))
-            poses.append(Pose(said, ends @ at, right))
+        for said, cells in predicted:
+            joints = points_of(problem.hw[i : i + 1], cells[k : k + 1], nodes, cell)[0]
+            right = float(np.mean(np.linalg.norm(joints - points[i], axis=1) <= NEAR * trunk[i]))
+            poses.append(Pose(said, ends @ joints, right))
         result.append(Posed(int(i), rgb, [*poses, Pose("truth", ends @ points[i], None)]))
     return result
 
 
-def _places(problem: Any, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
+def _places(problem: Tree, w: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     """int64 (blocks, V): predicted places."""
     labels = predictions(problem, w, blocks)[0].reshape(len(blocks), -1)
     return labels[:, : problem.parent.size].astype(np.int64)

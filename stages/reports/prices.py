@@ -8,12 +8,13 @@ a solution costs seconds + calls * c, which is computed, not measured, and valid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from gapwise.stages.problems.facts import Facts, Json
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.tables import markdown
 from gapwise.stages.solver.options import ENDED
@@ -26,7 +27,9 @@ SLOWER = {"1 ms": 1e-3, "20 ms": 20e-3}
 """Extra seconds per oracle call."""
 MEASURES = ("passes", "seconds", *SLOWER)
 HEADS = {"passes": "exact passes", "seconds": "seconds", **{name: f"oracle + {name}" for name in SLOWER}}
-Row = dict[str, Any]
+Row = Json
+Aggregate = tuple[str, str | Callable[[pd.Series], float]]
+"""A column, and how pandas makes one number of those of a group."""
 
 
 class Price(NamedTuple):
@@ -56,7 +59,7 @@ class PathRun(NamedTuple):
 
     price: Price
     arrays: Mapping[str, np.ndarray]
-    attrs: Mapping[str, Any]
+    attrs: Facts
     verdict: Verdict
     samples: Sequence[Mapping[str, float]]
     """lambda and gap where verify made exact passes between solved lambdas"""
@@ -65,18 +68,18 @@ class PathRun(NamedTuple):
 def read_prices(runs: Iterable[tuple[str, str, int, Location]]) -> tuple[list[Price], list[PathRun]]:
     """The prices of all solves at one lambda, and the paths."""
     solves, paths = [], []
-    for variant, lam, _, place in runs:
-        arrays, attrs = read_numbers(place)
+    for variant, lam, _, run_dir in runs:
+        arrays, attrs = read_numbers(run_dir)
         price = _price(variant, lam, arrays, attrs)
         if not capabilities(str(attrs["rule"])).finds_lambdas:
             solves.append(price)
         else:
-            verdict, samples = read_verdict(place, arrays, attrs), read_json(place / "verify.json")["samples"]
+            verdict, samples = read_verdict(run_dir, arrays, attrs), read_json(run_dir / "verify.json")["samples"]
             paths.append(PathRun(price, arrays, attrs, verdict, samples))
     return solves, paths
 
 
-def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> Price:
+def _price(variant: str, lam: str, arrays: Mapping[str, np.ndarray], attrs: Facts) -> Price:
     return Price(
         variant, lam, float(arrays["lambda"][-1]), float(attrs["eps"]), attrs["status"] in ENDED,
         float(np.sum(arrays["effective_passes"])), int(np.sum(arrays["oracle_calls"])), float(np.sum(arrays["seconds"])),
@@ -94,7 +97,7 @@ def price_table(prices: Sequence[Price]) -> list[Row]:
     runs = pd.DataFrame(prices).rename(columns={"lam": "lambda", "passes": "spent_passes", "seconds": "spent_seconds"})
     for name in MEASURES:
         runs[name] = [price.cost(name) if price.reached else np.inf for price in prices]
-    columns: dict[str, tuple[str, Any]] = {"value": ("value", "first"), "seeds": ("value", "size")}
+    columns: dict[str, Aggregate] = {"value": ("value", "first"), "seeds": ("value", "size")}
     columns["reached"] = ("reached", "sum")
     for name in MEASURES:
         columns |= {name: (name, _upper_median), f"{name} least": (name, "min"), f"{name} most": (name, "max")}
@@ -129,15 +132,15 @@ def winners(table: Sequence[Row]) -> dict[tuple[str, float, str], tuple[str, flo
 
     Infinite if no other variant reaches the tolerance; no entry if none does.
     """
-    found = {}
+    best = {}
     for lam, tolerance in dict.fromkeys((row["lambda"], row["tolerance"]) for row in table):
         rows = [row for row in table if (row["lambda"], row["tolerance"]) == (lam, tolerance)]
         for name in MEASURES:
             first, *others = sorted(rows, key=lambda row: row[name])
             if np.isfinite(first[name]):
                 factor = others[0][name] / first[name] if others else np.inf
-                found[lam, tolerance, name] = first["variant"], float(factor)
-    return found
+                best[lam, tolerance, name] = first["variant"], float(factor)
+    return best
 
 
 def solve_lines(table: Sequence[Row]) -> list[str]:

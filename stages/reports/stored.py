@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rules import capabilities
 from gapwise.stages.verdict import Verdict, read_verdict
@@ -19,7 +19,7 @@ LARGE = ("weights", "block_gap", "support_", "label_offset", "dual_scores", "dua
 """Prefixes of the names of those arrays of a path.zarr that grow with features, blocks or atoms."""
 
 
-def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def read_numbers(run_dir: Location) -> tuple[dict[str, np.ndarray], Json]:
     """(arrays, attributes) of a path.zarr: the arrays with one number per breakpoint or evaluated lambda, and the cells."""
     target = run_dir / "path.zarr"
     if not target.is_dir():
@@ -32,12 +32,12 @@ class StoredRun:
 
     Attributes
     ----------
-    place : Path or UrlPath
+    run_dir : Path or UrlPath
         The run directory.
     """
 
-    def __init__(self, place: Location, features: Features):
-        self.place, self.features = place, features
+    def __init__(self, run_dir: Location, features: Features):
+        self.run_dir, self.features = run_dir, features
 
     @property
     def can(self) -> Capabilities:
@@ -46,8 +46,8 @@ class StoredRun:
 
     @cached_property
     def trace(self) -> dict[str, np.ndarray]:
-        """Columns of trace.zarr; {} if there is none."""
-        return read_trace(self.place) if (self.place / "trace.zarr").is_dir() else {}
+        """Columns of trace.zarr; {} if the file is missing."""
+        return read_trace(self.run_dir) if (self.run_dir / "trace.zarr").is_dir() else {}
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -55,18 +55,18 @@ class StoredRun:
         return self._numbers[0]
 
     @property
-    def attrs(self) -> dict[str, Any]:
+    def attrs(self) -> Json:
         """Attributes of the path."""
         return self._numbers[1]
 
     @cached_property
-    def _numbers(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        return read_numbers(self.place)
+    def _numbers(self) -> tuple[dict[str, np.ndarray], Json]:
+        return read_numbers(self.run_dir)
 
     @cached_property
     def verdict(self) -> Verdict:
         """What the path proves; before it is verified, what it says of itself."""
-        return read_verdict(self.place, self.arrays, self.attrs)
+        return read_verdict(self.run_dir, self.arrays, self.attrs)
 
     @cached_property
     def test_blocks(self) -> dict[str, np.ndarray]:
@@ -75,9 +75,9 @@ class StoredRun:
 
     @cached_property
     def predictions(self) -> dict[str, np.ndarray]:
-        """Predicted labels of the test split, flat, with `label_ptr`, where each block begins; empty if there are none."""
-        file = self.place / "predictions.npz"
+        """Flat predicted labels of the test split, and `label_ptr`, where each block begins; {} if nothing was predicted."""
+        file = self.run_dir / "predictions.npz"
         if not file.is_file():
             return {}
-        with file.open("rb") as stream, np.load(stream) as found:
-            return dict(found)
+        with file.open("rb") as stream, np.load(stream) as arrays:
+            return dict(arrays)

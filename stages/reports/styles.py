@@ -1,4 +1,4 @@
-"""Colour and dash of a method in figures over many runs: by what its runs were asked for, not by its name."""
+"""Colour and dash of a method in figures over many runs: by the settings of its runs, not by its name."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def _cached(solver: Mapping[str, object]) -> bool:
 
 def _solvers(runs: Runs) -> dict[str, Mapping[str, object]]:
     """The group `solver` of each variant's configuration; a run without a manifest has none."""
-    return {variant: _solver(place) for variant, _, _, place in runs}
+    return {variant: _solver(run_dir) for variant, _, _, run_dir in runs}
 
 
-def _solver(place: Location) -> Mapping[str, object]:
-    file = place / "manifest.json"
-    found = read_json(file) if file.is_file() else None
-    science = found.get("science", {}) if isinstance(found, Mapping) else {}
+def _solver(run_dir: Location) -> Mapping[str, object]:
+    file = run_dir / "manifest.json"
+    manifest = read_json(file) if file.is_file() else None
+    science = manifest.get("science", {}) if isinstance(manifest, Mapping) else {}
     solver = science.get("solver", {}) if isinstance(science, Mapping) else {}
     return solver if isinstance(solver, Mapping) else {}

@@ -8,11 +8,11 @@ methods without a dual point are bounded as well.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.curves import Curves, Trace, by_lambda, first_at
 from gapwise.stages.reports.tables import markdown
 
@@ -39,7 +39,7 @@ RATES: Mapping[str, tuple[str, str, str]] = {
 """What is guaranteed to be below epsilon, after how many oracle calls, and by whom, up to constants and minor terms, as in
 LJ13's Table 1: R is the largest norm of a psi_i(y), #Y the number of labellings. The oracle of `eg` computes expectations.
 Others have no such bound."""
-Row = dict[str, Any]
+Row = Json
 
 
 def with_suboptimality(curves: Curves) -> Curves:
@@ -50,7 +50,7 @@ def with_suboptimality(curves: Curves) -> Curves:
     ValueError
         If a dual value is above a primal value at the same lambda, so that one of the two is wrong: names both variants.
     """
-    found: Curves = {}
+    curves_to_best: Curves = {}
     for lam, variants in by_lambda(curves).items():
         dual, whose_dual = max((_most(trace, "dual"), name) for name, traces in variants.items() for trace in traces)
         primal, whose = min(
@@ -62,10 +62,10 @@ def with_suboptimality(curves: Curves) -> Curves:
                 f"{whose}; no dual value can be, so one of them is wrong"
             )
         for variant, traces in variants.items():
-            found[variant, lam] = [
+            curves_to_best[variant, lam] = [
                 {**t, "primal_excess": t["primal"] - dual, "dual_lack": primal - t["dual"]} for t in traces
             ]
-    return {key: found[key] for key in curves}
+    return {key: curves_to_best[key] for key in curves}
 
 
 def _most(trace: Trace, name: str, sign: int = 1) -> float:
@@ -101,13 +101,13 @@ def best_dual(trace: Trace) -> float:
 def _of_run(trace: Trace) -> Row:
     """Of one run: calls and seconds to each level, those it spent, and its last test loss."""
     best = best_dual(trace)
-    found: Row = {"calls": float(trace["oracle_calls"][-1]), "seconds": float(trace["seconds"][-1])}
-    found["test_loss"] = float(trace["test_loss"][-1]) if "test_loss" in trace else np.nan
+    row: Row = {"calls": float(trace["oracle_calls"][-1]), "seconds": float(trace["seconds"][-1])}
+    row["test_loss"] = float(trace["test_loss"][-1]) if "test_loss" in trace else np.nan
     for measure, column in (("primal", "primal_excess"), ("gap", "gap")):
         for level in LEVELS:
             for name, over in (("calls", "oracle_calls"), ("seconds", "seconds")):
-                found[f"{measure} {name} {level:g}"] = first_at(trace, over, level * best, column)
-    return found
+                row[f"{measure} {name} {level:g}"] = first_at(trace, over, level * best, column)
+    return row
 
 
 def calls_lines(table: Sequence[Row]) -> list[str]:

@@ -128,12 +128,12 @@ def log_or_linear(least: float, most: float) -> Spec:
 def level(value: float, words: str, at_left: bool = False) -> list[Spec]:
     """A dashed horizontal line with its name above one of its ends."""
     rows = {"values": [{"y": value, "words": words}]}
-    at: Spec = {"y": {"field": "y", "type": "quantitative"}}
+    height: Spec = {"y": {"field": "y", "type": "quantitative"}}
     side: Spec = {"align": "left", "dx": 4, "x": 0} if at_left else {"align": "right", "dx": -2, "x": "width"}
     text = {"type": "text", "dy": -7, "color": GREY, **side}
     return [
-        {"data": rows, "mark": {"type": "rule", "strokeDash": [5, 4], "color": GREY}, "encoding": at},
-        {"data": rows, "mark": text, "encoding": {**at, "text": {"field": "words"}}},
+        {"data": rows, "mark": {"type": "rule", "strokeDash": [5, 4], "color": GREY}, "encoding": height},
+        {"data": rows, "mark": text, "encoding": {**height, "text": {"field": "words"}}},
     ]
 
 

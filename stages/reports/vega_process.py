@@ -25,7 +25,7 @@ def drawn(spec: dict, form: str) -> bytes:
     if form == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     pdf = vl_convert.vegalite_to_pdf(spec)
-    return ENTRIES.sub(lambda found: b"\n".join([b"", *sorted(found[0].split(b"\n")[1:])]), pdf)
+    return ENTRIES.sub(lambda match: b"\n".join([b"", *sorted(match[0].split(b"\n")[1:])]), pdf)
 
 
 if __name__ == "__main__":

@@ -93,10 +93,10 @@ def archived(tmp_path) -> Path:
 def test_tally__takes_the_class_of_most_labelled_pixels():
     regions = np.array([[0, 0, 1, 1], [0, 0, 1, 2]])
     classes = np.array([[2, 2, VOID, VOID], [1, VOID, 0, VOID]], np.uint8)
-    found = tally_classes(regions, classes, 3)
-    assert found["labels"].tolist() == [2, VOID, VOID]
-    assert found["area"].tolist() == [3.0, 1.0, 0.0]
-    assert found["counts"].tolist() == [[0, 1, 2], [1, 0, 0], [0, 0, 0]]
+    counted = tally_classes(regions, classes, 3)
+    assert counted["labels"].tolist() == [2, VOID, VOID]
+    assert counted["area"].tolist() == [3.0, 1.0, 0.0]
+    assert counted["counts"].tolist() == [[0, 1, 2], [1, 0, 0], [0, 0, 0]]
 
 
 def test_split__is_fixed():
@@ -123,8 +123,8 @@ def check(train, test, sink, meta):
 
 def check_specimen(options, train):
     """What is compiled while features are made is what the solver will call."""
-    found = specimen(options)
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(train)
+    encoded = specimen(options)
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(train)
 
 
 def test_stanford__reads_the_published_layout(published):
@@ -133,8 +133,8 @@ def test_stanford__reads_the_published_layout(published):
     check(train, test, sink, meta)
     check_specimen({"name": "stanford", **options}, train)
     assert train.d == 8 * (1 + 3 * (16 + 6 + 7)) + 100
-    found = FeatureMap({**meta, "dataset": "stanford", "structure": "potts"}, sink.whole[""]).encode([scene(0)[0]])
-    assert found.arrays["unary"].shape[1] == 88
+    encoded = FeatureMap({**meta, "dataset": "stanford", "structure": "potts"}, sink.whole[""]).encode([scene(0)[0]])
+    assert encoded.arrays["unary"].shape[1] == 88
 
 
 def test_stanford__reads_supplied_features(archived):
@@ -157,11 +157,11 @@ def test_stanford__makes_features_of_the_archive_too(archived):
 def test_pairs__are_alike_where_rows_are():
     x = np.random.default_rng(1).random((3, 519))
     x[1] = x[0]
-    found = pair_features(x, np.array([[0, 1], [1, 2]]))
-    assert found.shape == (2, 34)
-    np.testing.assert_allclose(found[0], 1.0)
-    assert (found[1, 1:] < 1.0).all()
-    assert (found >= 0.0).all()
+    features = pair_features(x, np.array([[0, 1], [1, 2]]))
+    assert features.shape == (2, 34)
+    np.testing.assert_allclose(features[0], 1.0)
+    assert (features[1, 1:] < 1.0).all()
+    assert (features >= 0.0).all()
 
 
 def test_without_pairs__there_are_no_edges(archived):

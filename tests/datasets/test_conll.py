@@ -49,21 +49,23 @@ def sentences(text):
 def test_conll__attributes_are_those_of_a_plain_feature_map(tmp_path, packed):
     train, test, _sink, meta = problems(open_dataset("conll", {**write(tmp_path, packed=packed), "min_count": 2}))
     met = Counter(key for s in sentences(TRAIN) for t in range(len(s)) for key in plain_features(s, t))
-    kept = {key for key, count in met.items() if count >= 2}
-    assert meta["attributes"] == len(kept) + 3
+    frequent = {key for key, count in met.items() if count >= 2}
+    assert meta["attributes"] == len(frequent) + 3
     names: dict[int, tuple] = {}
     for problem, text in ((train, TRAIN), (test, TEST)):
         token = 0
         for sentence in sentences(text):
             for t in range(len(sentence)):
                 ids = problem.ids[problem.row_ptr[token] : problem.row_ptr[token + 1]]
-                expected = [key for key in plain_features(sentence, t) if key in kept]
-                assert (ids[: len(expected)] < len(kept)).all()
+                expected = [key for key in plain_features(sentence, t) if key in frequent]
+                assert (ids[: len(expected)] < len(frequent)).all()
                 assert all(names.setdefault(k, key) == key for k, key in zip(ids, expected, strict=False))
-                biases = [len(kept)] + [len(kept) + 1] * (t == 0) + [len(kept) + 2] * (t == len(sentence) - 1)
+                biases = (
+                    [len(frequent)] + [len(frequent) + 1] * (t == 0) + [len(frequent) + 2] * (t == len(sentence) - 1)
+                )
                 np.testing.assert_array_equal(ids[len(expected) :], biases)
                 token += 1
-    assert len(names) == len(set(names.values())) == len(kept)
+    assert len(names) == len(set(names.values())) == len(frequent)
 
 
 def test_conll__label_of_test_only_is_an_error_there(tmp_path):

@@ -55,11 +55,11 @@ def test_maps__are_those_of_the_picture_with_that_name(folder, features):
     given = maps()
     for problem, split in ((train, "train"), (test, "test")):
         for i, name in enumerate(meta["images"][split]):
-            found = problem.unary[problem.unary_ptr[i] : problem.unary_ptr[i + 1]].reshape(26, 5, 4)
+            unary = problem.unary[problem.unary_ptr[i] : problem.unary_ptr[i + 1]].reshape(26, 5, 4)
             row = given["names"].tolist().index(name)
             for k, node in enumerate(GIVEN):
-                np.testing.assert_array_equal(found[NODES.index(node)], given["unary"][row, k, :5, :4])
-            assert np.count_nonzero(np.abs(found).sum(axis=(1, 2))) == len(GIVEN)
+                np.testing.assert_array_equal(unary[NODES.index(node)], given["unary"][row, k, :5, :4])
+            assert np.count_nonzero(np.abs(unary).sum(axis=(1, 2))) == len(GIVEN)
     assert train.d == 26 + 2 * 25 * (2 * 4 + 1)
     assert meta["radius"] == 2  # half of 4.5
     assert not [name for name in sink.whole[""] if name.startswith("part_")]
@@ -71,8 +71,8 @@ def test_relation_maps__say_where_the_other_end_is_likely():
     unary[1, 2, 6] = 0.0
     anchors = np.zeros((1, 2, 2, 2))
     anchors[0, 0] = [[4.0, 0.0], [-4.0, 1.0]]  # x, y from the parent
-    found = maps_of(unary, np.array([-1, 0]), anchors)
-    relations = RELATION_SCALE * found["relations"].reshape(1, 2, 2, 6, 8)
+    maps = maps_of(unary, np.array([-1, 0]), anchors)
+    relations = RELATION_SCALE * maps["relations"].reshape(1, 2, 2, 6, 8)
     assert relations[0, 0, 0, 2, 2] > np.log(0.9)
     assert relations[0, 0, 1, 2, 2] < np.log(0.1)
     np.testing.assert_allclose(relations[0, 0, :, 2, 0], np.log(0.5), atol=0.02)  # neither leads there

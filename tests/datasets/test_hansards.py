@@ -31,8 +31,8 @@ def pair(rng) -> tuple[list[str], list[str], list[str]]:
     if rng.random() < 0.3:
         order[:2] = 1, 0
     f = [WORDS[e[k]] for k in order]
-    found = [f"{int(k) + 1} {place + 1} S" for place, k in enumerate(order)]
-    return [*e, "."], [*f, "."], [*found, f"{len(e) + 1} {len(e) + 1} P"]
+    links = [f"{int(k) + 1} {position + 1} S" for position, k in enumerate(order)]
+    return [*e, "."], [*f, "."], [*links, f"{len(e) + 1} {len(e) + 1} P"]
 
 
 def write(folder: Path) -> dict:
@@ -42,7 +42,7 @@ def write(folder: Path) -> dict:
         made = [pair(rng) for _ in range(count)]
         (folder / f"{name}.e").write_text("".join(" ".join(e) + " \n" for e, _, _ in made), encoding="utf-8")
         (folder / f"{name}.f").write_text("".join(" ".join(f) + " \n" for _, f, _ in made), encoding="utf-8")
-        lines = [f"{n:04d} {link}\n" for n, (_, _, found) in enumerate(made, 1) for link in found]
+        lines = [f"{n:04d} {link}\n" for n, (_, _, links) in enumerate(made, 1) for link in links]
         (folder / f"{name}.wa.nonullalign").write_text("".join(lines))
     made = [pair(rng) for _ in range(80)]
     for k, name in enumerate(("en", "fr")):
@@ -71,8 +71,8 @@ def test_hansards__splits_are_those_of_the_papers(made):
 
 
 def test_specimen__has_the_types_of_what_is_featurized(made, root):
-    found = specimen({**root, "name": "hansards"})
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(made[0])
+    encoded = specimen({**root, "name": "hansards"})
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(made[0])
 
 
 def test_hansards__truth_is_what_the_annotators_are_sure_of(made, root):
@@ -107,22 +107,22 @@ def tiny_lexicon() -> Lexicon:
 
 
 def test_lexicon__learns_which_words_go_together():
-    found = tiny_lexicon()
-    e, f = found.ids(["a", "b", "q"], "english"), found.ids(["B", "A"], "french")
-    statistics = found.of(e, f)
+    lexicon = tiny_lexicon()
+    e, f = lexicon.ids(["a", "b", "q"], "english"), lexicon.ids(["B", "A"], "french")
+    statistics = lexicon.of(e, f)
     assert statistics[:, :, 0].tolist() == [[1, 2], [3, 1], [0, 0]]
     assert statistics[0, 1, 1] > 0.5 > 0.3 > statistics[0, 0, 1]
-    forward, back = posteriors(found, e, f, statistics)
+    forward, back = posteriors(lexicon, e, f, statistics)
     assert (forward.sum(axis=0) <= 1 + 1e-12).all()
     assert (back.sum(axis=1) <= 1 + 1e-12).all()
     assert both_best(forward, back).tolist() == [[False, True], [True, False], [False, False]]
 
 
 def test_lexicon__of_a_store_is_the_same():
-    found = learn([["a", "b"], ["b"], ["b"]], [["A", "x", "y"], ["B"], ["B", "x"]])
-    again = Lexicon.restored(found.arrays(), found.sentences)
-    assert (again.english, again.french) == (found.english, found.french)
-    x, y = (features.link_features(["a", "b"], ["B", "A", "y"], lexicon) for lexicon in (found, again))
+    learned = learn([["a", "b"], ["b"], ["b"]], [["A", "x", "y"], ["B"], ["B", "x"]])
+    again = Lexicon.restored(learned.arrays(), learned.sentences)
+    assert (again.english, again.french) == (learned.english, learned.french)
+    x, y = (features.link_features(["a", "b"], ["B", "A", "y"], lexicon) for lexicon in (learned, again))
     np.testing.assert_array_equal(x, y)
 
 
@@ -131,27 +131,27 @@ def test_features__are_82_and_say_what_their_names_say():
     x = features.link_features(["A", "b", "7", "."], ["B", "a", "7", "8"], tiny_lexicon())
     assert x.shape == (4, 4, 82)
     assert np.abs(x).max() <= 1.0
-    at = {name: x[:, :, k] for k, name in enumerate(features.NAMES)}
-    assert at["dice"][1, 0] == 0.0 == at["dice"][0, 1]  # French "b", "a" are unknown: the text has "B", "A"
-    assert np.argwhere(at["same word"]).tolist() == [[0, 1], [1, 0], [2, 2]]
-    assert np.argwhere(at["same as written"]).tolist() == [[2, 2]]
-    assert np.argwhere(at["same with digits"]).tolist() == [[2, 2]]
-    assert at["only one punctuation"].tolist() == [[0] * 4, [0] * 4, [0] * 4, [1] * 4]
-    assert at["distance |j/J - k/K|"][3, 0] == pytest.approx(3.5 / 4 - 0.5 / 4)
-    assert at["both last"][3, 3] == 1.0 == at["both last"].sum()
-    assert (at["bias"] == 1.0).all()
+    column = {name: x[:, :, k] for k, name in enumerate(features.NAMES)}
+    assert column["dice"][1, 0] == 0.0 == column["dice"][0, 1]  # French "b", "a" are unknown: the text has "B", "A"
+    assert np.argwhere(column["same word"]).tolist() == [[0, 1], [1, 0], [2, 2]]
+    assert np.argwhere(column["same as written"]).tolist() == [[2, 2]]
+    assert np.argwhere(column["same with digits"]).tolist() == [[2, 2]]
+    assert column["only one punctuation"].tolist() == [[0] * 4, [0] * 4, [0] * 4, [1] * 4]
+    assert column["distance |j/J - k/K|"][3, 0] == pytest.approx(3.5 / 4 - 0.5 / 4)
+    assert column["both last"][3, 3] == 1.0 == column["both last"].sum()
+    assert (column["bias"] == 1.0).all()
 
 
 def test_features__compare_spelling():
     names = features.SPELLING_NAMES[:1] + features.SPELLING_NAMES[2:14]
-    at = dict(zip(names, features.compared("parliament", "parlement"), strict=False))
-    assert at["same word"] == 0.0
-    assert at["share of common prefix"] == 0.4
-    assert (at["prefix of 3"], at["prefix of 5"], at["suffix of 3"]) == (1.0, 0.0, 1.0)
-    assert at["common subsequence"] == 0.8
-    assert at["cognates"] == 1.0
-    at = dict(zip(names, features.compared("nation", "national"), strict=False))
-    assert (at["share of common prefix"], at["prefix of 5"], at["suffix of 3"]) == (0.75, 1.0, 0.0)
+    value = dict(zip(names, features.compared("parliament", "parlement"), strict=False))
+    assert value["same word"] == 0.0
+    assert value["share of common prefix"] == 0.4
+    assert (value["prefix of 3"], value["prefix of 5"], value["suffix of 3"]) == (1.0, 0.0, 1.0)
+    assert value["common subsequence"] == 0.8
+    assert value["cognates"] == 1.0
+    value = dict(zip(names, features.compared("nation", "national"), strict=False))
+    assert (value["share of common prefix"], value["prefix of 5"], value["suffix of 3"]) == (0.75, 1.0, 0.0)
 
 
 def test_classes__of_words_are_by_frequency():

@@ -13,7 +13,7 @@ GIVEN = {"name": "hard_and_easy", "n": 6, "classes": 5, "lam": 0.01}
 
 def test_problem__has_one_block_with_many_wrong_answers_and_others_with_one() -> None:
     reader, sink = open_dataset("hard_and_easy", GIVEN), Blocks("multiclass")
-    facts = reader.featurize(sink, map, lambda done, total, what: None)
+    facts = reader.featurize(sink, map, lambda done, total, task: None)
     problem = build("multiclass", sink.arrays("train"), facts)
     assert (problem.n, problem.d) == (6, 30)
     costs = problem.cost[problem.truth]

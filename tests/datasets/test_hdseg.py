@@ -88,9 +88,9 @@ def test_s15__keeps_649_columns_of_the_released_rows(release, tmp_path_factory, 
         regions = np.asarray(Image.open(release / hdseg.MAPS["test"] / "000000.png"))
         images = [(file[f"features_{k:06d}"][()], file[f"edge_structure_{k:06d}"][()], regions) for k in range(8)]
     check_same_bits(feature_map.encode(images), stored, pictures=True)
-    found = specimen(given)
+    encoded = specimen(given)
     stored_type = numba.typeof(open_problem(folder / "store", "train"))
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == stored_type
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == stored_type
 
 
 def test_hdseg__reads_the_released_layout(release):
@@ -121,7 +121,7 @@ def test_hdseg__sizes_are_those_of_the_papers(release):
 def u8_store(release, tmp_path) -> Path:
     """The release featurized with dataset.precision=u8."""
     options = {"name": "hdseg", "root": str(release), "n_train": 3, "n_test": 8, "precision": "u8"}
-    featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda done, total, what: None)
+    featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda done, total, task: None)
     return tmp_path / "store"
 
 
@@ -181,8 +181,8 @@ def test_hdseg__u8_features_are_solved_where_they_lie(u8_store, monkeypatch):
 
 
 def test_hdseg__specimen_has_the_types_of_the_codes(release, u8_store):
-    found = specimen({"name": "hdseg", "root": str(release), "precision": "u8"})
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(
+    encoded = specimen({"name": "hdseg", "root": str(release), "precision": "u8"})
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(
         open_problem(u8_store, "train")
     )
 

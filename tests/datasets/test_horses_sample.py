@@ -101,7 +101,7 @@ def test_horses_sample__reports_progress_to_the_end():
     seen: dict[str, tuple[int, int]] = {}
     sink = MemorySink("segmentation")
     open_dataset("horses_sample", TINY).featurize(
-        sink, map, lambda done, total, what: seen.update({what: (done, total)})
+        sink, map, lambda done, total, task: seen.update({task: (done, total)})
     )
     assert len(seen) == 3
     assert all(done == total for done, total in seen.values())

@@ -109,8 +109,8 @@ def test_two_classes__with_a_fixed_weight_cut_no_edge_of_a_void_superpixel_in_tr
     assert (train.strength[ends] == 0.0).all()
     assert (train.strength[~ends] >= 0.5).all()
     assert (test.strength >= 0.5).all()  # void ones too: they are neighbours
-    found = specimen(options)
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(train)
+    encoded = specimen(options)
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(train)
 
 
 @pytest.mark.parametrize(
@@ -146,11 +146,11 @@ def test_layouts__folders_lists_and_a_share(tmp_path):
     assert len(share["test"]) == 2
     assert {tuple(reader(root, seed=seed).pairs["test"]) for seed in range(8)} != {("scene0",)}
     (root / "test.txt").write_text("# the last\nscene4\n\nscene1.png\n")
-    found = reader(root)
-    assert {split: list(pairs) for split, pairs in found.pairs.items()} == {
+    images = reader(root)
+    assert {split: list(pairs) for split, pairs in images.pairs.items()} == {
         "train": ["scene0", "scene2", "scene3"], "test": ["scene4", "scene1"],
     }  # fmt: skip
-    assert {"test.txt", "classes.yaml", "images/scene0.png", "masks/scene0.png"} <= set(found.files())
+    assert {"test.txt", "classes.yaml", "images/scene0.png", "masks/scene0.png"} <= set(images.files())
     (root / "train.txt").write_text("scene2\n")
     assert list(reader(root).pairs["train"]) == ["scene2"]
     two = tmp_path / "two"
@@ -343,9 +343,9 @@ def test_options__are_checked(tmp_path, given, error, message):
 
 def test_colours__of_the_classes_file_may_be_written_in_two_ways(tmp_path):
     (tmp_path / "classes.yaml").write_text(COLOURED)
-    found = read_classes(tmp_path / "classes.yaml")
-    assert found.marks == ((10, 20, 30), (0, 255, 0), (1, 2, 3))
-    assert (found.void, found.by_colour) == ((0, 0, 0), True)
+    classes = read_classes(tmp_path / "classes.yaml")
+    assert classes.marks == ((10, 20, 30), (0, 255, 0), (1, 2, 3))
+    assert (classes.void, classes.by_colour) == ((0, 0, 0), True)
 
 
 @pytest.mark.parametrize("text", [TWO, THREE])
@@ -361,6 +361,6 @@ def test_new_pictures__are_encoded_as_featurized(tmp_path, text):
 def test_specimen__has_the_types_of_what_is_featurized(tmp_path, text):
     options = {"name": "images", "root": str(folder_of(tmp_path, text)), **SMALL}
     featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
-    found = specimen(options)
+    encoded = specimen(options)
     stored = open_problem(tmp_path / "store", "train")
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(stored)
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(stored)

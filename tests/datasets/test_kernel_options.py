@@ -33,11 +33,11 @@ def test_kernel__makes_the_training_rows_its_points(tmp_path: Path) -> None:
     assert test.row.tolist() == [-1, -1]
     for problem in (train, test):
         np.testing.assert_array_equal(problem.points, X)
-    found = specimen(options(tmp_path, kernel="rbf"))
-    assert {name: array.dtype for name, array in found.arrays.items()} == {
+    specimens = specimen(options(tmp_path, kernel="rbf"))
+    assert {name: array.dtype for name, array in specimens.arrays.items()} == {
         name: array.dtype for name, array in sink.arrays("train").items()
     }
-    assert type(build(found.structure, found.arrays, found.meta)) is type(train)
+    assert type(build(specimens.structure, specimens.arrays, specimens.meta)) is type(train)
     shared = {"points": sink.arrays("train")["points"]}
     encoded = FeatureMap({**meta, "dataset": "multiclass_arrays", "structure": "multiclass_kernel"}, shared).encode(X)
     again = build("multiclass_kernel", encoded.arrays, encoded.meta)

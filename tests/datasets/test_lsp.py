@@ -86,9 +86,9 @@ def test_features__make_a_tree_whose_truth_is_right(features):
     assert train.hw.tolist() == [[16, 13]] * 4
     assert train.node_loss[JOINT_NODES].tolist() == [1 / 14] * 14
     for problem, split in ((train, "train"), (test, "test")):
-        found = metrics(problem, sink.arrays(split), problem.truth)
-        assert found["pdj"] > 0.9
-        assert found["pcp"] > 0.7  # limbs may be shorter than a cell
+        measures = metrics(problem, sink.arrays(split), problem.truth)
+        assert measures["pdj"] > 0.9
+        assert measures["pcp"] > 0.7  # limbs may be shorter than a cell
         assert all(
             problem.loss(i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]]) == 0 for i in range(2)
         )
@@ -101,10 +101,10 @@ def test_maps__of_a_training_image_do_not_depend_on_its_pose(archive, tmp_path):
     """Its fold's classifiers have not seen it; those of the other fold have."""
     options = SMALL | {"n_test": 1, "types": 1, "components": 2, "hidden": 2, "variants": 1}
     with np.load(archive / ANNOTATION) as file:
-        found = dict(file)
-    first = np.flatnonzero(found["image_no"] == int(np.random.default_rng(SPLIT_SEED).permutation(7)[0]))
-    found["joints"][first] = found["joints"][first][:, ::-1]
-    np.savez(tmp_path / ANNOTATION, **found)
+        annotation = dict(file)
+    first = np.flatnonzero(annotation["image_no"] == int(np.random.default_rng(SPLIT_SEED).permutation(7)[0]))
+    annotation["joints"][first] = annotation["joints"][first][:, ::-1]
+    np.savez(tmp_path / ANNOTATION, **annotation)
     (tmp_path / ARCHIVE).symlink_to(archive / ARCHIVE)
     unary = []
     for root in (archive, tmp_path):
@@ -124,8 +124,8 @@ def test_variants__move_joints_with_the_picture():
     for number in range(4):
         turned, moved = variant(rgb, joints, number, seed=0)
         rows, columns = np.nonzero(turned[..., 0] > 128)
-        place = moved[right if number % 2 else left]
-        np.testing.assert_allclose((columns.mean(), rows.mean()), place, atol=1.0)
+        expected = moved[right if number % 2 else left]
+        np.testing.assert_allclose((columns.mean(), rows.mean()), expected, atol=1.0)
         assert np.isclose(trunk_length(moved), trunk_length(joints)) == (number < 2)
 
 
@@ -151,8 +151,8 @@ def test_predictions__are_shown_as_joints_in_pixels(features):
 
 
 def test_specimen__has_the_types_of_what_is_featurized(archive, features):
-    found = specimen(SMALL | {"root": str(archive)})
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(features[0])
+    encoded = specimen(SMALL | {"root": str(archive)})
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(features[0])
 
 
 @pytest.mark.parametrize(

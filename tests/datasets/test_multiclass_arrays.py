@@ -322,6 +322,6 @@ def test_new_examples__are_encoded_as_featurized(tmp_path, ending, content, bias
 def test_specimen__has_the_types_of_what_is_featurized(tmp_path, ending, content):
     given = options(tmp_path, content(X, Y), ending=ending, test_fraction=0.5)
     featurize(given, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
-    found = specimen(given)
+    encoded = specimen(given)
     stored = open_problem(tmp_path / "store", "train")
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(stored)
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(stored)

@@ -78,12 +78,12 @@ def test_ocr__reads_arrays_and_the_publishers_lines_and_spells_words(tmp_path):
         for k, row in enumerate(pixels)
     ]  # fmt: skip
     (tmp_path / "letter.data").write_text("".join(lines))
-    found = predicted([0, 1, 25, 25, 25], [2, 3], [chr(97 + k) for k in range(26)])
+    labels = predicted([0, 1, 25, 25, 25], [2, 3], [chr(97 + k) for k in range(26)])
     for name, text in (("new.npz", "number,predicted\n0,ab\n1,zzz\n"),
                        ("letter.data", "number,word,predicted\n0,ab,ab\n1,cde,zzz\n")):  # fmt: skip
         new = read_new({"dataset": "ocr"}, [str(tmp_path / name)])
         assert [word.tolist() for word in new.raw] == [pixels[:2].tolist(), pixels[2:].tolist()]
-        assert show({"dataset": "ocr"}, new, found).text == text
+        assert show({"dataset": "ocr"}, new, labels).text == text
     for arrays, message in (
         ({"pixels": pixels}, "expected arrays pixels"),
         ({"pixels": pixels[:, :9], "word_start": [0, 5]}, r"pixels has shape \(5, 9\)"),
@@ -100,11 +100,11 @@ def test_hdseg__reads_one_file_an_image_and_shows_masks_alone(tmp_path):
     np.savez(tmp_path / "one.npz", features=np.zeros((2, 1969)), edges=np.array([[0, 1]]), superpixel_map=regions)
     new = read_new({"dataset": "hdseg"}, [str(tmp_path / "one.npz")])
     assert np.array_equal(new.raw[0].superpixel_map, regions)
-    found = predicted(
+    labels = predicted(
         [1, 0], [2], superpixel_map=regions.ravel(), superpixel_map_ptr=[0, 6], hw=[[2, 3]], hw_ptr=[0, 1]
     )
-    assert found.mask(0).tolist() == [[1, 1, 0], [1, 0, 0]]
-    assert [name for name, _ in show({"dataset": "hdseg"}, new, found).files] == ["labels.csv", "one.png"]
+    assert labels.mask(0).tolist() == [[1, 1, 0], [1, 0, 0]]
+    assert [name for name, _ in show({"dataset": "hdseg"}, new, labels).files] == ["labels.csv", "one.png"]
     np.savez(tmp_path / "bad.npz", features=np.zeros((2, 1969)))
     with pytest.raises(DataError, match=r"bad\.npz: has no array edges; expected features, edges, superpixel_map"):
         read_new({"dataset": "hdseg"}, [str(tmp_path / "bad.npz")])
@@ -152,9 +152,9 @@ def test_masks__have_the_size_of_the_file_and_names_of_classes():
     from PIL import Image
 
     rgb = np.zeros((4, 6, 3), np.uint8)
-    found = predicted([2, 1], [2], ["sky", "tree", "road"], superpixel_map=[0, 1, 1, 0, 1, 1],
+    labels = predicted([2, 1], [2], ["sky", "tree", "road"], superpixel_map=[0, 1, 1, 0, 1, 1],
                       superpixel_map_ptr=[0, 6], hw=[[2, 3]], hw_ptr=[0, 1])  # fmt: skip
-    files = dict(masks._shown(masks.Pictures(("x",), (rgb,), (0,)), found))
+    files = dict(masks._shown(masks.Pictures(("x",), (rgb,), (0,)), labels))
     assert files["labels.csv"].decode().splitlines()[3].startswith("2,road,")
     with Image.open(io.BytesIO(files["x.png"])) as mask:
         assert np.asarray(mask).tolist() == [[2, 2, 1, 1, 1, 1]] * 4
@@ -172,11 +172,11 @@ def test_python_oracle__takes_one_split_or_its_arguments():
 
 
 def test_predicted__says_which_blocks_there_are():
-    found = predicted([1, 0, 1], [1, 2], ["no", "yes"])
-    assert (len(found), found.named(1), found[0].tolist()) == (2, ["no", "yes"], [1])
-    assert list(map(list, found)) == [[1], [0, 1]]
+    labels = predicted([1, 0, 1], [1, 2], ["no", "yes"])
+    assert (len(labels), labels.named(1), labels[0].tolist()) == (2, ["no", "yes"], [1])
+    assert list(map(list, labels)) == [[1], [0, 1]]
     with pytest.raises(IndexError, match="block 2: there are 2"):
-        found[2]
+        labels[2]
 
 
 def test_lines__of_crfsuite_keep_their_form_and_errors_name_the_file_of_the_token(tmp_path):

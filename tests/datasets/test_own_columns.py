@@ -24,16 +24,16 @@ def test_columns__are_649_and_those_of_the_superpixel():
     shares = [rng.dirichlet(np.full(width, 0.3), size=5) for width in np.repeat(WIDTHS, 3)]
     rows = np.concatenate([np.ones((5, 1)), *(np.sqrt(share) for share in shares)], axis=1).astype(np.float32)
     assert rows.shape == (5, 1969)
-    found = own_columns(rows, WIDTHS)
-    assert found.shape == (5, 649) == (5, own_width(WIDTHS))
-    assert found.dtype == np.float32
-    assert (found[:, 0] == 1.0).all()
+    columns = own_columns(rows, WIDTHS)
+    assert columns.shape == (5, 649) == (5, own_width(WIDTHS))
+    assert columns.dtype == np.float32
+    assert (columns[:, 0] == 1.0).all()
     cells = shares[0].reshape(5, 4, 4)
-    np.testing.assert_allclose(found[:, 1:5] ** 2, cells.sum(axis=2), atol=1e-6)
-    np.testing.assert_allclose(found[:, 5:9] ** 2, cells.sum(axis=1), atol=1e-6)
-    assert (found[:, 9:137] == rows[:, starts[3] : starts[3] + 128]).all()
-    assert (found[:, 137:] == rows[:, starts[6] : starts[6] + 512]).all()
-    for group in (found[:, 1:5], found[:, 5:9], found[:, 9:137], found[:, 137:]):
+    np.testing.assert_allclose(columns[:, 1:5] ** 2, cells.sum(axis=2), atol=1e-6)
+    np.testing.assert_allclose(columns[:, 5:9] ** 2, cells.sum(axis=1), atol=1e-6)
+    assert (columns[:, 9:137] == rows[:, starts[3] : starts[3] + 128]).all()
+    assert (columns[:, 137:] == rows[:, starts[6] : starts[6] + 512]).all()
+    for group in (columns[:, 1:5], columns[:, 5:9], columns[:, 9:137], columns[:, 137:]):
         np.testing.assert_allclose((group**2).sum(axis=1), 1.0, rtol=1e-5)
 
 
@@ -86,7 +86,7 @@ def test_new_pictures__are_encoded_as_featurized(tmp_path):
 def test_specimen__has_the_types_of_what_is_featurized(tmp_path):
     options = {**SAMPLE, "features": "s15"}
     featurize(options, tmp_path / "store", key="", map_blocks=map, report=lambda *_: None)
-    found = specimen(options)
+    encoded = specimen(options)
     stored = open_problem(tmp_path / "store", "train")
     assert isinstance(stored, FixedSegmentation)
-    assert numba.typeof(build(found.structure, found.arrays, found.meta)) == numba.typeof(stored)
+    assert numba.typeof(build(encoded.structure, encoded.arrays, encoded.meta)) == numba.typeof(stored)

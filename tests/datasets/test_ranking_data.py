@@ -48,11 +48,11 @@ def test_queries__are_blocks_by_falling_relevance_and_columns_those_of_training(
     assert train.x.tolist() == [[1, 0, 0], [0.5, 0, 2], [0, 0.25, 0], [0, 0, 4], [0, 1.5, 0]]
     assert (train.share.tolist(), train.worse.tolist()) == ([1 / 3, 1.0], [1, 2, 3, 1, 2])
     assert test.x.tolist() == [[0, 1, 0], [1, 0, 0], [1, 0, 0], [0, 0, 1]]  # the test file's fourth column is left out
-    found = specimen(options(tmp_path))
-    assert {name: array.dtype for name, array in found.arrays.items()} == {
+    encoded = specimen(options(tmp_path))
+    assert {name: array.dtype for name, array in encoded.arrays.items()} == {
         name: array.dtype for name, array in arrays.items()
     }
-    assert type(build("ranking", found.arrays, found.meta)) is type(train)
+    assert type(build("ranking", encoded.arrays, encoded.meta)) is type(train)
 
 
 def test_indices__count_from_0_if_one_is_0_and_files_may_be_gzipped(tmp_path: Path) -> None:

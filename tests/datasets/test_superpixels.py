@@ -160,13 +160,13 @@ def test_dense_sift__is_eight_bit_and_lies_in_the_picture():
 
 def test_dense_sift__of_some_keypoints_are_the_same_descriptors():
     rgb, chosen = compose(0, 0, 2).rgb, np.array([2399, 7, 1300, 42])
-    for found, every in zip(dense_sift(rgb, chosen), dense_sift(rgb), strict=True):
-        assert (found == every[chosen]).all()
+    for some, every in zip(dense_sift(rgb, chosen), dense_sift(rgb), strict=True):
+        assert (some == every[chosen]).all()
 
 
 def test_learn_words__refuses_too_few_samples():
     with pytest.raises(DataError, match=r"dataset\.sift_words=9.*only 5 samples"):
-        learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, what="sift_words")
+        learn_words(np.zeros((5, 128), np.uint8), 9, seed=0, option="sift_words")
 
 
 def test_learn_vocabularies__learns_both_as_if_alone():
@@ -176,8 +176,8 @@ def test_learn_vocabularies__learns_both_as_if_alone():
         rng.integers(256, size=(600, 128), dtype=np.uint8),
     )
     both = learn_vocabularies(colours, sifts, (20, 30), seed=1)
-    np.testing.assert_array_equal(both.colour, learn_words(colours, 20, seed=1, what="colour_words"))
-    np.testing.assert_array_equal(both.sift, learn_words(sifts, 30, seed=1, what="sift_words"))
+    np.testing.assert_array_equal(both.colour, learn_words(colours, 20, seed=1, option="colour_words"))
+    np.testing.assert_array_equal(both.sift, learn_words(sifts, 30, seed=1, option="sift_words"))
 
 
 def test_learn_words__does_not_depend_on_the_number_of_threads():
@@ -185,7 +185,7 @@ def test_learn_words__does_not_depend_on_the_number_of_threads():
     learned = []
     for threads in (1, 2):
         with threadpool_limits(limits=threads):
-            learned.append(learn_words(samples, 40, seed=0, what="sift_words"))
+            learned.append(learn_words(samples, 40, seed=0, option="sift_words"))
     assert (learned[0] == learned[1]).all()
     assert len(np.unique(learned[0], axis=0)) == 40
 
@@ -224,22 +224,22 @@ def features_of(train: list[Picture], test: list[Picture], pairwise: bool = True
 
 def test_featurize_pictures__learns_its_vocabularies_on_training_pictures_only():
     scenes = [compose(0, 0, number) for number in range(4)]
-    one, other, swapped = (
+    first, other, swapped = (
         features_of(scenes[:2], [scenes[2]]),
         features_of(scenes[:2], [scenes[3]]),
         features_of([scenes[0], scenes[3]], [scenes[2]]),
     )
     for name in ("colour_words", "sift_words"):
-        assert (one.whole[""][name] == other.whole[""][name]).all()
-        assert (one.whole[""][name] != swapped.whole[""][name]).any()
-    assert (one.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
+        assert (first.whole[""][name] == other.whole[""][name]).all()
+        assert (first.whole[""][name] != swapped.whole[""][name]).any()
+    assert (first.arrays("train")["unary"] == other.arrays("train")["unary"]).all()
 
 
 @pytest.mark.parametrize(("ahead", "room"), [(3, 1 << 30), (2, 400_000)], ids=["all", "those there is room for"])
 def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, ahead, room):
     scenes = [compose(0, 0, number) for number in range(3)]
     plain = features_of(scenes[:2], scenes[2:])
-    learn, ground, begun = pictures.learn_vocabularies, pictures._groundwork, []
+    learn, ground, begun = pictures.learn_vocabularies, pictures.groundwork, []
 
     def counted(*given):
         begun.append(given)
@@ -253,7 +253,7 @@ def test_featurize_pictures__uses_the_time_that_learning_takes(monkeypatch, ahea
         assert len(begun) == ahead
         return learn(*given, **named)
 
-    monkeypatch.setattr(pictures, "_groundwork", counted)
+    monkeypatch.setattr(pictures, "groundwork", counted)
     monkeypatch.setattr(pictures, "learn_vocabularies", slow)
     monkeypatch.setattr(pictures, "AHEAD_BYTES", room)
     same = features_of(scenes[:2], scenes[2:])

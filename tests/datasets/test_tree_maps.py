@@ -76,9 +76,9 @@ def test_new_maps__are_encoded_as_those_of_the_test_split_and_shown_as_places(tm
         np.testing.assert_array_equal(made.arrays[name], sink.arrays("test")[name])
     header, *rows = show(new, Predicted(test.truth, test.label_ptr, arrays=made.arrays)).text.splitlines()
     assert header == "image,node,row,column"
-    places = arrays(2)["places"]
+    cells = arrays(2)["places"]
     assert rows == [
-        f"{name},{v},{','.join(map(str, places[i, v]))}" for i, name in enumerate(new.source) for v in range(3)
+        f"{name},{v},{','.join(map(str, cells[i, v]))}" for i, name in enumerate(new.source) for v in range(3)
     ]
     assert new.source == ["one", "two"]
     assert stored_input(sink.arrays("test"), meta).source == ["0", "1"]

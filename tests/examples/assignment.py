@@ -16,7 +16,7 @@ A row of labels with a partner twice is no matching: `features` refuses it, as a
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 
 
 class Assignment(Oracle):

@@ -12,7 +12,7 @@ Flat classes with such a loss need no code of one's own: `dataset=multiclass_arr
 
 import numpy as np
 
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 
 PARENT = {
     **{"animal": "", "dog": "animal", "hound": "dog", "pug": "dog", "cat": "animal"},

@@ -16,7 +16,7 @@ Pictures with superpixels and features of their own need no code: `dataset=image
 import numpy as np
 from numba import njit
 
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 from gapwise.stages.problems.segmentation.maxflow import adjacency, minimum_cut, workspace
 
 

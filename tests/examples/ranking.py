@@ -14,7 +14,7 @@ Multivariate Performance Measures*, ICML 2005, section 4.3).
 
 import numpy as np
 
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 
 
 class Ranking(Oracle):

@@ -101,10 +101,6 @@ def test_imports__go_down_the_floors(path: Path) -> None:
     assert breaks(path) == []
 
 
-TO_BE_CLEANED = {"stages/datasets/arrays/costs.py", "stages/problems/metric.py", "stages/problems/weightless.py"}
-"""Files that import another module's private name; the list only gets shorter."""
-
-
 def private(path: Path) -> list[str]:
     """Private names that `path` imports from other modules, and private modules of other packages."""
     names_of_others = []
@@ -120,7 +116,7 @@ def private(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_private_names__are_imported_by_nobody_else(path: Path) -> None:
-    assert bool(private(path)) is (str(path.relative_to(ROOT)) in TO_BE_CLEANED), private(path)
+    assert private(path) == []
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_data__edited_while_they_are_read_are_refused(folder: Path) -> None:
 
 ORACLE = """
 from pathlib import Path
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 import {helper}
 
 class Mine(Oracle):

@@ -21,12 +21,12 @@ from gapwise.stages.problems.void import silenced
 
 
 def test_capabilities__of_all_structures() -> None:
-    found = {name: capabilities(name) for name in structures()}
-    assert {name for name, can in found.items() if can.marginals} == {"chain", "multiclass", "multiclass_sparse"}
-    assert {name for name, can in found.items() if can.calls_python} == {"python_oracle"}
-    assert {name for name, can in found.items() if can.for_training is silenced} == {"potts", "segmentation"}
-    assert found["multiclass_sparse"].rows == ("row_ptr", "ids", "values")
-    assert found["tree"] == Capabilities()
+    records = {name: capabilities(name) for name in structures()}
+    assert {name for name, can in records.items() if can.marginals} == {"chain", "multiclass", "multiclass_sparse"}
+    assert {name for name, can in records.items() if can.calls_python} == {"python_oracle"}
+    assert {name for name, can in records.items() if can.for_training is silenced} == {"potts", "segmentation"}
+    assert records["multiclass_sparse"].rows == ("row_ptr", "ids", "values")
+    assert records["tree"] == Capabilities()
 
 
 def test_module__of_the_old_form_is_refused_with_the_new_one() -> None:

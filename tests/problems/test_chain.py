@@ -174,13 +174,13 @@ def test_metrics__chunks_are_counted_as_conlleval_does():
     """A chunk also opens at an I- tag after a tag of another type: 3 true chunks, 4 found, 2 in common."""
     names = ["O", "B-NP", "I-NP", "B-VP", "I-VP"]
     truth = np.array([1, 2, 0, 3, 4, 1])
-    found = np.array([1, 2, 0, 4, 2, 1])
-    scores = chunk_scores(names, np.array([0, 6]), truth, found)
+    predicted = np.array([1, 2, 0, 4, 2, 1])
+    scores = chunk_scores(names, np.array([0, 6]), truth, predicted)
     assert scores["chunk_precision"] == pytest.approx(2 / 4)
     assert scores["chunk_recall"] == pytest.approx(2 / 3)
     assert scores["chunk_f1"] == pytest.approx(4 / 7)
-    one = chain(lengths=(6,), classes=3)
-    with_names = metrics(one, {"label_names": encode_names(["B-X", "I-X", "O"])}, one.truth)
+    sentence = chain(lengths=(6,), classes=3)
+    with_names = metrics(sentence, {"label_names": encode_names(["B-X", "I-X", "O"])}, sentence.truth)
     assert with_names["chunk_f1"] == 1.0
 
 
@@ -190,7 +190,9 @@ def test_metrics__chunks_are_those_of_seqeval_on_all_sequences():
     for wrong in (0.0, 0.1, 0.3, 1.0) * 25:
         ptr = np.concatenate([[0], np.cumsum(rng.integers(1, 7, 8))])
         truth = rng.integers(0, 5, ptr[-1]).astype(np.uint8)
-        found = np.where(rng.random(truth.size) < wrong, rng.integers(0, 5, truth.size), truth).astype(np.uint8)
-        both = [[[names[y] for y in labels[a:b]] for a, b in pairwise(ptr)] for labels in (truth, found)]
+        predicted = np.where(rng.random(truth.size) < wrong, rng.integers(0, 5, truth.size), truth).astype(np.uint8)
+        both = [[[names[y] for y in labels[a:b]] for a, b in pairwise(ptr)] for labels in (truth, predicted)]
         expected = precision_recall_fscore_support(*both, average="micro", zero_division=0)[:3]
-        np.testing.assert_allclose(list(chunk_scores(names, ptr, truth, found).values()), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(
+            list(chunk_scores(names, ptr, truth, predicted).values()), expected, rtol=0, atol=1e-12
+        )

@@ -64,17 +64,17 @@ def test_contract__holds_against_all_labellings(problem, check):
         CHECKS[check](problem, i, all_labels(problem, i), rng)
 
 
-def changed(what):
-    """A method of a structure that answers, and then changes its argument number `what`, or else what it returns."""
+def changed(change):
+    """A method of a structure that answers, and then changes its argument number `change`, or else what it returns."""
 
     def of(method):
         def call(self, i, *arguments):
-            found = method(self, i, *arguments)
-            if what == "result":
-                return found + 1.0
-            arguments[what][0] += 1
-            arguments[what][:] %= 3
-            return found
+            result = method(self, i, *arguments)
+            if change == "result":
+                return result + 1.0
+            arguments[change][0] += 1
+            arguments[change][:] %= 3
+            return result
 
         return call
 

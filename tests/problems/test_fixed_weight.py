@@ -90,12 +90,12 @@ def test_no_weight__is_the_plain_structure_without_edges():
     problem, plain, rng = fixed(0.0), segmentation(), np.random.default_rng(1)
     for i, (a, b) in enumerate(itertools.pairwise(problem.label_ptr)):
         theta = rng.normal(size=b - a)
-        one, other = np.empty(b - a, np.uint8), np.empty(b - a, np.uint8)
+        first, other = np.empty(b - a, np.uint8), np.empty(b - a, np.uint8)
         padded = np.append(theta, np.zeros(int(np.diff(plain.images.edge_ptr)[i])))
-        assert problem.max_oracle(i, theta, one, problem.scratch()) == plain.max_oracle(
+        assert problem.max_oracle(i, theta, first, problem.scratch()) == plain.max_oracle(
             i, padded, other, plain.scratch()
         )
-        assert (one == other).all()
+        assert (first == other).all()
 
 
 @plainly
@@ -113,8 +113,8 @@ def test_path__is_certified_for_every_lambda(tmp_path, rule):
     problem, eps = fixed(), 0.05
     options, path = options_of(), path_of(rule=rule, kappa=0.7, eps=eps, lambda_min=0.01)
     solved(problem, tmp_path, options, path)
-    found = verify(problem, tmp_path, samples=40)
-    assert found["certified"]
+    result = verify(problem, tmp_path, samples=40)
+    assert result["certified"]
     model = open_path(tmp_path)
     arrays, _ = read_path(tmp_path / "path.zarr", ("support_loss",))
     assert (arrays["support_loss"] < 0.0).any()  # otherwise this run shows nothing

@@ -14,10 +14,10 @@ from gapwise.stages.problems.protocol import FAST, JIT, dot
 
 
 def sum_of(a):
-    found = 0.0
+    total = 0.0
     for j in range(a.size):
-        found += a[j]
-    return found
+        total += a[j]
+    return total
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")

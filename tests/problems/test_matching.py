@@ -12,7 +12,8 @@ from tiny.matching_instances import is_labelling, matching_blocks
 
 from gapwise.stages.problems import build
 from gapwise.stages.problems.matching.assignment import best_matching, workspace
-from gapwise.stages.problems.matching.matching import POSSIBLE, TRUE, links
+from gapwise.stages.problems.matching.labellings import POSSIBLE, TRUE
+from gapwise.stages.problems.matching.matching import links
 from gapwise.stages.problems.matching.metrics import metrics, scores
 from gapwise.stages.problems.stored import check_supports
 
@@ -24,18 +25,18 @@ def best(gain: np.ndarray, fertility: int, second: np.ndarray) -> np.ndarray:
     work[0][: gain.size], work[3][: J + K] = gain.ravel(), second
     begin, column = np.arange(0, J * K + 1, K), np.tile(np.arange(K, dtype=np.int32), J)
     best_matching(begin, 0, J, K, column, fertility, y, work)
-    found = np.zeros((J, K), int)
+    matching = np.zeros((J, K), int)
     for j, entries in enumerate(y.reshape(J, fertility)):
         used = entries[entries > 0].astype(int)
         assert (np.diff(used) > 0).all()
         assert not entries[used.size :].any()
-        found[j, used - 1] = 1
-    return found
+        matching[j, used - 1] = 1
+    return matching
 
 
-def worth(found: np.ndarray, gain: np.ndarray, second: np.ndarray) -> float:
-    twice = np.concatenate([found.sum(axis=1), found.sum(axis=0)]) > 1
-    return float((found * gain).sum() - second[twice].sum())
+def worth(matching: np.ndarray, gain: np.ndarray, second: np.ndarray) -> float:
+    twice = np.concatenate([matching.sum(axis=1), matching.sum(axis=0)]) > 1
+    return float((matching * gain).sum() - second[twice].sum())
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
@@ -44,11 +45,11 @@ def test_matching__with_one_link_a_word_is_that_of_scipy(shape, scale):
     rng = np.random.default_rng(0)
     for shift in (-2.0, -0.5, 0.0, 1.0):
         gain = scale * (rng.normal(size=shape) + shift)
-        found = best(gain, 1, np.zeros(sum(shape)))
-        assert found.sum(axis=0).max() <= 1
+        matching = best(gain, 1, np.zeros(sum(shape)))
+        assert matching.sum(axis=0).max() <= 1
         padded = np.hstack([gain, np.zeros((shape[0], shape[0]))])  # each word of the first sentence has a null
         rows, columns = linear_sum_assignment(padded, maximize=True)
-        assert worth(found, gain, np.zeros(sum(shape))) == pytest.approx(padded[rows, columns].sum(), rel=1e-12)
+        assert worth(matching, gain, np.zeros(sum(shape))) == pytest.approx(padded[rows, columns].sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (3, 2), (5, 7), (8, 5)])
@@ -58,8 +59,8 @@ def test_matching__with_two_links_a_word_is_the_best_of_a_linear_program(shape):
     incidence = np.vstack([np.kron(np.eye(J), np.ones(K)), np.kron(np.ones(J), np.eye(K))])
     for price in (0.0, 0.3, 1.0, 5.0):
         gain, second = rng.normal(size=shape), price * rng.random(J + K)
-        found = best(gain, 2, second)
-        assert found.sum(axis=0).max() <= 2
+        matching = best(gain, 2, second)
+        assert matching.sum(axis=0).max() <= 2
         # links in [0, 1]; second links in [0, 1] make room for one more each
         result = linprog(
             np.concatenate([-gain.ravel(), second]),
@@ -67,7 +68,7 @@ def test_matching__with_two_links_a_word_is_the_best_of_a_linear_program(shape):
             b_ub=np.ones(J + K),
             bounds=[(0, 1)] * (E + J + K),
         )
-        assert worth(found, gain, second) == pytest.approx(-result.fun, abs=1e-9)
+        assert worth(matching, gain, second) == pytest.approx(-result.fun, abs=1e-9)
 
 
 def test_matching__ties_go_to_null():
@@ -112,17 +113,17 @@ def test_loss__charges_each_kind_of_mistake_its_cost():
         "kind": np.zeros(4, np.uint8),
     }  # fmt: skip
     problem = build("matching", ragged([block]), {"fertility": 1, "kinds": 1, "costs": costs})
-    found = {tuple(y): 4 * problem.loss(0, y) for y in all_labels(problem, 0)}
-    assert found == {(0, 0): 3, (1, 0): 0, (1, 2): 1, (2, 0): 4, (2, 1): 4.25, (0, 1): 3.25, (0, 2): 4}
+    losses = {tuple(y): 4 * problem.loss(0, y) for y in all_labels(problem, 0)}
+    assert losses == {(0, 0): 3, (1, 0): 0, (1, 2): 1, (2, 0): 4, (2, 1): 4.25, (0, 1): 3.25, (0, 2): 4}
     assert 4 * problem.least_loss(0) == 0.25
 
 
 def test_aer__of_a_sentence_by_hand():
     # Och and Ney 2003: S = {00, 11}, P adds 12, 22; found 00, 12, 21, of which one is sure and two are possible
     sure, possible = {(0, 0, 0), (0, 1, 1)}, {(0, 0, 0), (0, 1, 1), (0, 1, 2), (0, 2, 2)}
-    found = {(0, 0, 0), (0, 1, 2), (0, 2, 1)}
-    assert scores(found, sure, possible) == {"aer": 1 - 3 / 5, "precision": 2 / 3, "recall": 1 / 2}
-    assert scores(found, sure, possible - sure) == scores(found, sure, possible)
+    predicted = {(0, 0, 0), (0, 1, 2), (0, 2, 1)}
+    assert scores(predicted, sure, possible) == {"aer": 1 - 3 / 5, "precision": 2 / 3, "recall": 1 / 2}
+    assert scores(predicted, sure, possible - sure) == scores(predicted, sure, possible)
     assert scores(set(), sure, possible) == {"aer": 1.0, "precision": 1.0, "recall": 0.0}
     assert scores(sure, sure, possible)["aer"] == 0.0
 
@@ -147,9 +148,9 @@ def test_forbidden__are_the_rows_that_are_no_matchings(fertility):
     for i in range(problem.n):
         length = int(np.diff(problem.label_ptr)[i])
         rows = np.array(list(itertools.product(range(problem.labels), repeat=length)))
-        found = problem.forbidden(np.full(len(rows), i), rows.ravel(), np.arange(len(rows) + 1) * length)
-        np.testing.assert_array_equal(found, [not is_labelling(problem, i, y) for y in rows])
-        assert found.any() or length == problem.columns[i] == 1
+        forbidden = problem.forbidden(np.full(len(rows), i), rows.ravel(), np.arange(len(rows) + 1) * length)
+        np.testing.assert_array_equal(forbidden, [not is_labelling(problem, i, y) for y in rows])
+        assert forbidden.any() or length == problem.columns[i] == 1
 
 
 def test_stored_dual_points__with_two_links_at_one_word_are_refused():

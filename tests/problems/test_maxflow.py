@@ -52,12 +52,12 @@ def test_adjacency__of_many_graphs_is_that_of_each(monkeypatch, at_a_time):
     sizes = rng.integers(1, 7, 20)
     graphs = [random_graph(rng, size, rng.choice([0.0, 0.3, 1.0])) for size in sizes]
     pointers = (np.concatenate([[0], np.cumsum(counts)]) for counts in ([len(g) for g in graphs], sizes))
-    found = adjacency(np.concatenate(graphs), *pointers)
+    arrays = adjacency(np.concatenate(graphs), *pointers)
     each = [
         adjacency(graph, np.array([0, len(graph)]), np.array([0, size]))
         for graph, size in zip(graphs, sizes, strict=True)
     ]
-    for together, alone in zip(found, zip(*each, strict=True), strict=True):
+    for together, alone in zip(arrays, zip(*each, strict=True), strict=True):
         assert together.dtype == np.int32
         np.testing.assert_array_equal(together, np.concatenate(alone))
 
@@ -71,16 +71,16 @@ def test_cut__equals_enumeration(draw, density):
         size = 1 + trial % 7
         edges = random_graph(rng, size, density)
         capacity, terminal = draw(rng, len(edges)), draw(rng, size) * rng.choice([-1, 1], size)
-        found = solve(edges, capacity, terminal)
+        cut = solve(edges, capacity, terminal)
         sides = [np.array(side, np.uint8) for side in itertools.product((0, 1), repeat=size)]
         values = np.array([cut_value(edges, capacity, terminal, side) for side in sides])
         scale = capacity.sum() + np.abs(terminal).sum()
-        assert cut_value(edges, capacity, terminal, found) <= values.min() + 1e-13 * scale
+        assert cut_value(edges, capacity, terminal, cut) <= values.min() + 1e-13 * scale
         if draw is draw_integers:
             smallest = np.min(
                 [side for side, value in zip(sides, values, strict=True) if value == values.min()], axis=0
             )
-            np.testing.assert_array_equal(found, smallest)
+            np.testing.assert_array_equal(cut, smallest)
 
 
 def test_cut__of_a_chain_carries_flow_end_to_end():
@@ -107,9 +107,9 @@ def test_cut__ends_where_pushes_are_below_rounding():
         edges = random_graph(rng, 12, 0.5)
         capacity = rng.choice([1e-300, 1e-30, 1.0, 1e15, 1e16], len(edges))
         terminal = rng.choice([-1e17, -1.0, -1e-20, 0.0, 1e-20, 1.0, 1e17], 12)
-        found = solve(edges, capacity, terminal)
-        np.testing.assert_array_equal(found, solve(edges, capacity, terminal))
-        assert set(found.tolist()) <= {0, 1}
+        cut = solve(edges, capacity, terminal)
+        np.testing.assert_array_equal(cut, solve(edges, capacity, terminal))
+        assert set(cut.tolist()) <= {0, 1}
 
 
 def test_adjacency__splits_graphs_and_pairs_arcs():
@@ -148,6 +148,6 @@ def test_cut__equals_pymaxflow_on_planar_graphs(size, smoothing):
         graph.add_edges(edges[:, 0], edges[:, 1], capacity, capacity)
         graph.add_grid_tedges(nodes, np.maximum(terminal, 0), np.maximum(-terminal, 0))
         flow = graph.maxflow()
-        found = solve(edges, capacity, terminal)
-        assert cut_value(edges, capacity, terminal, found) == pytest.approx(flow, rel=1e-12)
-        np.testing.assert_array_equal(found, graph.get_grid_segments(nodes))  # no ties here: the cut is unique
+        cut = solve(edges, capacity, terminal)
+        assert cut_value(edges, capacity, terminal, cut) == pytest.approx(flow, rel=1e-12)
+        np.testing.assert_array_equal(cut, graph.get_grid_segments(nodes))  # no ties here: the cut is unique

@@ -72,8 +72,8 @@ def some_w(problem, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 def test_values__are_those_of_scikit_learn_in_the_solver_and_in_the_audit(kernel: str) -> None:
     a, b = examples(1)[0], examples(2, 9)[0]
     expected = reference(kernel, a, b)
-    found = [[evaluate(Kernel.of(KERNELS[kernel]), x, z) for z in b] for x in a]
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+    values = [[evaluate(Kernel.of(KERNELS[kernel]), x, z) for z in b] for x in a]
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(gram(Kernel.of(KERNELS[kernel]), a, b), expected, rtol=1e-12, atol=1e-14)
     assert NAMES == NAMES_OF_OPTIONS
 
@@ -97,14 +97,14 @@ def test_weights__have_the_scores_and_norms_that_the_gram_matrix_gives(kernel: s
 
 
 def test_rows__that_are_kept_change_no_bit_and_stay_within_the_budget(monkeypatch) -> None:
-    found = {}
+    weights = {}
     for megabytes, capacity, computed in (("1", 24, 16), ("0.0004", 2, 32), ("0", 1, 32)):
         monkeypatch.setenv("GAPWISE_KERNEL_MB", megabytes)
         problem = problem_of()
         assert problem.rows.values.shape == (capacity, 24)
-        found[megabytes] = [some_w(problem, seed)[0].tobytes() for seed in (0, 0)]
+        weights[megabytes] = [some_w(problem, seed)[0].tobytes() for seed in (0, 0)]
         assert problem.rows.counts[1] == computed  # 16 of 24 examples move, twice
-    assert len({w for both in found.values() for w in both}) == 1
+    assert len({w for both in weights.values() for w in both}) == 1
     monkeypatch.setenv("GAPWISE_KERNEL_MB", "lots")
     with pytest.raises(
         ValueError, match="GAPWISE_KERNEL_MB: expected megabytes for kernel rows, such as 512, got 'lots'"
@@ -158,9 +158,9 @@ def test_resume__is_bit_equal_with_any_budget_and_verify_rebuilds_it(tmp_path: P
     monkeypatch.setenv("GAPWISE_KERNEL_MB", "0")
     assert stopped_and_resumed(problem_of(), tmp_path / "parts", options, path, [1, 2, 3, 2]) >= 3
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
-    found = verify(problem_of(), tmp_path / "whole")
-    assert found["certified"]
-    assert found["max_rebuild_error"] < 1e-12
+    result = verify(problem_of(), tmp_path / "whole")
+    assert result["certified"]
+    assert result["max_rebuild_error"] < 1e-12
 
 
 @plainly
@@ -174,9 +174,9 @@ def test_paths__that_mix_points_take_the_inner_products_of_explicit_features(
     problem = problem_of(kernel, n=12, classes=3)
     path = path_of(rule=rule, kappa=0.7, eps=0.1, lambda_min=0.02)
     assert solved(problem, tmp_path, options_of(method=method), path) is Status.CONVERGED
-    found = verify(problem, tmp_path)
-    assert found["certified"]
-    assert len(found["samples"]) == 20
+    result = verify(problem, tmp_path)
+    assert result["certified"]
+    assert len(result["samples"]) == 20
     arrays, _ = read_path(tmp_path / "path.zarr")
     coefficients = arrays["weights"][:, : problem.d // 2].reshape(-1, 3, problem.n)
     plain = (coefficients @ explicit(kernel, problem.x)).reshape(len(coefficients), -1)
@@ -238,9 +238,9 @@ def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: 
     features = {"x": explicit(kernel, problem.x), "labels": problem.truth}
     plain = build("multiclass", features, {"classes": 3})
     path, values = path_of(**{**SINGLE, "lam": 0.3, "tolerance": 1e-8}), []
-    for name, one in (("kernel", problem), ("plain", plain)):
-        assert solved(one, tmp_path / name, options_of(method=method), path) is Status.CONVERGED
-        assert verify(one, tmp_path / name)["certified"]
+    for name, either in (("kernel", problem), ("plain", plain)):
+        assert solved(either, tmp_path / name, options_of(method=method), path) is Status.CONVERGED
+        assert verify(either, tmp_path / name)["certified"]
         arrays, _ = read_path(tmp_path / name / "path.zarr")
         values.append((float(arrays["primal"][0]), float(arrays["norm2"][0])))
     assert values[0][0] == pytest.approx(values[1][0], abs=2e-8)
@@ -256,15 +256,15 @@ def test_methods__find_the_optimum_of_explicit_features(tmp_path: Path, kernel: 
     ],
 )
 def test_options__that_sum_over_w_do_what_they_do_with_weights(tmp_path: Path, choices) -> None:
-    problem, found = problem_of("linear", n=12, classes=3), []
+    problem, numbers = problem_of("linear", n=12, classes=3), []
     plain = build("multiclass", {"x": problem.x, "labels": problem.truth}, {"classes": 3})
     path = path_of(rule="single", lam=0.3, tolerance=1e-12)
-    for name, one in (("kernel", problem), ("plain", plain)):
-        solved(one, tmp_path / name, options_of(**choices), path)
-        assert verify(one, tmp_path / name)["max_rebuild_error"] < 1e-12
+    for name, either in (("kernel", problem), ("plain", plain)):
+        solved(either, tmp_path / name, options_of(**choices), path)
+        assert verify(either, tmp_path / name)["max_rebuild_error"] < 1e-12
         arrays, _ = read_path(tmp_path / name / "path.zarr")
-        found.append([float(arrays[key][0]) for key in ("effective_passes", "primal", "dual", "norm2")])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-9)
+        numbers.append([float(arrays[key][0]) for key in ("effective_passes", "primal", "dual", "norm2")])
+    np.testing.assert_allclose(numbers[0], numbers[1], rtol=1e-9)
 
 
 def test_averages__are_mixed_where_the_dual_value_is_largest() -> None:

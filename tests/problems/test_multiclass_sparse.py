@@ -36,8 +36,8 @@ def binary(structure: str, x: np.ndarray, labels: np.ndarray):
 def solved(problem, lam: float, tolerance: float):
     """The certified breakpoint and w at one lambda."""
     options = method_options("bcfw", cache=CacheOptions(kind="gap"), step="pairwise", max_passes=3000.0)
-    found = solve(problem, lam, options, tolerance=tolerance, relative=False)
-    return found.breakpoint, found.weights
+    solution = solve(problem, lam, options, tolerance=tolerance, relative=False)
+    return solution.breakpoint, solution.weights
 
 
 def test_rows__give_what_the_dense_structure_gives():
@@ -51,10 +51,10 @@ def test_rows__give_what_the_dense_structure_gives():
     w = rng.normal(size=sparse.d)
     stacked, delta = class_weights(w, classes), rng.normal(size=classes)
     for i in range(sparse.n):
-        one, other = np.full(classes, np.nan), np.full(classes, np.nan)
-        sparse.scores(i, w, one)
+        theta, other = np.full(classes, np.nan), np.full(classes, np.nan)
+        sparse.scores(i, w, theta)
         dense.scores(i, stacked.reshape(-1), other)
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(theta, other, rtol=1e-12, atol=1e-12)
         a, b = np.zeros(sparse.d), np.zeros(dense.d)
         sparse.push(i, 0.7, delta, a)
         dense.push(i, 0.7, delta, b)
@@ -71,9 +71,9 @@ def test_two_classes__are_the_svm_of_liblinear_to_six_digits(structure, C):
     svm = LinearSVC(loss="hinge", dual=True, fit_intercept=False, C=C, tol=1e-10, max_iter=1_000_000, random_state=0)
     u = svm.fit(x, labels).coef_[0]
     best = 0.5 * u @ u + C * np.maximum(0.0, 1.0 - (2 * labels - 1) * (x @ u)).sum()
-    found, w = solved(binary(structure, x, labels), lam=2.0 / (n * C), tolerance=1e-13)
+    solution, w = solved(binary(structure, x, labels), lam=2.0 / (n * C), tolerance=1e-13)
     w_0, w_1 = class_weights(w, 2) if structure == "multiclass_sparse" else w.reshape(2, -1)
-    assert found.point.primal * n * C == pytest.approx(best, rel=1e-7)
+    assert solution.point.primal * n * C == pytest.approx(best, rel=1e-7)
     np.testing.assert_allclose(w_1, 0.5 * u, rtol=1e-6, atol=1e-6 * np.abs(u).max())
     np.testing.assert_allclose(w_0, -w_1, rtol=1e-9, atol=1e-12)
 
@@ -84,9 +84,9 @@ def test_more_classes__are_the_crammer_singer_svm_of_liblinear_to_six_digits():
     x = rng.normal(size=(60, 4)) + np.eye(3, 4)[truth]
     lam = 0.02
     _, theirs = linear_svc(x, truth, lam, 1e-9)
-    found, w = solved(build("multiclass", {"x": x, "labels": truth}, {"classes": 3}), lam, 1e-12)
-    assert objective(x, truth, w.reshape(3, 4), lam) == pytest.approx(found.point.primal, rel=1e-12)
-    assert found.point.primal == pytest.approx(objective(x, truth, theirs, lam), rel=1e-7)
+    solution, w = solved(build("multiclass", {"x": x, "labels": truth}, {"classes": 3}), lam, 1e-12)
+    assert objective(x, truth, w.reshape(3, 4), lam) == pytest.approx(solution.point.primal, rel=1e-12)
+    assert solution.point.primal == pytest.approx(objective(x, truth, theirs, lam), rel=1e-7)
     np.testing.assert_allclose(w.reshape(3, 4), theirs, atol=1e-5 * np.abs(theirs).max())
 
 

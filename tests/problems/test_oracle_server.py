@@ -148,9 +148,9 @@ def test_server__that_breaks_the_protocol_is_told_apart(script: str, monkeypatch
         time.sleep(0.25)  # for what comes late
         asked.ask({"ask": "loss", "block": 7})
 
-    with pytest.raises(server.ServerError, match=ODD[script]) as found:
+    with pytest.raises(server.ServerError, match=ODD[script]) as refused:
         twice()
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_server__that_is_lost_is_counted_and_its_complaints_are_forgotten(
@@ -202,16 +202,16 @@ def test_server__gets_the_bits_of_every_number(bits: Path) -> None:
 def test_reader__knows_the_program_and_the_declared_files(bits: Path, tmp_path: Path, caplog) -> None:
     command = f"{GOOD} {bits}"
     files = [str(bits / "train.txt"), str(bits / "test.txt")]
-    found = reader(command, files=files).files()
-    assert {file.name for file in found.values()} == {
+    files_by_name = reader(command, files=files).files()
+    assert {file.name for file in files_by_name.values()} == {
         Path(sys.executable).name,
         "oracle_server.py",
         "train.txt",
         "test.txt",
     }
-    before = contents(found, tmp_path)
+    before = contents(files_by_name, tmp_path)
     (bits / "test.txt").write_text((bits / "train.txt").read_text())
-    assert contents(found, tmp_path) != before
+    assert contents(files_by_name, tmp_path) != before
     with pytest.raises(DataError, match="which is no file"):
         reader(command, files=["nowhere.txt"]).files()
     read(reader(command, files=files))
@@ -250,12 +250,14 @@ def test_perl__answers_as_python_does(bits: Path) -> None:
 def test_run__on_workers_whose_servers_die_has_the_bits_of_an_undisturbed_one(bits: Path, tmp_path: Path) -> None:
     """One program per worker; most of the time they are being started again."""
     words = ["dataset=oracle_server", "path.eps=0.2", "tracking=none", "seed=1"]
-    places = []
+    experiments = []
     for name, command, compute in (("calm", f"{GOOD} {bits}", "serial"), ("dies", bad("dies", bits), "processes")):
         quoted = "'" + command.replace("'", r"\'") + "'"
-        place = Place(tmp_path / name, [*words, f"dataset.command={quoted}", f"compute={compute}", "compute.workers=2"])
-        place.finish()
-        places.append(place)
-    calm, dies = (read_path(place.run / "path.zarr")[0] for place in places)
+        experiment = Place(
+            tmp_path / name, [*words, f"dataset.command={quoted}", f"compute={compute}", "compute.workers=2"]
+        )
+        experiment.finish()
+        experiments.append(experiment)
+    calm, dies = (read_path(experiment.run / "path.zarr")[0] for experiment in experiments)
     for name in calm.keys() - MEASURED:
         assert calm[name].tobytes() == dies[name].tobytes(), name

@@ -195,8 +195,8 @@ def test_parts__keep_the_contract_of_structures(folder: Path) -> None:
 def test_parts__run_through_the_pipeline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")  # compiling the solver for it would take a minute
     words = ("path=single", "path.lambda=0.1", "path.tolerance=0.01", "tracking=none", "compute=serial")
-    place = f"run.root={folder / 'runs'}"
-    out = python(folder, "-m", "pipeline", "dataset=clouds", *words, place)
+    root = f"run.root={folder / 'runs'}"
+    out = python(folder, "-m", "pipeline", "dataset=clouds", *words, root)
     run = Path(out.splitlines()[-1].removeprefix("run: "))
     result = json.loads((run / "result.json").read_text())
     assert result["problem"] == {"name": "clouds", "n": 20, "d": 3}

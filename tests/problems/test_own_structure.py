@@ -46,10 +46,10 @@ def python(folder: Path, *words: str, **env: str) -> subprocess.CompletedProcess
 def test_store__keeps_the_fields_of_the_problem() -> None:
     train, test, sink, facts = problems(open_dataset("python_structure", OPTIONS))
     given = read_problem("sign_structure:Sign", "train", {"n": 6})
-    for kept, field in zip(train, given, strict=True):
-        np.testing.assert_array_equal(kept, field)
-        assert type(kept) is type(field)
-        assert not isinstance(kept, np.ndarray) or not kept.flags.writeable
+    for stored, field in zip(train, given, strict=True):
+        np.testing.assert_array_equal(stored, field)
+        assert type(stored) is type(field)
+        assert not isinstance(stored, np.ndarray) or not stored.flags.writeable
     assert (test.n, facts["d"], sink.arrays("test")["n"].tolist()) == (6, 3, [6])
     assert structure("python_structure").metrics(train, {}, 1 - train.truth) == {"wrong_signs": 6.0}
 
@@ -131,12 +131,12 @@ def test_edit__of_what_the_module_imports_changes_key_and_fingerprint(
     def now() -> tuple[str, str]:
         return sources_fingerprint.__wrapped__(kind), oracle_source.__wrapped__("edited_sign:Sign")
 
-    found = [now(), now()]
-    assert found[0] == found[1]
+    states = [now(), now()]
+    assert states[0] == states[1]
     for file in (helper, structure_file):
         file.write_text(f"{file.read_text()}# edited\n")
-        found.append(now())
-    for values in zip(*found, strict=True):
+        states.append(now())
+    for values in zip(*states, strict=True):
         assert len({*values}) == 3
 
 

@@ -96,8 +96,8 @@ def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool,
     w = rng.normal(size=p * K + K * K)
     rows = np.zeros((T, p))
     for t in range(T):
-        at = slice(row_ptr[t], row_ptr[t + 1])
-        np.add.at(rows[t], ids[at], values[at].astype(float) if valued else 1.0)
+        entries = slice(row_ptr[t], row_ptr[t + 1])
+        np.add.at(rows[t], ids[entries], values[entries].astype(float) if valued else 1.0)
     nodes, transitions = rows @ w[: p * K].reshape(p, K), w[p * K :].reshape(K, K)
 
     theta = np.full(T * K + K * K + 3, np.pi)
@@ -108,10 +108,10 @@ def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool,
 
     labels = rng.integers(0, K, size=(6, T)).astype(np.uint8)
     labels[:, 1], slots = labels[0, 1], np.array([4, 0, 3])
-    found, work = np.full(3, np.nan), np.full(T * K, np.nan)
-    few_scores(ids, values, row_ptr, 0, T, K, w, p * K, labels, slots, work, found)
+    scores, work = np.full(3, np.nan), np.full(T * K, np.nan)
+    few_scores(ids, values, row_ptr, 0, T, K, w, p * K, labels, slots, work, scores)
     exact = [nodes[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum() for y in labels[slots]]
-    np.testing.assert_allclose(found - found[0], np.subtract(exact, exact[0]), atol=1e-12)
+    np.testing.assert_allclose(scores - scores[0], np.subtract(exact, exact[0]), atol=1e-12)
 
     truth = rng.integers(0, K, size=T)
     y, bonus = np.zeros(T, np.int64), 0.7
@@ -121,8 +121,8 @@ def test_chain_kernels__are_right_for_any_number_of_labels(K: int, valued: bool,
     value, labels = best_labelling(nodes + loss, transitions)
     assert y.tolist() == labels
     assert wrong == np.count_nonzero(y != truth)
-    found = (nodes + loss)[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum()
-    assert found == pytest.approx(value)
+    scores = (nodes + loss)[np.arange(T), y].sum() + transitions[y[:-1], y[1:]].sum()
+    assert scores == pytest.approx(value)
 
 
 @pytest.mark.parametrize("K", LABELS)

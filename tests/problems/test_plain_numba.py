@@ -43,7 +43,7 @@ METHODS = {"multiclass": wide_multiclass, "chain": wide_chain, "segmentation": w
 
 def bits_of_methods(name: str) -> str:
     """All numbers that the compiled methods of a structure return for random arguments, as hexadecimal digits."""
-    problem, rng, found = METHODS[name](), np.random.default_rng(5), []
+    problem, rng, outputs = METHODS[name](), np.random.default_rng(5), []
     P = compiled(problem)
     w = np.abs(rng.normal(size=problem.d))
     for i in range(problem.n):
@@ -53,8 +53,8 @@ def bits_of_methods(name: str) -> str:
         P.scores(i, w, theta)
         loss = P.max_oracle(i, theta, y, P.scratch())
         P.push(i, 0.3, delta, moved)
-        found += [theta, moved, [loss, P.value(i, theta, y), P.norm2(i, delta)], y.astype(float)]
-    return np.concatenate(found).tobytes().hex()
+        outputs += [theta, moved, [loss, P.value(i, theta, y), P.norm2(i, delta)], y.astype(float)]
+    return np.concatenate(outputs).tobytes().hex()
 
 
 def bits_of_solve(name: str) -> str:
@@ -96,8 +96,8 @@ def test_solves__have_the_same_bits_either_way(name: str, tmp_path: Path) -> Non
 
 def test_switch__chooses_how_functions_are_compiled(tmp_path: Path) -> None:
     told = "import logging; logging.basicConfig(level='INFO', format='%(message)s'); "
-    found = in_another_process(told + MODE, tmp_path, GAPWISE_PLAIN_NUMBA="1")
-    assert found == "plainGAPWISE_PLAIN_NUMBA is set: plain njit; steps take at least a third longer"
+    output = in_another_process(told + MODE, tmp_path, GAPWISE_PLAIN_NUMBA="1")
+    assert output == "plainGAPWISE_PLAIN_NUMBA is set: plain njit; steps take at least a third longer"
     assert in_another_process(told + MODE, tmp_path, GAPWISE_PLAIN_NUMBA="0") == "linked"
 
 
@@ -118,17 +118,17 @@ LACKING = {
 }
 
 
-@pytest.mark.parametrize("what", LACKING)
-def test_release__that_lacks_a_part_gets_plain_njit_and_a_line_in_the_log(what: str, tmp_path: Path) -> None:
-    change, reason = LACKING[what]
+@pytest.mark.parametrize("part", LACKING)
+def test_release__that_lacks_a_part_gets_plain_njit_and_a_line_in_the_log(part: str, tmp_path: Path) -> None:
+    change, reason = LACKING[part]
     replaced = "D.__init__ = D_init\n" if "D_init" in change else ""
     use = "from gapwise.stages.problems.protocol import dot; import numpy as np; a = np.ones(3); print(dot(a, a))"
-    found = in_another_process(f"{change}\n{replaced}{MODE}\n{use}", tmp_path, GAPWISE_PLAIN_NUMBA="0")
-    assert found.startswith("plain\n3.0")
-    assert found.removeprefix("plain\n3.0").startswith("numba ")
-    assert reason in found
-    assert found.endswith("; plain njit serves, and steps take at least a third longer")
-    assert len(found.splitlines()) == 2  # one line in the log, right behind what is printed
+    output = in_another_process(f"{change}\n{replaced}{MODE}\n{use}", tmp_path, GAPWISE_PLAIN_NUMBA="0")
+    assert output.startswith("plain\n3.0")
+    assert output.removeprefix("plain\n3.0").startswith("numba ")
+    assert reason in output
+    assert output.endswith("; plain njit serves, and steps take at least a third longer")
+    assert len(output.splitlines()) == 2  # one line in the log, right behind what is printed
 
 
 def test_release__without_the_option_for_reference_counts_does_without(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_release__without_the_option_for_reference_counts_does_without(tmp_path:
         + "    assert '_nrt' not in targetoptions, 'unknown'\n    before(self, targetoptions=targetoptions, **rest)\n"
     )
     use = "from gapwise.stages.problems.protocol import dot; import numpy as np; a = np.ones(3); print(dot(a, a))"
-    found = in_another_process(f"{change}D.__init__ = D_init\n{use}", tmp_path, GAPWISE_PLAIN_NUMBA="0")
-    assert found == "3.0numba 99.0.0: no option _nrt (unknown): steps take several times as long"
+    output = in_another_process(f"{change}D.__init__ = D_init\n{use}", tmp_path, GAPWISE_PLAIN_NUMBA="0")
+    assert output == "3.0numba 99.0.0: no option _nrt (unknown): steps take several times as long"
 
 
 def test_release__that_has_not_been_tried_is_tested(tmp_path: Path) -> None:

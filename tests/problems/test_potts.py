@@ -144,10 +144,10 @@ def test_scores__of_any_number_of_rows_and_labels(classes):
     rng = np.random.default_rng(9)
     for size in (1, 3, 4, 6):
         x, w = rng.normal(size=(size + 2, 7)).astype(np.float32), rng.normal(size=7 * classes)
-        found = np.full(classes * size, np.nan)
-        label_scores(x, 1, size, classes, w, found)
+        scores = np.full(classes * size, np.nan)
+        label_scores(x, 1, size, classes, w, scores)
         expected = (x[1 : size + 1].astype(float) @ w.reshape(classes, 7).T).T
-        np.testing.assert_allclose(found.reshape(classes, size), expected, atol=1e-12)
+        np.testing.assert_allclose(scores.reshape(classes, size), expected, atol=1e-12)
 
 
 def test_two_labels__agree_with_the_binary_structure():
@@ -188,13 +188,13 @@ def test_decode__ignores_the_truth(oracle):
     w = draw_w(problems[0], np.random.default_rng(7))
     for i in range(6):
         theta, _ = augmented(problems[0], i, w)
-        found = np.empty((2, int(np.diff(problems[0].label_ptr)[i])), np.uint8)
-        for problem, y in zip(problems, found, strict=True):
+        decoded = np.empty((2, int(np.diff(problems[0].label_ptr)[i])), np.uint8)
+        for problem, y in zip(problems, decoded, strict=True):
             problem.decode(i, theta, y, problem.scratch())
-        np.testing.assert_array_equal(*found)
+        np.testing.assert_array_equal(*decoded)
         best = max(problems[0].value(i, theta, y) for y in all_labels(problems[0], i))
         if oracle != "expansion":
-            assert problems[0].value(i, theta, found[0]) == pytest.approx(best, abs=1e-9)
+            assert problems[0].value(i, theta, decoded[0]) == pytest.approx(best, abs=1e-9)
 
 
 def test_certainty__is_bounded_unless_expansion_works_alone():
@@ -233,9 +233,9 @@ def gram_of(block):
 def test_metrics__count_pixels_and_average_over_the_classes_that_occur():
     problem = potts(n=1)  # four superpixels
     counts = np.array([[10, 0, 0], [0, 6, 4], [0, 10, 0], [20, 0, 0]], np.float32)
-    found = metrics(problem, {"counts": counts}, np.array([0, 1, 2, 1]))
-    assert found["pixel_accuracy"] == pytest.approx(16 / 50)
-    assert found["class_accuracy"] == pytest.approx((10 / 30 + 6 / 16 + 0 / 4) / 3)
+    measures = metrics(problem, {"counts": counts}, np.array([0, 1, 2, 1]))
+    assert measures["pixel_accuracy"] == pytest.approx(16 / 50)
+    assert measures["class_accuracy"] == pytest.approx((10 / 30 + 6 / 16 + 0 / 4) / 3)
 
 
 def test_fixed_weight__is_a_box_of_one_point():

@@ -61,7 +61,7 @@ def test_labellings__of_the_oracle_are_equal_where_they_swap_the_same_pairs_of_t
         assert y.max() < problem.labels
         rows.setdefault(frozenset(swaps(problem, 0, y)), set()).add(y.tobytes())
     assert len(rows) > 30
-    assert all(len(found) == 1 for found in rows.values())
+    assert all(len(equal) == 1 for equal in rows.values())
     problem.max_oracle(0, np.array([9.0, 8, 7, 0, 0, 0, 0]), y, problem.scratch())
     np.testing.assert_array_equal(y, problem.truth)
 
@@ -115,13 +115,13 @@ def test_metrics__are_those_of_scikit_learn_and_ties_are_in_the_worst_order() ->
     problem, w = ranking(0, levels), np.random.default_rng(2).normal(size=3)
     relevance = np.concatenate([np.array(of, float) for of in levels])
     labels, losses = predict(problem, w)
-    found = metrics(problem, {"relevance": relevance}, labels)
+    measures = metrics(problem, {"relevance": relevance}, labels)
     split = [problem.x[:5] @ w, problem.x[5:] @ w]
     area = [roc_auc_score(of, score) for of, score in zip(levels, split, strict=True)]
-    assert found["swapped_pairs"] == pytest.approx(1.0 - np.mean(area)) == pytest.approx(losses.mean())
+    assert measures["swapped_pairs"] == pytest.approx(1.0 - np.mean(area)) == pytest.approx(losses.mean())
     ndcg = [ndcg_score([of], [score], k=10) for of, score in zip(levels, split, strict=True)]
-    assert found["ndcg_at_10"] == pytest.approx(np.mean(ndcg))
-    assert metrics(problem, {"relevance": 2.0 * relevance - 1.0}, labels) == pytest.approx(found)
+    assert measures["ndcg_at_10"] == pytest.approx(np.mean(ndcg))
+    assert metrics(problem, {"relevance": 2.0 * relevance - 1.0}, labels) == pytest.approx(measures)
     labels, losses = predict(problem, np.zeros(3))
     assert losses.tolist() == [1.0, 1.0]
     assert places_of(problem, labels, 1).tolist() == [0, 1, 2, 3]

@@ -57,9 +57,9 @@ def test_score__of_rows_wider_than_a_piece_is_the_product(kind, extra):
     """Rows are multiplied piece by piece; the last piece may be short."""
     width = PIECE // np.dtype(kind).itemsize + extra
     rng = np.random.default_rng(0)
-    x, w, found = rng.integers(0, 200, (5, width)).astype(kind), rng.normal(size=width), np.empty(3)
-    rows_dot(x, 0.5, 1, w, found)
-    np.testing.assert_allclose(found, 0.5 * (x[1:4].astype(float) @ w), rtol=1e-12)
+    x, w, scores = rng.integers(0, 200, (5, width)).astype(kind), rng.normal(size=width), np.empty(3)
+    rows_dot(x, 0.5, 1, w, scores)
+    np.testing.assert_allclose(scores, 0.5 * (x[1:4].astype(float) @ w), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint8])
@@ -164,9 +164,9 @@ def test_oracles__refuse_scores_that_are_no_cut(augmented):
     call([0.1, 0.2, 0.3, 1.0, -1e-12])  # rounding: counts as 0
     with pytest.raises(ValueError, match="edge score is negative"):
         call([0.1, 0.2, 0.3, 1.0, -1e-6])
-    for place, value in itertools.product((1, 4), (np.nan, np.inf)):
+    for entry, value in itertools.product((1, 4), (np.nan, np.inf)):
         theta = np.ones(5)
-        theta[place] = value
+        theta[entry] = value
         with pytest.raises(ValueError, match="not finite"):
             call(theta)
 

@@ -45,13 +45,13 @@ def scores(graph):
     for p, a in arcs:
         back = graph.reverse[a]
         assert (graph.head[back], graph.reverse[back], graph.edge[back]) == (p, a, graph.edge[a])
-    found = {}
+    score_of = {}
     for y in itertools.product(range(labels), repeat=nodes):
         total = graph.score[0] + sum(theta[p, k] for p, k in enumerate(y))
         total -= sum(graph.cap[graph.edge[a]] for p, a in arcs if y[p] != y[graph.head[a]])
         if total > NEVER / 2:
-            found[y] = total
-    return found
+            score_of[y] = total
+    return score_of
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.3, 3.0])

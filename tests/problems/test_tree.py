@@ -44,19 +44,19 @@ def scores_of_arc(problem: Tree, i: int, w: np.ndarray, arc: int) -> np.ndarray:
     V, T, columns, scale = problem.parent.size, problem.anchors.shape[2], problem.hw[i, 1], problem.relation_scale
     size = int(problem.hw[i].prod())
     maps = problem.relations[problem.relations_ptr[i] : problem.relations_ptr[i + 1]].reshape(V - 1, 2, T, size)
-    place = np.arange(size)
-    xy = np.stack([place % columns, place // columns], axis=1)
+    cells = np.arange(size)
+    xy = np.stack([cells % columns, cells // columns], axis=1)
     total = np.zeros((size, size))
     for side, sign in ((0, 1.0), (1, -1.0)):
-        found = []
+        sums = []
         for t in range(T):
             d = (sign * (xy[None] - xy[:, None]) - problem.anchors[arc, side, t]) * problem.per_cell
             square = problem.per_square * d**2
             psi = np.stack([d[..., 0], -square[..., 0], d[..., 1], -square[..., 1]], axis=-1)
             o = V + ((arc * 2 + side) * T + t) * 4
             here = w[problem.d - 2 * (V - 1) + 2 * arc + side] * scale * maps[arc, side, t]
-            found.append(psi @ w[o : o + 4] + (here[:, None] if side == 0 else here[None]))
-        total += np.max(found, axis=0)
+            sums.append(psi @ w[o : o + 4] + (here[:, None] if side == 0 else here[None]))
+        total += np.max(sums, axis=0)
     return total
 
 
@@ -71,8 +71,8 @@ def best_by_enumeration(problem: Tree, i: int, w: np.ndarray, augmented: bool) -
     for v in range(V):
         own = w[v] * unary[v]
         if augmented:
-            true, place = int(problem.truth[problem.label_ptr[i] + v]), np.arange(size)
-            distance2 = (place // columns - true // columns) ** 2 + (place % columns - true % columns) ** 2
+            true, cells = int(problem.truth[problem.label_ptr[i] + v]), np.arange(size)
+            distance2 = (cells // columns - true // columns) ** 2 + (cells % columns - true % columns) ** 2
             own = own + problem.node_loss[v] * np.minimum(1.0, distance2 / problem.scale2[i])
         total = total + own.reshape([size if u == v else 1 for u in range(V)])
         if v > 0:
@@ -106,12 +106,12 @@ def test_oracles__equal_enumeration(name, kind):
 def every_method(problem, i, w, theta, y, z, delta, out, scratch):
     """All that compiled code asks of a structure: the losses of the oracle's answer, a value, and a squared norm."""
     problem.scores(i, w, theta)
-    found = problem.max_oracle(i, theta, y, scratch)
+    loss = problem.max_oracle(i, theta, y, scratch)
     problem.decode(i, theta, z, scratch)
     problem.add(i, y, 1.0, delta)
     problem.add(i, z, -1.0, delta)
     problem.push(i, 0.5, delta, out)
-    return found, problem.loss(i, y), problem.value(i, theta, y), problem.norm2(i, delta)
+    return loss, problem.loss(i, y), problem.value(i, theta, y), problem.norm2(i, delta)
 
 
 @pytest.mark.long
@@ -151,7 +151,7 @@ def test_springs__pull_back():
     """A positive weight of a square lowers the score of a displacement, whatever its direction."""
     problem = build("tree", tree_arrays(1, [-1, 0], 1, [(5, 5)]), {})
     w = squares(2, 1).astype(float)
-    away = [problem.value(0, w, np.array([12, place, 0, 0], np.int16)) for place in range(25)]
+    away = [problem.value(0, w, np.array([12, cell, 0, 0], np.int16)) for cell in range(25)]
     assert max(away) <= 0.0
 
 
@@ -177,8 +177,8 @@ def test_metrics__count_limbs_and_joints_within_reach():
     }  # fmt: skip
     arrays["unary"] = np.eye(9, dtype=np.float32)[[0, 6]].reshape(-1)
     problem = build("tree", arrays, {})
-    found = metrics(problem, arrays, np.array([0, 3, 0, 0]))
-    assert found == {"pcp": 1.0, "pdj": 0.5, "pcp_unary": 1.0, "pdj_unary": 1.0}
+    measures = metrics(problem, arrays, np.array([0, 3, 0, 0]))
+    assert measures == {"pcp": 1.0, "pdj": 0.5, "pcp_unary": 1.0, "pdj_unary": 1.0}
     assert metrics(problem, arrays, np.array([0, 2, 0, 0]))["pcp"] == 0.0
     bare = {name: array for name, array in arrays.items() if name != "points"}
     assert metrics(problem, bare, problem.truth) == {"misplaced_nodes": 0.0}

@@ -22,19 +22,19 @@ COUNTS, COLUMN = np.array([3, 0, 2], np.int16), np.array([0, 1, 2, 1, 2], np.int
 def run(french: str = "x y z") -> SimpleNamespace:
     """Two copies of a sentence pair; the second word has no candidate, the third one not the first column."""
     links = {"sure": [[0, 0], [1, 1]], "possible": [[0, 0], [1, 1], [0, 2]]}
-    one = {"counts": COUNTS, "column": COLUMN, "text": encoded(["a b c", french]), "number": np.array([101])}
-    one |= {name: np.array(pairs, np.int16) for name, pairs in links.items()}
-    blocks = {name: np.concatenate([array, array]) for name, array in one.items()}
-    blocks |= {f"{name}_ptr": len(array) * np.arange(3) for name, array in one.items()}
+    pair = {"counts": COUNTS, "column": COLUMN, "text": encoded(["a b c", french]), "number": np.array([101])}
+    pair |= {name: np.array(pairs, np.int16) for name, pairs in links.items()}
+    blocks = {name: np.concatenate([array, array]) for name, array in pair.items()}
+    blocks |= {f"{name}_ptr": len(array) * np.arange(3) for name, array in pair.items()}
     labels = np.array([1, 3, 0, 0, 1, 0], np.uint8)  # words with two links: 00, 02 and 21
     return SimpleNamespace(
         test_blocks=blocks, predictions={"labels": np.tile(labels, 2), "label_ptr": 6 * np.arange(3)}, has_features=True
     )
 
 
-def test_figure__shows_what_was_found_and_missed():
+def test_figure__shows_predicted_and_missed_links():
     pair = Aligned(run(), 1)
-    assert pair.found == {(0, 0), (0, 2), (2, 1)}
+    assert pair.predicted == {(0, 0), (0, 2), (2, 1)}
     assert pair.mistakes == 2  # 21 is wrong, 11 is missed
     figure = Figure()
     alignments.paint(figure, run())
@@ -65,11 +65,11 @@ def test_section__shows_the_worst_pairs_as_grids_of_links() -> None:
         BLUE: {(0, 2)},
         ORANGE: {(2, 1)},
     }
-    least = {at: min(float(square.get(at)) for square in squares) for at in "xy"}
+    least = {axis: min(float(square.get(axis)) for square in squares) for axis in "xy"}
     for look, links in where.items():
         drawn = [square for square in squares if look in (square.get("class"), square.get("fill"))]
-        found = {tuple(int((float(one.get(at)) - least[at]) // 16) for at in "yx") for one in drawn}
-        assert found == links, look
+        shown = {tuple(int((float(cell.get(axis)) - least[axis]) // 16) for axis in "yx") for cell in drawn}
+        assert shown == links, look
     assert "Wrong links: c – &lt;b&gt;. Missed: b – &lt;b&gt;." in text
     assert "0.0% of the 2 test sentence pairs" in text
     assert (

@@ -56,11 +56,13 @@ def path_of(eps: float, name: str = "multiclass", **choices) -> PathOptions:
 
 def assert_certified(name: str, run: Path) -> float:
     """The true suboptimality of w(lambda) is at most the eps that path.zarr claims, which is returned; verify agrees."""
-    problem, found = problem_of(name), open_path(run)
-    eps, low = float(found.attrs["eps"]), float(found["cell_low"][-1])
-    for lam in np.geomspace(max(low, 1e-3), 2.0 * float(found["lambda"][0]), 5).round(4):
+    problem, solved_path = problem_of(name), open_path(run)
+    eps, low = float(solved_path.attrs["eps"]), float(solved_path["cell_low"][-1])
+    for lam in np.geomspace(max(low, 1e-3), 2.0 * float(solved_path["lambda"][0]), 5).round(4):
         if lam >= low:
-            assert primal_value(problem, found.weights_at(lam).values, lam) - optimal(name, lam) <= eps * (1 + 1e-6)
+            assert primal_value(problem, solved_path.weights_at(lam).values, lam) - optimal(name, lam) <= eps * (
+                1 + 1e-6
+            )
     arrays, attrs = read_path(run / "path.zarr")
     bound = rule_of(path_of(1.0)).bound(arrays, attrs, np.geomspace(max(low, 1e-6), 1e4, 200))
     assert np.nanmax(bound) <= eps
@@ -163,9 +165,9 @@ def limited(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("what", TAMPER)
-def test_verify__finds_what_is_not_so(tmp_path: Path, tmp_path_factory, what: str) -> None:
-    run, (tamper, message) = tmp_path / "run", TAMPER[what]
+@pytest.mark.parametrize("case", TAMPER)
+def test_verify__finds_what_is_not_so(tmp_path: Path, tmp_path_factory, case: str) -> None:
+    run, (tamper, message) = tmp_path / "run", TAMPER[case]
     shutil.copytree(limited(tmp_path_factory.getbasetemp() / "anytime_limited"), run)
     tamper(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError, match=message):
@@ -216,10 +218,10 @@ def test_choices__that_cannot_be_certified_are_refused(choices, message: str) ->
 
 
 def test_progress__tells_the_eps_of_the_whole_axis() -> None:
-    at = {"lambda": 0.01, "breakpoint": 3, "passes": 2.0, "gap": 0.02, "tolerance": 0.01, "oracle_calls": 9}
-    line = solver_line({**at, "certified": 0.0341})
+    progress = {"lambda": 0.01, "breakpoint": 3, "passes": 2.0, "gap": 0.02, "tolerance": 0.01, "oracle_calls": 9}
+    line = solver_line({**progress, "certified": 0.0341})
     assert line.endswith(" · every λ within 0.034")
-    assert read_solver_line(line) == read_solver_line(solver_line(at))
+    assert read_solver_line(line) == read_solver_line(solver_line(progress))
 
 
 def test_figure_and_report__show_the_eps_over_the_work(tmp_path: Path) -> None:

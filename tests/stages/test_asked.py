@@ -31,9 +31,9 @@ def keep(group: zarr.Group, count: int) -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_verify__passes_what_was_asked_for(kind: str) -> None:
-    found = verify(problem_of("multiclass", kind), run_of("multiclass", kind), asked=asked(kind))
-    assert found["broken"] == [] or kind == "heuristic"  # which claims nothing
-    assert found["certified"] is (kind not in ("heuristic", "limited"))
+    result = verify(problem_of("multiclass", kind), run_of("multiclass", kind), asked=asked(kind))
+    assert result["broken"] == [] or kind == "heuristic"  # which claims nothing
+    assert result["certified"] is (kind not in ("heuristic", "limited"))
 
 
 def test_verify__refuses_a_path_cut_and_called_a_grid(tmp_path: Path) -> None:
@@ -47,9 +47,9 @@ def test_verify__refuses_a_path_cut_and_called_a_grid(tmp_path: Path) -> None:
     assert verify(TINY["multiclass"](), run)["certified"]  # as a grid of two lambdas it is what it says
     with pytest.raises(CertificateError, match="attribute rule: 'grid' is stored, 'one_sided' was asked for"):
         verify(TINY["multiclass"](), run, asked=asked("one_sided"))
-    found = json.loads((run / "verify.json").read_text())
-    assert found["certified"] is False
-    assert found["broken"]
+    result = json.loads((run / "verify.json").read_text())
+    assert result["certified"] is False
+    assert result["broken"]
 
 
 OTHER = {
@@ -107,10 +107,10 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("what", ENDS)
+@pytest.mark.parametrize("case", ENDS)
 @pytest.mark.parametrize("kind", ["two_sided", "paper"])
-def test_verify__checks_the_reason_a_path_gives_for_its_end(tmp_path: Path, kind: str, what: str) -> None:
-    status, attributes, message = ENDS[what]
+def test_verify__checks_the_reason_a_path_gives_for_its_end(tmp_path: Path, kind: str, case: str) -> None:
+    status, attributes, message = ENDS[case]
     run = copy_of(run_of("multiclass", kind), tmp_path)
     zarr.open_group(run / "path.zarr", mode="a").attrs.update({"status": status, **attributes})
     with pytest.raises(CertificateError, match=message):

@@ -41,7 +41,7 @@ class Writing:
 @pytest.fixture
 def writing(monkeypatch) -> Writing:
     """Every commit is behind the solve, late and slow."""
-    found, real, run = Writing(), CommitStore.commit, behind._Flight.run
+    commits, real, run = Writing(), CommitStore.commit, behind._Flight.run
 
     def late(flight: behind._Flight) -> None:
         time.sleep(0.01)
@@ -51,16 +51,16 @@ def writing(monkeypatch) -> Writing:
     monkeypatch.setattr(behind, "BEHIND_BYTES", 0)
 
     def commit(*args) -> None:
-        found.begun += 1
-        time.sleep(found.seconds)
-        assert found.gate.wait(60)
-        if found.begun >= found.fails:
+        commits.begun += 1
+        time.sleep(commits.seconds)
+        assert commits.gate.wait(60)
+        if commits.begun >= commits.fails:
             raise OSError(28, "No space left on device")
         real(*args)
-        found.ended += 1
+        commits.ended += 1
 
     monkeypatch.setattr(CommitStore, "commit", commit)
-    return found
+    return commits
 
 
 def slowly(progress: object) -> None:
@@ -108,14 +108,14 @@ def test_stop__with_a_commit_in_flight_leaves_that_and_the_last_state(
     observed: list[int] = []
     status = solved(
         problem, tmp_path / "parts", options, path, stop=StopAfter(left), every_seconds=0.0,
-        report=lambda at: points.append(at["oracle_calls"]),
+        report=lambda progress: points.append(progress["oracle_calls"]),
         committed=lambda trace: observed.append(generation(tmp_path / "parts")),
     )  # fmt: skip
     assert status is Status.INTERRUPTED
     assert writing.begun == writing.ended == generation(tmp_path / "parts") >= 2
     assert observed == list(range(1, writing.ended + 1))  # each told when it was committed, and before the next one was
     again: list[float] = []
-    solved(problem, tmp_path / "parts", options, path, report=lambda at: again.append(at["oracle_calls"]))
+    solved(problem, tmp_path / "parts", options, path, report=lambda progress: again.append(progress["oracle_calls"]))
     assert again[0] == points[-1]  # the last state, not that of the commit in flight
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
 
@@ -148,11 +148,11 @@ def test_stop__between_rebase_points_leaves_the_commit_in_flight_and_the_last_po
     with pytest.raises(Stopped):
         solved(
             problem, tmp_path / "parts", options, path, every_seconds=0.0, spread=Spread(check=check),
-            report=lambda at: points.append(at["oracle_calls"]),
+            report=lambda progress: points.append(progress["oracle_calls"]),
         )  # fmt: skip
     assert writing.begun == writing.ended == generation(tmp_path / "parts") == 2
     again: list[float] = []
-    solved(problem, tmp_path / "parts", options, path, report=lambda at: again.append(at["oracle_calls"]))
+    solved(problem, tmp_path / "parts", options, path, report=lambda progress: again.append(progress["oracle_calls"]))
     assert again[0] == points[-1]
     assert_same_path(tmp_path / "parts", tmp_path / "whole")
 

@@ -62,27 +62,27 @@ def run(kind="one_sided", oracle="trws", sweeps=1):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_verify__certifies_by_its_own_bounds(kind):
-    found = verify(problem_of(), run(kind))
-    assert found["certified"]
-    assert found["broken"] == []
-    assert found["certainty"] == "upper-bounded"
+    result = verify(problem_of(), run(kind))
+    assert result["certified"]
+    assert result["broken"] == []
+    assert result["certainty"] == "upper-bounded"
     arrays, attrs = read_path(run(kind) / "path.zarr")
     assert attrs["certainty"] == "upper-bounded"
-    assert found["proven"] == pytest.approx(arrays["proven"].mean(), abs=0.02)  # where labels tie, rounding decides
-    assert found["bound_slack"] == pytest.approx(arrays["bound_slack"].mean(), rel=0.05, abs=1e-9)
+    assert result["proven"] == pytest.approx(arrays["proven"].mean(), abs=0.02)  # where labels tie, rounding decides
+    assert result["bound_slack"] == pytest.approx(arrays["bound_slack"].mean(), rel=0.05, abs=1e-9)
     if kind != "relative":  # there the oracle finds and proves more
-        assert found["bound_slack"] > 1e-4
-        assert found["proven"] < 1.0
-        assert found["bound_slack_share"] == pytest.approx(found["bound_slack"] / found["epsilon"])
+        assert result["bound_slack"] > 1e-4
+        assert result["proven"] < 1.0
+        assert result["bound_slack_share"] == pytest.approx(result["bound_slack"] / result["epsilon"])
 
 
 def test_progress__says_what_the_gap_is_and_counts_the_slack_of_the_bounds_in(tmp_path, monkeypatch):
     def reports(name):
-        found = []
+        seen = []
         path = path_of(**KINDS["single"])
-        solved(problem_of(), tmp_path / name, options_of(), path, report=lambda at: found.append(dict(at)))
-        assert {at["certainty"] for at in found} == {"upper-bounded"}
-        return np.array([at["gap"] for at in found])
+        solved(problem_of(), tmp_path / name, options_of(), path, report=lambda progress: seen.append(dict(progress)))
+        assert {progress["certainty"] for progress in seen} == {"upper-bounded"}
+        return np.array([progress["gap"] for progress in seen])
 
     shown = reports("bounds")
     monkeypatch.setattr("gapwise.stages.solver.events.UPPER_BOUNDED", "nothing")
@@ -115,9 +115,9 @@ def test_verify__refuses_another_word_for_the_gaps(word, tmp_path):
 def test_verify__calls_gaps_of_a_plain_approximate_oracle_estimates():
     problem, folder = problem_of("expansion"), run("one_sided", "expansion")
     asked = asked_for(path_of(**KINDS["one_sided"]), "bcfw", seed=3, key="k", certainty=certainty_of(problem))
-    found = verify(problem, folder, asked=asked)
-    assert (found["certified"], found["certainty"]) == (False, "estimate")
-    assert "proven" not in found
+    result = verify(problem, folder, asked=asked)
+    assert (result["certified"], result["certainty"]) == (False, "estimate")
+    assert "proven" not in result
     attrs = read_path(folder / "path.zarr")[1]
     assert (attrs["certified"], attrs["certainty"]) == (False, "estimate")
 
@@ -130,11 +130,11 @@ def test_verify__lets_no_estimate_call_itself_certified(tmp_path):
 
 
 def test_verify__says_exact_and_estimate_of_exact_oracles():
-    found = verify(TINY["multiclass"](), run_of("multiclass", "one_sided"))
-    assert found["certainty"] == read_path(run_of("multiclass", "one_sided") / "path.zarr")[1]["certainty"] == "exact"
-    found = verify(TINY["multiclass"](), run_of("multiclass", "heuristic"))
+    result = verify(TINY["multiclass"](), run_of("multiclass", "one_sided"))
+    assert result["certainty"] == read_path(run_of("multiclass", "one_sided") / "path.zarr")[1]["certainty"] == "exact"
+    result = verify(TINY["multiclass"](), run_of("multiclass", "heuristic"))
     assert (
-        found["certainty"] == read_path(run_of("multiclass", "heuristic") / "path.zarr")[1]["certainty"] == "estimate"
+        result["certainty"] == read_path(run_of("multiclass", "heuristic") / "path.zarr")[1]["certainty"] == "estimate"
     )
 
 
@@ -184,10 +184,10 @@ def test_python_oracle__is_bounded_if_it_says_how():
     ]  # fmt: skip
     problem, exact = python_oracle("GreedyBounded"), python_oracle("Pairs")
     w = np.append(0.3 * np.random.default_rng(0).normal(size=problem.d - 1), -1.0)
-    found, most = vertices_at(problem, w, range(problem.n)), vertices_at(exact, w, range(exact.n))
-    assert (found.h < most.h).any()
-    np.testing.assert_allclose(found.bound, most.h + np.where(found.h < most.h, 0.125, 0.0), atol=1e-12)
-    np.testing.assert_array_equal(found.proven, found.h == most.h)
+    vertices, most = vertices_at(problem, w, range(problem.n)), vertices_at(exact, w, range(exact.n))
+    assert (vertices.h < most.h).any()
+    np.testing.assert_allclose(vertices.bound, most.h + np.where(vertices.h < most.h, 0.125, 0.0), atol=1e-12)
+    np.testing.assert_array_equal(vertices.proven, vertices.h == most.h)
 
 
 def test_accuracy__is_said_with_what_lj13_promises(tmp_path, monkeypatch):
@@ -237,5 +237,5 @@ def test_reader__tries_the_bound(monkeypatch):
 
 
 def test_verify_json__is_what_verify_returns():
-    found = verify(problem_of(), run())
-    assert json.loads((run() / "verify.json").read_text()) == found
+    result = verify(problem_of(), run())
+    assert json.loads((run() / "verify.json").read_text()) == result

@@ -86,13 +86,13 @@ def test_check__of_an_honest_oracle(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_check__as_json(capsys: pytest.CaptureFixture[str]) -> None:
     code, text = said(capsys, "python_task:Pairs", "delay=0.002", "n=8", "--json", "--workers", "4")
-    found = json.loads(text)
-    assert (code, found["ok"], found["blocks"], found["d"], found["certainty"]) == (0, True, 8, 7, "exact")
-    assert found["advice"] == ["solver=bcpfw_gap_cache", "compute=processes"]
-    assert 8 * 0.002 < found["pass_seconds"] == 8 * (found["seconds"]["max_oracle"] + checks.STEP)
+    record = json.loads(text)
+    assert (code, record["ok"], record["blocks"], record["d"], record["certainty"]) == (0, True, 8, 7, "exact")
+    assert record["advice"] == ["solver=bcpfw_gap_cache", "compute=processes"]
+    assert 8 * 0.002 < record["pass_seconds"] == 8 * (record["seconds"]["max_oracle"] + checks.STEP)
     code, text = said(capsys, "python_task:Lying", "how=truth", "--json")
-    found = json.loads(text)
-    assert (code, found["ok"], found["advice"], found["seconds"]) == (1, False, [], {})
+    record = json.loads(text)
+    assert (code, record["ok"], record["advice"], record["seconds"]) == (1, False, [], {})
 
 
 WRONG = {
@@ -162,9 +162,9 @@ def test_check__notes_what_costs_memory(monkeypatch: pytest.MonkeyPatch) -> None
         self.d += 2000
 
     monkeypatch.setattr(python_task.Pairs, "__init__", wider)
-    found = check("python_oracle", {"oracle": "python_task:Pairs"}, 0.2)
-    assert found.ok, found.findings
-    assert any("coordinates(i) would save memory" in note for note in found.notes)
+    report = check("python_oracle", {"oracle": "python_task:Pairs"}, 0.2)
+    assert report.ok, report.findings
+    assert any("coordinates(i) would save memory" in note for note in report.notes)
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ def test_check__of_a_structure(wrong: bool, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(compiled_methods, "compiled", lambda problem: problem)  # each method takes a second to compile
     monkeypatch.setattr(checks, "_compiled_seconds", lambda problem, w, seconds: 2e-6)
     problem = (Untruthful if wrong else Multiclass)(*multiclass())
-    found = check_problem("mine:Structure", problem)
-    assert [finding.check for finding in found.findings if not finding.ok] == (["oracles"] if wrong else [])
-    assert len(found.findings) == 9
-    assert found.pass_seconds == (None if wrong else problem.n * 2e-6)
+    report = check_problem("mine:Structure", problem)
+    assert [finding.check for finding in report.findings if not finding.ok] == (["oracles"] if wrong else [])
+    assert len(report.findings) == 9
+    assert report.pass_seconds == (None if wrong else problem.n * 2e-6)
 
 
 class Uncompiled(Multiclass):
@@ -212,8 +212,8 @@ class Uncompiled(Multiclass):
 @pytest.mark.long
 def test_check__compiles_a_structure_method_by_method() -> None:
     assert check_problem("mine:Structure", multiclass()).ok
-    found = check_problem("mine:Structure", Uncompiled(*multiclass()))
-    wrong = [finding.says for finding in found.findings if not finding.ok]
+    report = check_problem("mine:Structure", Uncompiled(*multiclass()))
+    wrong = [finding.says for finding in report.findings if not finding.ok]
     assert re.match(
         r"Uncompiled\.value: does not compile: Key must be None or .* \(test_check\.py, line \d+\)", wrong[0]
     )

@@ -55,41 +55,41 @@ def run(tmp_path_factory) -> tuple[Path, Path, dict]:
             writer.put(split, "x", rng.normal(size=(n, 4)) + 0.7 * np.eye(3, 4)[labels])
             writer.put(split, "labels", labels)
         writer.meta = {"structure": "multiclass", "classes": 3}
-    features, place = folder / "features", folder / "run"
+    features, run_dir = folder / "features", folder / "run"
     path = PathOptions(rule="grid", lambdas=LAMS, tolerance=1e-3)
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=500.0)
-    solve(Task(open_problem(features, "train"), options, path), place, key="k")
-    solved = tree_checksum(place / "path.zarr")
-    found = evaluate(features, place)
-    assert tree_checksum(place / "path.zarr", without=MEASURES) == solved  # or the run would never be complete
-    return features, place, found
+    solve(Task(open_problem(features, "train"), options, path), run_dir, key="k")
+    solved = tree_checksum(run_dir / "path.zarr")
+    measured = evaluate(features, run_dir)
+    assert tree_checksum(run_dir / "path.zarr", without=MEASURES) == solved  # or the run would never be complete
+    return features, run_dir, measured
 
 
 def test_evaluate__chooses_on_the_validation_blocks(run) -> None:
-    features, place, found = run
-    arrays, _ = read_path(place / "path.zarr")
+    features, run_dir, measured = run
+    arrays, _ = read_path(run_dir / "path.zarr")
     validation = open_problem(features, "validation")
     for b in range(len(LAMS)):
         _, losses = predict(validation, arrays["weights"][b])
         assert arrays["validation_loss"][b] == np.mean(losses)
         assert arrays["validation_standard_error"][b] == pytest.approx(np.std(losses, ddof=1) / np.sqrt(12))
     best, simple = choose(np.array(LAMS), arrays["validation_loss"], arrays["validation_standard_error"])
-    assert len({found["best_lambda"], found["one_se_lambda"], found["hindsight_lambda"]}) == 3
-    assert (found["best_lambda"], found["best_breakpoint"]) == (LAMS[best], best)
-    assert found["test_loss"] == arrays["test_loss"][best]  # at the chosen lambda, and not the least
-    assert (found["one_se_lambda"], found["one_se_test_loss"]) == (LAMS[simple], arrays["test_loss"][simple])
-    assert found["hindsight_test_loss"] == arrays["test_loss"].min()
-    assert (found["picked_on"], found["validation_blocks"]) == ("validation", 12)
-    assert found["validation_error_rate"] == arrays["validation_error_rate"][best]
-    assert json.loads((place / "metrics.json").read_text()) == found
-    labels = np.load(place / "predictions.npz")["labels"]
+    assert len({measured["best_lambda"], measured["one_se_lambda"], measured["hindsight_lambda"]}) == 3
+    assert (measured["best_lambda"], measured["best_breakpoint"]) == (LAMS[best], best)
+    assert measured["test_loss"] == arrays["test_loss"][best]  # at the chosen lambda, and not the least
+    assert (measured["one_se_lambda"], measured["one_se_test_loss"]) == (LAMS[simple], arrays["test_loss"][simple])
+    assert measured["hindsight_test_loss"] == arrays["test_loss"].min()
+    assert (measured["picked_on"], measured["validation_blocks"]) == ("validation", 12)
+    assert measured["validation_error_rate"] == arrays["validation_error_rate"][best]
+    assert json.loads((run_dir / "metrics.json").read_text()) == measured
+    labels = np.load(run_dir / "predictions.npz")["labels"]
     np.testing.assert_array_equal(labels, predict(open_problem(features, "test"), arrays["weights"][best])[0])
 
 
 def test_evaluate__repairs_damaged_validation_losses(run, tmp_path: Path) -> None:
-    features, place, found = run
+    features, run_dir, measured = run
     copy = tmp_path / "run"
-    shutil.copytree(place, copy)
+    shutil.copytree(run_dir, copy)
     whole = tree_checksum(copy / "path.zarr", only=MEASURES)
     (chunk,) = (copy / "path.zarr" / "validation_loss" / "c").iterdir()
     chunk.write_bytes(b"damaged")
@@ -97,30 +97,30 @@ def test_evaluate__repairs_damaged_validation_losses(run, tmp_path: Path) -> Non
     for pattern in MEASURES:  # what `discard` of the stage removes
         for array in (copy / "path.zarr").glob(pattern):
             shutil.rmtree(array)
-    assert evaluate(features, copy) == found
+    assert evaluate(features, copy) == measured
     assert tree_checksum(copy / "path.zarr", only=MEASURES) == whole
     assert any("validation_*" in output for output in stages()["evaluate"].outputs)
 
 
 def test_losses_chart__shows_the_choice(run) -> None:
-    features, place, found = run
-    chart = losses_chart.chart(StoredRun(place, open_features(features)))
-    assert f"λ = {found['best_lambda']:.3g} chosen on validation blocks" in chart.title
+    features, run_dir, measured = run
+    chart = losses_chart.chart(StoredRun(run_dir, open_features(features)))
+    assert f"λ = {measured['best_lambda']:.3g} chosen on validation blocks" in chart.title
     (panel,) = chart.panels
     (lines,) = (layer["encoding"]["color"]["scale"] for layer in panel.layers if "color" in layer["encoding"])
     assert lines["domain"] == ["train", "validation", "test"]
     words = [row.get("words") for layer in panel.layers for row in layer.get("data", {}).get("values", ())]
-    assert f"one standard error:\nλ = {found['one_se_lambda']:.3g}" in words
+    assert f"one standard error:\nλ = {measured['one_se_lambda']:.3g}" in words
     assert all(row["least"] <= row["validation"] <= row["most"] for row in panel.rest["data"]["values"])
 
 
 def test_summary__says_what_lambda_was_picked_on(run) -> None:
-    *_, found = run
+    *_, measured = run
     record = {"lambda": 1.0, "effective_passes": 1.0, "oracle_calls": 5, "seconds": 0.1}
     result = {
         "status": "CONVERGED", "problem": {"name": "x", "n": 5, "d": 3}, "path": [record],
         "verdict": judged(**GIVEN).record(),
-        "evaluate": {**found, "best_lambda": 16.0, "one_se_lambda": 31.0},
+        "evaluate": {**measured, "best_lambda": 16.0, "one_se_lambda": 31.0},
     }  # fmt: skip
     said = summary(result, Path("run"))
     assert "best  λ 16 (picked on 12 validation blocks; one standard error: λ 31) · test loss" in said

@@ -30,7 +30,7 @@ GRID = PathOptions(rule="grid", lambdas=[0.01, 1.0, 0.1], tolerance=0.05)
 def finished(folder: Path, name: str, fold: int | None, path: PathOptions) -> FinishedRun:
     """A solved run on 14 training blocks, some of which are held out if there is a fold."""
     rng = np.random.default_rng(4)
-    features, place = folder / f"{name}-features", folder / name
+    features, run_dir = folder / f"{name}-features", folder / name
     with FeatureWriter(features) as writer:
         for split, n in (("train", 14), ("test", 20)):
             labels = rng.integers(3, size=n)
@@ -42,8 +42,10 @@ def finished(folder: Path, name: str, fold: int | None, path: PathOptions) -> Fi
                     writer.put(target, "x", x[part])
                     writer.put(target, "labels", labels[part])
         writer.meta = {"structure": "multiclass", "classes": 3}
-    solve(Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), place, key=name)
-    return FinishedRun(name, place, features)
+    solve(
+        Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), run_dir, key=name
+    )
+    return FinishedRun(name, run_dir, features)
 
 
 @pytest.fixture(scope="module")
@@ -72,36 +74,38 @@ def test_common_grid__is_where_every_path_has_a_model(runs) -> None:
 
 def test_cross_validated__means_are_over_folds_and_the_estimate_is_of_the_whole(runs, tmp_path: Path) -> None:
     folds, whole = runs
-    found = cross_validated(folds, whole, tmp_path)
-    lams = np.array(found["lambda"])
-    for done, losses in zip(folds, found["fold_losses"], strict=True):
+    chosen = cross_validated(folds, whole, tmp_path)
+    lams = np.array(chosen["lambda"])
+    for done, losses in zip(folds, chosen["fold_losses"], strict=True):
         path, problem = open_path(done.run), open_problem(done.features, "validation")
         alone = [np.mean(predict(problem, path.weights_at(float(lam)).values)[1]) for lam in lams]
         np.testing.assert_array_equal(losses, alone)
-    losses = np.array(found["fold_losses"])
+    losses = np.array(chosen["fold_losses"])
     assert np.ptp(losses, axis=1).max() > 0.0
-    np.testing.assert_allclose(found["validation_loss"], losses.mean(axis=0))
-    np.testing.assert_allclose(found["standard_error"], losses.std(axis=0, ddof=1) / np.sqrt(FOLDS))
-    best, simple = choose(lams, losses.mean(axis=0), np.array(found["standard_error"]))
-    assert (found["best_lambda"], found["one_se_lambda"]) == (lams[best], lams[simple])
+    np.testing.assert_allclose(chosen["validation_loss"], losses.mean(axis=0))
+    np.testing.assert_allclose(chosen["standard_error"], losses.std(axis=0, ddof=1) / np.sqrt(FOLDS))
+    best, simple = choose(lams, losses.mean(axis=0), np.array(chosen["standard_error"]))
+    assert (chosen["best_lambda"], chosen["one_se_lambda"]) == (lams[best], lams[simple])
     test, path = open_problem(whole.features, "test"), open_path(whole.run)
     for name in ("best", "one_se"):
-        _, losses = predict(test, path.weights_at(found[f"{name}_lambda"]).values)
-        assert found[f"{name}_test_loss"] == np.mean(losses)
-        assert found[f"{name}_test_standard_error"] == pytest.approx(np.std(losses, ddof=1) / np.sqrt(test.n))
-    assert json.loads(json.dumps(found)) == found
-    assert [row["lambda"] for row in table(found)] == found["lambda"]
-    assert {f"fold_{k}" for k in range(FOLDS)} <= set(table(found)[0])
-    said = lines(found)
-    assert f"λ {found['best_lambda']:.3g} (least mean loss of 3 folds: {found['best_validation_loss']:.3g} ±" in said[0]
+        _, losses = predict(test, path.weights_at(chosen[f"{name}_lambda"]).values)
+        assert chosen[f"{name}_test_loss"] == np.mean(losses)
+        assert chosen[f"{name}_test_standard_error"] == pytest.approx(np.std(losses, ddof=1) / np.sqrt(test.n))
+    assert json.loads(json.dumps(chosen)) == chosen
+    assert [row["lambda"] for row in table(chosen)] == chosen["lambda"]
+    assert {f"fold_{k}" for k in range(FOLDS)} <= set(table(chosen)[0])
+    said = lines(chosen)
+    assert (
+        f"λ {chosen['best_lambda']:.3g} (least mean loss of 3 folds: {chosen['best_validation_loss']:.3g} ±" in said[0]
+    )
     figure = Figure()
-    paint(figure, found)
-    assert f"λ = {found['best_lambda']:.3g} chosen on 3 folds" in figure.axes[0].get_title()
+    paint(figure, chosen)
+    assert f"λ = {chosen['best_lambda']:.3g} chosen on 3 folds" in figure.axes[0].get_title()
 
 
 def test_cross_validated__computes_a_fold_once(runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folds, whole = runs
-    found = cross_validated(folds, whole, tmp_path)
+    chosen = cross_validated(folds, whole, tmp_path)
     (tmp_path / "fold-1.json").write_text("{")  # damaged
     other = json.loads((tmp_path / "fold-2.json").read_text())
     (tmp_path / "fold-2.json").write_text(json.dumps({**other, "key": "of another run"}))
@@ -112,7 +116,7 @@ def test_cross_validated__computes_a_fold_once(runs, tmp_path: Path, monkeypatch
         return original(done, split, lams, report)
 
     monkeypatch.setattr(module, "losses_at", counted)
-    assert cross_validated(folds, whole, tmp_path) == found
+    assert cross_validated(folds, whole, tmp_path) == chosen
     assert asked == [("fold1", "validation"), ("fold2", "validation"), ("whole", "test")]
 
 

@@ -35,9 +35,9 @@ def restored(name: str, **changes):
     return method(name).restored(instance("multiclass"), options_of(method=name), 0, arrays, attrs)
 
 
-def entry(at, value):
+def entry(index, value):
     def change(array: np.ndarray) -> np.ndarray:
-        array[at] = value
+        array[index] = value
         return array
 
     return change
@@ -68,10 +68,10 @@ def test_restored__takes_what_was_packed(name: str) -> None:
         np.testing.assert_array_equal(arrays[key], array)
 
 
-@pytest.mark.parametrize("what", DAMAGE)
+@pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("name", ["bcfw", "accelerated", "mpbcfw"])
-def test_restored__refuses_arrays_that_do_not_fit(name: str, what: str) -> None:
-    key, change, message = DAMAGE[what]
+def test_restored__refuses_arrays_that_do_not_fit(name: str, damage: str) -> None:
+    key, change, message = DAMAGE[damage]
     with pytest.raises(ValueError, match=message):
         restored(name, **{key: change})
 

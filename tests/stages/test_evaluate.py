@@ -75,14 +75,14 @@ def run(request, tmp_path: Path) -> tuple[Path, Path]:
 
 def best_losses(problem, w: np.ndarray) -> list[set[float]]:
     """Of each block: the losses of all its labellings that score highest at w."""
-    found = []
+    possible = []
     for i in range(problem.n):
         theta = np.empty(int(problem.local_ptr[i + 1] - problem.local_ptr[i]))
         problem.scores(i, w, theta)
         labels = all_labels(problem, i)
         values = np.array([problem.value(i, theta, y) for y in labels])
-        found.append({problem.loss(i, labels[k]) for k in np.flatnonzero(values >= values.max() - 1e-9)})
-    return found
+        possible.append({problem.loss(i, labels[k]) for k in np.flatnonzero(values >= values.max() - 1e-9)})
+    return possible
 
 
 def test_evaluate__losses_are_those_of_enumeration(run: tuple[Path, Path]) -> None:
@@ -117,31 +117,31 @@ def test_evaluate__labels_are_a_decoding(run: tuple[Path, Path]) -> None:
 
 def test_evaluate__chooses_the_least_test_loss_and_says_what_it_compares_to(run: tuple[Path, Path]) -> None:
     features, folder = run
-    found = evaluate(features, folder)
-    assert json.loads((folder / "metrics.json").read_text()) == found
+    measured = evaluate(features, folder)
+    assert json.loads((folder / "metrics.json").read_text()) == measured
     arrays, _ = read_path(folder / "path.zarr")
     best = int(np.flatnonzero(arrays["test_loss"] == arrays["test_loss"].min())[0])
-    assert found["best_breakpoint"] == best
-    assert found["best_lambda"] == arrays["lambda"][best]
+    assert measured["best_breakpoint"] == best
+    assert measured["best_lambda"] == arrays["lambda"][best]
     for name in ("train_loss", "test_loss"):
-        assert found[name] == arrays[name][best]
+        assert measured[name] == arrays[name][best]
     test = open_problem(features, "test")
     zeros = [test.loss(i, np.zeros_like(all_labels(test, i)[0])) for i in range(test.n)]
-    assert found["all_zero_test_loss"] == pytest.approx(np.mean(zeros), abs=1e-12)
-    kept = np.load(folder / "predictions.npz")
-    np.testing.assert_array_equal(kept["labels"], predict(test, arrays["weights"][best])[0])
-    np.testing.assert_array_equal(kept["label_ptr"], test.label_ptr)
+    assert measured["all_zero_test_loss"] == pytest.approx(np.mean(zeros), abs=1e-12)
+    stored = np.load(folder / "predictions.npz")
+    np.testing.assert_array_equal(stored["labels"], predict(test, arrays["weights"][best])[0])
+    np.testing.assert_array_equal(stored["label_ptr"], test.label_ptr)
 
 
 def test_evaluate__keeps_the_measures_of_the_structure(run: tuple[Path, Path]) -> None:
     features, folder = run
-    found = evaluate(features, folder)
+    measured = evaluate(features, folder)
     arrays, _ = read_path(folder / "path.zarr")
     measures = [name for name in arrays if name.startswith("test_") and name != "test_loss"]
     assert measures
     for name in measures:
         assert arrays[name].shape == (4,)
-        assert found[name] == arrays[name][found["best_breakpoint"]]
+        assert measured[name] == arrays[name][measured["best_breakpoint"]]
     if "test_error_rate" in measures:  # with 0/1 cost
         np.testing.assert_allclose(arrays["test_error_rate"], arrays["test_loss"], atol=1e-12)
 
@@ -149,7 +149,7 @@ def test_evaluate__keeps_the_measures_of_the_structure(run: tuple[Path, Path]) -
 def test_evaluate__may_be_repeated_and_does_not_depend_on_the_workers(run: tuple[Path, Path]) -> None:
     features, folder = run
     seen = []
-    first = evaluate(features, folder, report=lambda done, total, what: seen.append((done, total)))
+    first = evaluate(features, folder, report=lambda done, total, task: seen.append((done, total)))
     assert sorted(seen) == [(k, 4) for k in range(1, 5)]
     before = {name: array.tobytes() for name, array in read_path(folder / "path.zarr")[0].items()}
 
@@ -165,7 +165,7 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_pat
         Task(open_problem(features, "train"), method_options(cache=CacheOptions(kind="gap")), path), tmp_path, key="k"
     )
     solved = tree_checksum(tmp_path / "path.zarr")
-    found = evaluate(features, tmp_path)
+    measured = evaluate(features, tmp_path)
     assert tree_checksum(tmp_path / "path.zarr", without=MEASURES) == solved  # or the run would never be complete
     arrays, _ = read_path(tmp_path / "path.zarr")
     lams, losses = arrays["evaluated_lambda"], arrays["evaluated_test_loss"]
@@ -173,10 +173,10 @@ def test_evaluate__measures_a_two_sided_path_between_its_breakpoints_too(tmp_pat
     assert np.all(np.diff(lams) < 0)
     assert np.isin(arrays["lambda"], lams).all()
     np.testing.assert_array_equal(arrays["test_loss"], losses[np.isin(lams, arrays["lambda"])])
-    assert found["best_lambda"] == lams[np.argmin(losses)]
-    assert found["test_loss"] == losses.min()
+    assert measured["best_lambda"] == lams[np.argmin(losses)]
+    assert measured["test_loss"] == losses.min()
     test, model = open_problem(features, "test"), open_path(tmp_path)
     for k in range(0, lams.size - 1):
         assert losses[k] == pytest.approx(np.mean(predict(test, model.weights_at(lams[k]).values)[1]))
     labels = np.load(tmp_path / "predictions.npz")["labels"]
-    np.testing.assert_array_equal(labels, predict(test, model.weights_at(found["best_lambda"]).values)[0])
+    np.testing.assert_array_equal(labels, predict(test, model.weights_at(measured["best_lambda"]).values)[0])

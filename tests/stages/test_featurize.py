@@ -35,7 +35,7 @@ class Pictures:
 
 def run(monkeypatch, target, reader):
     monkeypatch.setattr(module, "open_dataset", lambda name, options: reader)
-    featurize({"name": "pictures"}, target, key="k", map_blocks=map, report=lambda done, total, what: None)
+    featurize({"name": "pictures"}, target, key="k", map_blocks=map, report=lambda done, total, task: None)
 
 
 def test_featurize__names_split_and_block_that_the_structure_refuses(monkeypatch, tmp_path):

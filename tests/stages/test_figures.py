@@ -187,8 +187,8 @@ def test_charts__put_their_legends_beside_the_data(tmp_path: Path) -> None:
     assert {*charts} == {"convergence", "losses", "path", "work"}
 
     def names(panel: Panel) -> set[str]:
-        found = [layer["encoding"].get("color", {}).get("scale", {}) for layer in panel.layers if "encoding" in layer]
-        return {name for scale in found for name in scale.get("domain", ())}
+        scales = [layer["encoding"].get("color", {}).get("scale", {}) for layer in panel.layers if "encoding" in layer]
+        return {name for scale in scales for name in scale.get("domain", ())}
 
     assert names(charts["losses"].panels[0]) == {"train", "test"}
     assert names(charts["path"].panels[0]) == {"certified between breakpoints", "at a breakpoint"}
@@ -218,8 +218,8 @@ def test_draw__says_that_there_is_no_path(tmp_path: Path) -> None:
 def below_first(arrays: dict[str, np.ndarray], attrs: dict[str, object]) -> tuple[np.ndarray, np.ndarray]:
     """The curve from the first breakpoint down; 200 points lie above it."""
     lam = arrays["lambda"]
-    at, bound = whole_axis(arrays, attrs, float(lam[0]), 0.3 * float(lam[-1]))
-    return at[200:], bound[200:]
+    lams, bound = whole_axis(arrays, attrs, float(lam[0]), 0.3 * float(lam[-1]))
+    return lams[200:], bound[200:]
 
 
 def test_whole_axis__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None:
@@ -229,8 +229,8 @@ def test_whole_axis__starts_at_the_gap_and_grows_to_the_interval_s_end() -> None
     }  # fmt: skip
     arrays |= stepwise_model(arrays, [])
     for rule, end in (("one_sided", 0.05 + 1.5 * 0.2**2 / (2 * 0.2)), ("paper", 0.05 + 0.5 * 0.25)):
-        at, bound = below_first(arrays, {**ZERO, "rule": rule})
-        assert np.all(np.diff(at) < 0)
+        lams, bound = below_first(arrays, {**ZERO, "rule": rule})
+        assert np.all(np.diff(lams) < 0)
         assert bound[0] == pytest.approx(0.05)
         assert bound[-1] == pytest.approx(end)
 
@@ -245,13 +245,13 @@ def test_whole_axis__is_the_convex_bound_within_each_cell() -> None:
         "cell_inner": np.array([0.0, 0.9, 0.0]), "cell_dual_inner": np.array([0.0, 0.072, 0.0]),
     }  # fmt: skip
     attrs = {"rule": "two_sided", "hinge_at_zero": 0.9, "psi_norm2": 0.2, "relative": False}
-    at, bound = below_first(arrays, attrs)
-    assert np.all(np.diff(at) <= 0)
+    lams, bound = below_first(arrays, attrs)
+    assert np.all(np.diff(lams) <= 0)
     A = 0.25 * (0.5 + 2 * 0.9 + 1.8)
     B = 0.0625 * 0.16 * 0.5 + 2 * 0.25 * 0.75 * 0.072 + 0.5625 * 0.04 * 1.8
     assert bound[0] == pytest.approx(0.4 * A / 2 + 0.175 - 0.425 + B / 0.8)
     assert bound[29] == pytest.approx(0.2 * A / 2 + 0.175 - 0.425 + B / 0.4)
-    assert at[-1] == pytest.approx(0.06)
+    assert lams[-1] == pytest.approx(0.06)
     assert bound[-1] == pytest.approx(
         0.06 * 0.9 + 0.05 - (0.4 - 0.072 / 0.12 if 0.4 * 0.06 >= 0.072 else 0.06 * 0.16 / 0.144)
     )

@@ -84,7 +84,7 @@ def test_solve_lines__sets_the_cheapest_in_bold() -> None:
     assert markdown([["a", "b"], ["long", "c"]]) == ["| a    | b |", "|------|---|", "| long | c |"]
 
 
-def write_solve(place: Path, passes: float, tolerance: float, status: str = "CONVERGED") -> None:
+def write_solve(run_dir: Path, passes: float, tolerance: float, status: str = "CONVERGED") -> None:
     """What a single solve leaves."""
     columns = {
         "lambda": 0.01,
@@ -93,7 +93,7 @@ def write_solve(place: Path, passes: float, tolerance: float, status: str = "CON
         "oracle_calls": int(100 * passes),
         "seconds": 0.1,
     }
-    group = zarr.open_group(place / "path.zarr", mode="w")
+    group = zarr.open_group(run_dir / "path.zarr", mode="w")
     for name, value in columns.items():
         group.create_array(name, data=np.array([value]))
     attrs = {
@@ -112,13 +112,13 @@ RULES = ("paper", "one_sided", "two_sided")
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One tiny path a rule, solved and verified."""
-    problem, places = multiclass(n=8, width=12, classes=3), {}
+    problem, run_dirs = multiclass(n=8, width=12, classes=3), {}
     for rule in RULES:
-        places[rule] = tmp_path_factory.mktemp(rule)
+        run_dirs[rule] = tmp_path_factory.mktemp(rule)
         options = method_options(cache=CacheOptions(kind="gap"))
-        solve(Task(problem, options, PathOptions(rule=rule, eps=0.1, kappa=0.0)), places[rule], key="k")
-        verify(problem, places[rule], samples=60)
-    return places
+        solve(Task(problem, options, PathOptions(rule=rule, eps=0.1, kappa=0.0)), run_dirs[rule], key="k")
+        verify(problem, run_dirs[rule], samples=60)
+    return run_dirs
 
 
 def test_compare__tables_and_draws_solves_and_paths(tmp_path: Path, paths: dict[str, Path]) -> None:
@@ -126,25 +126,25 @@ def test_compare__tables_and_draws_solves_and_paths(tmp_path: Path, paths: dict[
     for variant, passes in (("accelerated", 10.0), ("bcfw_gap", 60.0)):
         for seed in range(2):
             for tolerance in (1e-2, 1e-3):
-                place = tmp_path / f"{variant}-{seed}-{tolerance}"
+                run_dir = tmp_path / f"{variant}-{seed}-{tolerance}"
                 late = variant == "bcfw_gap" and tolerance == 1e-3
-                write_solve(place, passes + seed, tolerance, "PASS_LIMIT" if late else "CONVERGED")
-                runs.append((variant, "0.01", seed, place))
-    found = compare("frontier", [*runs, *((rule, "", 0, place) for rule, place in paths.items())], tmp_path)
-    assert found["figures"] == ["frontier.png", "certified.png"]
-    for name in found["figures"]:
+                write_solve(run_dir, passes + seed, tolerance, "PASS_LIMIT" if late else "CONVERGED")
+                runs.append((variant, "0.01", seed, run_dir))
+    comparison = compare("frontier", [*runs, *((rule, "", 0, run_dir) for rule, run_dir in paths.items())], tmp_path)
+    assert comparison["figures"] == ["frontier.png", "certified.png"]
+    for name in comparison["figures"]:
         with Image.open(tmp_path / "figures" / name) as picture:
             assert np.asarray(picture.convert("L")).std() > 5
-    assert [(row["variant"], row["tolerance"], row["passes"]) for row in found["table"]] == [
+    assert [(row["variant"], row["tolerance"], row["passes"]) for row in comparison["table"]] == [
         ("accelerated", 1e-2, 11.0), ("accelerated", 1e-3, 11.0), ("bcfw_gap", 1e-2, 61.0), ("bcfw_gap", 1e-3, math.inf),
     ]  # fmt: skip
-    by_rule = {row["rule"]: row for row in found["paths"]}
+    by_rule = {row["rule"]: row for row in comparison["paths"]}
     assert all(row["certified"] and row["sampled gap"] <= 0.1 for row in by_rule.values())
     assert by_rule["paper"]["breakpoints"] > by_rule["one_sided"]["breakpoints"] > by_rule["two_sided"]["breakpoints"]
     with (tmp_path / "frontier.csv").open() as file:
         assert len(list(csv.DictReader(file))) == 4 + 3
     written = (tmp_path / "frontier.md").read_text()
-    assert "\n".join(found["text"]).strip() == written.strip()
+    assert "\n".join(comparison["text"]).strip() == written.strip()
     assert "not in 61" in written
     assert "| two_sided |" in written
     only = compare("frontier", runs[:1], tmp_path)
@@ -155,24 +155,26 @@ def test_compare__tables_and_draws_solves_and_paths(tmp_path: Path, paths: dict[
 def test_whole_axis__is_above_every_exact_gap_and_below_eps(rule: str, paths: dict[str, Path]) -> None:
     arrays, attrs = without_weights(paths[rule] / "path.zarr")
     last = 0.1 * float(arrays["lambda"][-1])
-    at, bound = whole_axis(arrays, attrs, 2.0 * max(float(attrs["lam_top"]), float(arrays["lambda"][0])), last)
-    assert np.all(np.diff(at) <= 0)
-    assert at[-1] == pytest.approx(last)
+    lams, bound = whole_axis(arrays, attrs, 2.0 * max(float(attrs["lam_top"]), float(arrays["lambda"][0])), last)
+    assert np.all(np.diff(lams) <= 0)
+    assert lams[-1] == pytest.approx(last)
     assert np.max(bound) <= 0.1 * (1 + 1e-9)
     assert np.min(bound) >= -1e-12
     samples = json.loads((paths[rule] / "verify.json").read_text())["samples"]
     assert len(samples) == 60
     for sample in samples:
-        k = int(np.searchsorted(-at, -sample["lambda"]))
+        k = int(np.searchsorted(-lams, -sample["lambda"]))
         around = bound[max(k - 2, 0) : k + 2]  # the curve is drawn by points; they are dense
         assert sample["gap"] <= np.max(around) + 1e-9
 
 
 def test_whole_axis__tends_to_the_gap_of_nothing_at_the_top(paths: dict[str, Path]) -> None:
-    for rule, place in paths.items():
-        arrays, attrs = without_weights(place / "path.zarr")
-        at, bound = whole_axis(arrays, attrs, 1e9, 0.1)
-        far = attrs["hinge_at_zero"] - arrays["loss_dual"][0] if rule == "paper" else attrs["psi_norm2"] / (2.0 * at[0])
+    for rule, run_dir in paths.items():
+        arrays, attrs = without_weights(run_dir / "path.zarr")
+        lams, bound = whole_axis(arrays, attrs, 1e9, 0.1)
+        far = (
+            attrs["hinge_at_zero"] - arrays["loss_dual"][0] if rule == "paper" else attrs["psi_norm2"] / (2.0 * lams[0])
+        )
         assert bound[0] == pytest.approx(far, abs=1e-7)
 
 
@@ -180,7 +182,7 @@ def test_whole_axis__mixes_the_gaps_of_the_first_lambda_and_of_nothing_for_paper
     values = {"lambda": 0.5, "lambda_low": 0.4, "gap": 0.04, "hinge": 0.6, "loss_dual": 0.9, "norm2": 0.7}
     attrs = {"rule": "paper", "lam_top": 0.5, "hinge_at_zero": 1.0, "psi_norm2": 0.2, "relative": False}
     arrays = {name: np.array([value]) for name, value in values.items()}
-    at, bound = whole_axis({**arrays, **stepwise_model(arrays, [])}, attrs, 1.0, 0.4)
-    first = np.flatnonzero(at == 0.5)[0]
-    assert (at[0], at[first], at[-1]) == (pytest.approx(1.0), 0.5, pytest.approx(0.4))
+    lams, bound = whole_axis({**arrays, **stepwise_model(arrays, [])}, attrs, 1.0, 0.4)
+    first = np.flatnonzero(lams == 0.5)[0]
+    assert (lams[0], lams[first], lams[-1]) == (pytest.approx(1.0), 0.5, pytest.approx(0.4))
     assert (bound[0], bound[first]) == (pytest.approx(0.5 * 0.04 + 0.5 * 0.1), pytest.approx(0.04))

@@ -48,10 +48,10 @@ def after(calls: int) -> Callable[[], bool]:
 
 
 def same(a: Path, b: Path, name: str) -> None:
-    one, other = read_group(a / name)[0], read_group(b / name)[0]
-    assert one.keys() == other.keys()
-    for column in one.keys() - MEASURED:
-        assert one[column].tobytes() == other[column].tobytes(), column
+    first, other = read_group(a / name)[0], read_group(b / name)[0]
+    assert first.keys() == other.keys()
+    for column in first.keys() - MEASURED:
+        assert first[column].tobytes() == other[column].tobytes(), column
 
 
 @pytest.mark.parametrize("name", ["chain", "segmentation", "multiclass_cone"])
@@ -60,17 +60,17 @@ def test_gap_trace__is_the_exact_gap(tmp_path: Path, name: str) -> None:
     problem = TINY[name]()
     with_snapshots(problem, tmp_path, 1e-9)
     assert gap_trace(problem, tmp_path) > 6
-    found, trace = read_gap_trace(tmp_path), read_trace(tmp_path)
-    assert (found["gap"] >= -1e-12).all()
-    assert set(found["breakpoint"]) == {0, 1}
+    gaps, trace = read_gap_trace(tmp_path), read_trace(tmp_path)
+    assert (gaps["gap"] >= -1e-12).all()
+    assert set(gaps["breakpoint"]) == {0, 1}
     met = 0
     for row in range(trace["gap"].size):
         calls = trace["oracle_calls"][row] - problem.n
-        here = (found["oracle_calls"] == calls) & (found["steps"] == trace["steps"][row])
-        for k in np.flatnonzero(here & (found["breakpoint"] == trace["breakpoint"][row])):
+        here = (gaps["oracle_calls"] == calls) & (gaps["steps"] == trace["steps"][row])
+        for k in np.flatnonzero(here & (gaps["breakpoint"] == trace["breakpoint"][row])):
             met += 1
-            assert found["gap"][k] == pytest.approx(trace["gap"][row], rel=1e-9, abs=1e-12)
-            assert found["primal"][k] == pytest.approx(trace["primal"][row], rel=1e-12)
+            assert gaps["gap"][k] == pytest.approx(trace["gap"][row], rel=1e-9, abs=1e-12)
+            assert gaps["primal"][k] == pytest.approx(trace["primal"][row], rel=1e-12)
     assert met >= 3
 
 
@@ -116,14 +116,14 @@ def test_snapshots__survive_interruptions(tmp_path: Path, calls: int, every_seco
     """Stopped after every few rebase points, committed at each of them or only there."""
     problem = TINY["chain"]()
     with_snapshots(problem, tmp_path / "whole")
-    attempts = 0
+    starts = 0
     while True:
-        attempts += 1
+        starts += 1
         status = with_snapshots(problem, tmp_path / "parts", stop=after(calls), every_seconds=every_seconds)
         if status is not Status.INTERRUPTED:
             break
-        assert attempts < 50
-    assert attempts > 2
+        assert starts < 50
+    assert starts > 2
     same(tmp_path / "whole", tmp_path / "parts", "snapshots.zarr")
     same(tmp_path / "whole", tmp_path / "parts", "path.zarr")
     assert not (tmp_path / "parts" / "snapshots").exists()
@@ -156,10 +156,10 @@ def test_snapshots__that_are_damaged_are_an_error(tmp_path: Path) -> None:
 def test_snapshots__are_as_far_apart_as_asked_for(tmp_path: Path) -> None:
     problem = TINY["chain"]()
     with_snapshots(problem, tmp_path, 2.5)
-    found = read_group(tmp_path / "snapshots.zarr")[0]
-    assert found.keys() == {spec.name for spec in SNAPSHOTS}
+    columns = read_group(tmp_path / "snapshots.zarr")[0]
+    assert columns.keys() == {spec.name for spec in SNAPSHOTS}
     for b in (0, 1):
-        passes = found["passes"][found["breakpoint"] == b]
+        passes = columns["passes"][columns["breakpoint"] == b]
         assert passes.size > 2
         assert (np.diff(passes) >= 2.5).all()
 
@@ -168,15 +168,15 @@ def test_snapshots__can_be_a_share_of_the_passes_apart_and_have_test_losses(tmp_
     problem = TINY["chain"]()
     with_snapshots(problem, tmp_path, 0.5, every_share=0.5)
     gap_trace(problem, tmp_path, test=problem)
-    found = read_gap_trace(tmp_path)
+    gaps = read_gap_trace(tmp_path)
     for b in (0, 1):
-        passes = found["passes"][found["breakpoint"] == b]
+        passes = gaps["passes"][gaps["breakpoint"] == b]
         passes = passes - (0.0 if b == 0 else passes[0])
         assert passes.size > 3
         assert (np.diff(passes) >= np.maximum(0.5, 0.5 * passes[1:]) - 1e-12).all()
     weights = read_group(tmp_path / "snapshots.zarr")[0]["weights"]
     losses = [np.mean(predict(problem, np.ascontiguousarray(w))[1]) for w in weights]
-    np.testing.assert_array_equal(found["test_loss"], losses)
+    np.testing.assert_array_equal(gaps["test_loss"], losses)
     assert len(set(losses)) > 1
 
 
@@ -195,9 +195,9 @@ def test_snapshots__of_multiplane_are_of_the_average(tmp_path: Path) -> None:
         with_snapshots(problem, run, solver=options(problem, **chosen))
         gap_trace(problem, run)
         traces[averaging] = read_gap_trace(run)
-    one, other = traces["none"], traces["two_track"]
-    np.testing.assert_array_equal(one["dual"][:3], other["dual"][:3])
-    assert (one["primal"][1:3] != other["primal"][1:3]).all()
+    plain, other = traces["none"], traces["two_track"]
+    np.testing.assert_array_equal(plain["dual"][:3], other["dual"][:3])
+    assert (plain["primal"][1:3] != other["primal"][1:3]).all()
     assert (other["gap"] >= -1e-9).all()
 
 

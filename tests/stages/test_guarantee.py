@@ -39,9 +39,9 @@ def optima(name: str) -> tuple[np.ndarray, np.ndarray]:
     lams = np.sort(np.exp(np.random.default_rng(1).uniform(math.log(LOWEST), math.log(top), 200)))[::-1]
     path = PathOptions(rule="grid", lambdas=lams.tolist(), tolerance=NEAR)
     engine = Engine.begin(Task(problem, OPTIONS, path, seed=5))
-    found = np.array([b.point.dual for b in engine.walk()])
+    duals = np.array([b.point.dual for b in engine.walk()])
     assert engine.status is Status.CONVERGED
-    return lams, found
+    return lams, duals
 
 
 @pytest.mark.slow
@@ -54,12 +54,12 @@ def test_guarantee__holds_at_200_random_lambdas(tmp_path: Path, name: str, rule:
     choices = {"rule": "two_sided", "relative": True} if rule == "relative" else {"rule": rule}
     path = PathOptions(eps=eps, lambda_min=LOWEST, **choices)
     assert solve(Task(problem, OPTIONS, path), tmp_path, key="k") is Status.CONVERGED
-    found = open_path(tmp_path)
+    solved_path = open_path(tmp_path)
     lams, duals = optima(name)
-    assert lams[0] > max(float(found["lambda"][0]), found.attrs["lam_top"])
+    assert lams[0] > max(float(solved_path["lambda"][0]), solved_path.attrs["lam_top"])
     nothing, n = np.zeros(int(problem.local_ptr[-1])), problem.n
     worst = 0.0
-    for lam, dual, w in zip(lams, duals, found.weights_at(lams).values, strict=True):
+    for lam, dual, w in zip(lams, duals, solved_path.weights_at(lams).values, strict=True):
         if problem.lower.size:
             assert np.all((w >= problem.lower) & (w <= problem.upper))
         primal = 0.5 * lam * float(w @ w) + float(np.mean(exact_gaps(problem, w, nothing, np.zeros(n)).hinge))

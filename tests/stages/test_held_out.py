@@ -77,23 +77,23 @@ class Numbered:
 def stored(monkeypatch, target: Path, structure: str, count: int, validation):
     monkeypatch.setattr(module, "open_dataset", lambda name, options: Numbered(structure, count))
     dataset = {"name": "numbered", "validation": validation}
-    featurize(dataset, target, key="k", map_blocks=map, report=lambda done, total, what: None)
+    featurize(dataset, target, key="k", map_blocks=map, report=lambda done, total, task: None)
     return open_features(target)
 
 
 @pytest.mark.parametrize("structure", ["multiclass", "potts"])
 def test_featurize__puts_every_training_block_on_one_side(monkeypatch, tmp_path: Path, structure: str) -> None:
     store = stored(monkeypatch, tmp_path / "store", structure, 23, {"folds": 5, "fold": 2, "seed": 0})
-    found = {}
+    numbers = {}
     for split in ("train", "validation"):
         arrays = store.arrays(split)
         name = "x" if structure == "multiclass" else "unary"
         rows = arrays[name].reshape(-1, 2 if structure == "multiclass" else 6)
-        found[split] = rows[:, 0].astype(int) - 1
-        np.testing.assert_array_equal(found[split], arrays["block"])
+        numbers[split] = rows[:, 0].astype(int) - 1
+        np.testing.assert_array_equal(numbers[split], arrays["block"])
         assert store.meta[f"n_{split}"] == len(rows)
-    assert sorted([*found["train"], *found["validation"]]) == list(range(23))
-    np.testing.assert_array_equal(found["validation"], np.flatnonzero(HeldOut(Fraction(1, 5), 2).among(23)))
+    assert sorted([*numbers["train"], *numbers["validation"]]) == list(range(23))
+    np.testing.assert_array_equal(numbers["validation"], np.flatnonzero(HeldOut(Fraction(1, 5), 2).among(23)))
     assert not open_features(tmp_path / "store").has("new")
     assert "block" not in store.arrays("test")
     without = stored(monkeypatch, tmp_path / "whole", structure, 23, None)
@@ -158,10 +158,10 @@ def test_featurize__divides_features_that_are_there(monkeypatch, tmp_path: Path,
     divided = open_features(target)
     assert made == ([13] if structure == "potts" else [])  # its training blocks lack what validation blocks need
     for split in ("train", "validation", "test"):
-        expected, found = alone.arrays(split), divided.arrays(split)
-        assert found.keys() == expected.keys()
+        expected, arrays = alone.arrays(split), divided.arrays(split)
+        assert arrays.keys() == expected.keys()
         for name, array in expected.items():
-            assert (found[name].dtype, found[name].tobytes()) == (array.dtype, array.tobytes()), name
+            assert (arrays[name].dtype, arrays[name].tobytes()) == (array.dtype, array.tobytes()), name
     assert {**divided.meta, "files": None} == {**alone.meta, "files": None}
 
 

@@ -64,10 +64,10 @@ def test_path__of_noisy_data_ends_by_itself_and_is_certified(tmp_path: Path, nam
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=100.0)
     status = solve(Task(problem, options, PathOptions(rule=rule, eps=0.2)), tmp_path, key="k")
     assert status is Status.LAMBDA_NEGLIGIBLE
-    found = verify(problem, tmp_path, samples=3)
-    assert found["certified"]
-    assert found["broken"] == []
-    assert found["max_rebuild_error"] < 1e-9
+    result = verify(problem, tmp_path, samples=3)
+    assert result["certified"]
+    assert result["broken"] == []
+    assert result["max_rebuild_error"] < 1e-9
 
 
 @pytest.mark.slow
@@ -77,6 +77,6 @@ def test_verify__has_no_false_alarm_at_a_very_small_lambda(tmp_path: Path, name:
     options = method_options(cache=CacheOptions(kind="gap"), max_passes=2.0)
     path = PathOptions(rule="single", lam=LAM, tolerance=0.1)
     assert solve(Task(problem, options, path), tmp_path, key="k") is Status.PASS_LIMIT
-    found = verify(problem, tmp_path)
-    assert found["broken"] == []
-    assert found["max_rebuild_error"] < 1e-10
+    result = verify(problem, tmp_path)
+    assert result["broken"] == []
+    assert result["max_rebuild_error"] < 1e-10

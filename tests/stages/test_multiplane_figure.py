@@ -29,7 +29,7 @@ VARIANTS = {
 
 @pytest.fixture
 def runs(tmp_path: Path):
-    problem, found = TINY["chain"](), []
+    problem, made = TINY["chain"](), []
     for seed in range(2):
         for name, choices in VARIANTS.items():
             run = tmp_path / f"{name}-{seed}"
@@ -38,17 +38,17 @@ def runs(tmp_path: Path):
             path = path_of(rule="single", lam=0.05, tolerance=1e-12)
             solved(problem, run, options, path, seed=seed, every_passes=1.0)
             gap_trace(problem, run)
-            found.append((name, "0.05", seed, run))
-    return found
+            made.append((name, "0.05", seed, run))
+    return made
 
 
 def test_figures__are_drawn_with_bands_over_seeds(tmp_path: Path, runs) -> None:
-    found = compare("multiplane", runs, tmp_path / "sweep")
-    assert found["figures"] == ["calls.png", "seconds.png", "planes.png"]
-    for name in found["figures"]:
+    comparison = compare("multiplane", runs, tmp_path / "sweep")
+    assert comparison["figures"] == ["calls.png", "seconds.png", "planes.png"]
+    for name in comparison["figures"]:
         with Image.open(tmp_path / "sweep" / "figures" / name) as picture:
             assert np.asarray(picture.convert("L")).std() > 5
-    assert [(row["variant"], row["seeds"]) for row in found["table"]] == [("BCFW", 2), ("MP-BCFW-avg", 2)]
+    assert [(row["variant"], row["seeds"]) for row in comparison["table"]] == [("BCFW", 2), ("MP-BCFW-avg", 2)]
     only = compare("multiplane", runs[:1], tmp_path / "sweep")
     assert only["figures"] == ["calls.png", "seconds.png"], (
         "without approximate passes there is nothing to show of them"
@@ -67,9 +67,9 @@ def test_suboptimality__adds_up_to_the_gap_and_that_of_the_best_bounds(runs) -> 
 
 
 def test_outer_iterations__are_those_of_the_solve(runs) -> None:
-    found = read_outer_iterations(runs, read_curves(runs))
-    assert list(found) == [("MP-BCFW-avg", "0.05")]
-    for trace in found["MP-BCFW-avg", "0.05"]:
+    curves = read_outer_iterations(runs, read_curves(runs))
+    assert list(curves) == [("MP-BCFW-avg", "0.05")]
+    for trace in curves["MP-BCFW-avg", "0.05"]:
         np.testing.assert_array_equal(trace["passes"], np.arange(1.0, trace["passes"].size + 1.0))
         assert (trace["approximate_passes"] >= 1.0).all(), (
             "the outer iteration in which a limit ended the solve is left out"

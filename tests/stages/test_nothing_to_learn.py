@@ -64,20 +64,20 @@ def certified(problem, kind: str, run: Path, method: str) -> dict:
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, "lambda_min": 0.05, **KINDS[kind]})
     status = solve(Task(problem, options_of(method=method, max_passes=300.0), path), run, key="k")
     assert status is Status.CONVERGED
-    found = verify(problem, run)
-    assert found["certified"]
-    assert math.isfinite(found["max_gap"])
-    return found
+    result = verify(problem, run)
+    assert result["certified"]
+    assert math.isfinite(result["max_gap"])
+    return result
 
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("method", ["bcfw", "accelerated"])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("what", NOTHING)
+@pytest.mark.parametrize("case", NOTHING)
 def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
-    tmp_path: Path, what: str, kind: str, method: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, case: str, kind: str, method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    problem = NOTHING[what]()
+    problem = NOTHING[case]()
     assert certified(problem, kind, tmp_path, method)["max_gap"] == 0.0
     labels, losses = predict(problem, np.zeros(problem.d))
     assert labels.size == problem.truth.size
@@ -91,6 +91,6 @@ def test_solve__says_that_zero_is_optimal_where_there_is_nothing_to_learn(
 
 @pytest.mark.share(0.3)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("what", LITTLE)
-def test_solve__certifies_where_there_is_little_to_learn(tmp_path: Path, what: str, kind: str) -> None:
-    certified(LITTLE[what](), kind, tmp_path, "bcfw")
+@pytest.mark.parametrize("case", LITTLE)
+def test_solve__certifies_where_there_is_little_to_learn(tmp_path: Path, case: str, kind: str) -> None:
+    certified(LITTLE[case](), kind, tmp_path, "bcfw")

@@ -31,9 +31,9 @@ def every_labelling(problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_pass__lets_an_exact_oracle_be(name: str, size: float) -> None:
     problem = instance(name)
     w = draw(problem, size)
-    found = exact_pass(problem, w, decode=True)
-    compare_stored(problem, w, found, *every_labelling(problem))
-    assert (found.hinges >= -1e-9 * (1.0 + np.abs(found.most))).all()
+    answers = exact_pass(problem, w, decode=True)
+    compare_stored(problem, w, answers, *every_labelling(problem))
+    assert (answers.hinges >= -1e-9 * (1.0 + np.abs(answers.most))).all()
 
 
 @pytest.mark.parametrize("name", sorted(TINY))
@@ -41,10 +41,10 @@ def test_pass__lets_an_exact_oracle_be(name: str, size: float) -> None:
 def test_pass__compares_with_the_labellings_of_the_dual_point(name: str, size: float) -> None:
     problem = instance(name)
     w = draw(problem, size)
-    found = exact_pass(problem, w, decode=False)
-    found.most[-1] -= 1e-3 * abs(found.most[-1])
+    answers = exact_pass(problem, w, decode=False)
+    answers.most[-1] -= 1e-3 * abs(answers.most[-1])
     with pytest.raises(OracleError, match=f"^block {problem.n - 1}: .* a labelling of the stored dual point "):
-        compare_stored(problem, w, found, *every_labelling(problem))
+        compare_stored(problem, w, answers, *every_labelling(problem))
 
 
 class Truthful(Multiclass):

@@ -33,13 +33,13 @@ N = 9
 
 def trace(fall: float, calls: float = 100.0, seconds: float = 0.01, passes: int = N) -> dict[str, np.ndarray]:
     """A gap trace whose suboptimalities begin at 0.5 and fall by the factor `fall` each pass."""
-    at = np.arange(float(passes))
-    primal, dual = 0.5 + 0.5 * fall**at, 0.5 - 0.5 * fall**at
-    whole = {"breakpoint": 0 * at, "oracle_calls": calls * at, "steps": calls * at}
+    numbers = np.arange(float(passes))
+    primal, dual = 0.5 + 0.5 * fall**numbers, 0.5 - 0.5 * fall**numbers
+    whole = {"breakpoint": 0 * numbers, "oracle_calls": calls * numbers, "steps": calls * numbers}
     return {
         **{name: values.astype(np.int64) for name, values in whole.items()},
-        "lambda": 0 * at + 0.01, "passes": at, "seconds": seconds * at, "stale_gap": 0 * at, "dual": dual, "primal": primal,
-        "gap": primal - dual, "test_loss": 0.2 + 0.1 * fall**at,
+        "lambda": 0 * numbers + 0.01, "passes": numbers, "seconds": seconds * numbers, "stale_gap": 0 * numbers,
+        "dual": dual, "primal": primal, "gap": primal - dual, "test_loss": 0.2 + 0.1 * fall**numbers,
     }  # fmt: skip
 
 
@@ -49,17 +49,17 @@ def sweep(folder: Path, runs: Mapping[str, dict[str, np.ndarray]], figure: str =
     for name, arrays in runs.items():
         write_group(folder / name / "gap_trace.zarr", (*GAP_TRACE, *TRACE_LOSSES), arrays, {})
         jobs.append({"variant": name, "lambda": "0.01", "seed": 0, "run": str(folder / name), "status": "done"})
-    found = {"jobs": jobs, "figure": figure, "figures": [], "statuses": {"done": len(jobs)}}
-    (folder / "summary.json").write_text(json.dumps(found))
+    summary = {"jobs": jobs, "figure": figure, "figures": [], "statuses": {"done": len(jobs)}}
+    (folder / "summary.json").write_text(json.dumps(summary))
     return Measured(folder)
 
 
 def test_equal_work__compares_where_both_have_been(tmp_path: Path) -> None:
     part = sweep(tmp_path, {"fast": trace(0.5), "slow": trace(0.8, passes=5), "accelerated": trace(0.1)})
-    found = better_at_equal_work("fast", "slow", "gap", "oracle_calls")(part)
-    assert found.holds
-    assert found.ratio == pytest.approx((0.8 / 0.5) ** 4, rel=1e-6)
-    assert found.measured == "λ = 0.01: 0.062 against 0.41 after 400 calls"
+    finding = better_at_equal_work("fast", "slow", "gap", "oracle_calls")(part)
+    assert finding.holds
+    assert finding.ratio == pytest.approx((0.8 / 0.5) ** 4, rel=1e-6)
+    assert finding.measured == "λ = 0.01: 0.062 against 0.41 after 400 calls"
     worse = better_at_equal_work("slow", "fast", "gap", "oracle_calls")(part)
     assert worse.holds is False
     assert worse.measured.endswith("after 400 calls (a ratio of 0.15, half-way 0.39: not for want of budget)")
@@ -75,8 +75,10 @@ def test_equal_work__compares_where_both_have_been(tmp_path: Path) -> None:
 def test_less_work__goes_by_the_finest_accuracy_of_both_and_by_the_budget_where_there_is_none(tmp_path: Path) -> None:
     runs = {"fast": trace(0.1), "slow": trace(0.5), "stuck": trace(0.999, passes=20), "short": trace(0.999, passes=2)}
     part = sweep(tmp_path, runs)
-    found = less_work("fast", "slow", "primal_excess", "passes")(part)
-    assert (found.holds, found.ratio) == (True, 7 / 3), "0.01 D* after 3 and after 7 passes; 0.001 D* is beyond slow"
+    finding = less_work("fast", "slow", "primal_excess", "passes")(part)
+    assert (finding.holds, finding.ratio) == (True, 7 / 3), (
+        "0.01 D* after 3 and after 7 passes; 0.001 D* is beyond slow"
+    )
     assert less_work("fast", "slow", "primal_excess", "passes", times=4.0)(part).holds is False
     bound = less_work("fast", "stuck", "gap", "passes", times=10.0)(part)
     assert (bound.holds, bound.ratio) == (True, 1.9), "it made 19 passes without coming to D*, fast needs 1"
@@ -94,8 +96,8 @@ def test_findings__say_which_runs_are_missing(tmp_path: Path, monkeypatch: pytes
 
 
 def test_verdict__can_be_written_as_json() -> None:
-    found = verdict([np.float64(2.0), np.float64(3.0)], ["so"])
-    assert json.loads(json.dumps([found.holds, found.ratio])) == [True, 2.0]
+    finding = verdict([np.float64(2.0), np.float64(3.0)], ["so"])
+    assert json.loads(json.dumps([finding.holds, finding.ratio])) == [True, 2.0]
 
 
 def test_claims__have_names_of_their_own() -> None:
@@ -127,14 +129,14 @@ def test_contests__set_ours_beside_the_best_of_the_papers_methods(tmp_path: Path
 def test_contests__look_at_all_parts_of_a_task(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    one = sweep(tmp_path / "one", {"bcfw": trace(0.5), "accelerated": trace(0.2)})
+    first = sweep(tmp_path / "one", {"bcfw": trace(0.5), "accelerated": trace(0.2)})
     two = sweep(tmp_path / "two", {"MP-BCFW": trace(0.3)}, figure="multiplane")
-    assert {line.best for line in contests("task", [one])} == {"bcfw"}
-    assert {line.best for line in contests("task", [one, two])} == {"MP-BCFW"}
+    assert {line.best for line in contests("task", [first])} == {"bcfw"}
+    assert {line.best for line in contests("task", [first, two])} == {"MP-BCFW"}
     assert contests("task", [two]) == []
-    shown = [Shown("a", "a", "c", task="t").of(one.folder), Shown("b", "b", "c", task="t").of(two.folder)]
+    shown = [Shown("a", "a", "c", task="t").of(first.folder), Shown("b", "b", "c", task="t").of(two.folder)]
     assert [line.best for line in standings(shown)] == ["MP-BCFW", "MP-BCFW"]
-    assert [line.task for line in standings([Shown("a", "alone", "c").of(one.folder)])] == ["alone", "alone"]
+    assert [line.task for line in standings([Shown("a", "alone", "c").of(first.folder)])] == ["alone", "alone"]
 
 
 def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> None:
@@ -150,18 +152,18 @@ def test_pages__show_claims_commands_and_what_was_left_out(tmp_path: Path) -> No
         "source": "abc",
     }
     write_json_claims(tmp_path / "papers.json", [done, absent], about)
-    places = {"LJ13 Fig. 1 (a)": ["lj13_fig1"], "LJ13 Fig. 9": "a drawing", "LJ13 Fig. 8": ["other"]}
+    where_shown = {"LJ13 Fig. 1 (a)": ["lj13_fig1"], "LJ13 Fig. 9": "a drawing", "LJ13 Fig. 8": ["other"]}
     (folder / "figures").mkdir()
     (folder / "figures" / "x.pdf").write_bytes(b"")
     Image.new("RGB", (2, 2)).save(folder / "figures" / "x.png")
     done = replace(done, figures=("x.png",))
-    write_index(tmp_path / "index.html", [done, absent], about, places)
-    write_markdown(tmp_path / "PAPERS.md", [done, absent], about, places)
-    found = json.loads((tmp_path / "papers.json").read_text())
-    (row,) = [row for row in found["claims"] if row["claim"] == "line_search"]
+    write_index(tmp_path / "index.html", [done, absent], about, where_shown)
+    write_markdown(tmp_path / "PAPERS.md", [done, absent], about, where_shown)
+    written = json.loads((tmp_path / "papers.json").read_text())
+    (row,) = [row for row in written["claims"] if row["claim"] == "line_search"]
     assert (row["holds"], row["part"]) == (True, "lj13_fig1")
-    assert found["left_out"] == {"s15_usps": "no such file"}
-    assert [line["ours"] for line in found["ours"]] == ["accelerated"] * 2
+    assert written["left_out"] == {"s15_usps": "no such file"}
+    assert [line["ours"] for line in written["ours"]] == ["accelerated"] * 2
     page, text = ((tmp_path / name).read_text(encoding="utf-8") for name in ("index.html", "PAPERS.md"))
     for words in ("Line search beats", "no such file", "something", "abc", "a drawing", "not in these parts: other"):
         assert words in page
@@ -185,9 +187,9 @@ def test_equal_accuracy__takes_a_grid_as_dense_as_the_path(tmp_path: Path, monke
     grid |= {"hinge": np.full(4, 0.5), "norm2": np.full(4, 0.1)}
     monkeypatch.setattr(Measured, "path", lambda part, name: {"paper": path, "grid": grid}[name])
     (claim,) = [claim for claim in claims() if claim.name == "path_at_equal_accuracy"]
-    found = claim.measure(sweep(tmp_path, {"paper": trace(0.5)}))
-    assert (found.holds, found.ratio) == (True, 2.0), "10 lambdas of 2 passes each against 10 passes in all"
-    assert "3 λ's between 1 and 0.25, solved to 0.1 in 6 passes, certify 0.3 " in found.measured
+    finding = claim.measure(sweep(tmp_path, {"paper": trace(0.5)}))
+    assert (finding.holds, finding.ratio) == (True, 2.0), "10 lambdas of 2 passes each against 10 passes in all"
+    assert "3 λ's between 1 and 0.25, solved to 0.1 in 6 passes, certify 0.3 " in finding.measured
 
 
 def test_toy__counts_calls_to_a_gap_of_zero(tmp_path: Path) -> None:
@@ -195,13 +197,13 @@ def test_toy__counts_calls_to_a_gap_of_zero(tmp_path: Path) -> None:
     part = sweep(tmp_path, {**runs, "gap_without_exact_passes": trace(0.02, calls=10.0)})
     part.summary["common"] = {"dataset.n": 20, "dataset.classes": 30}
     (claim,) = [claim for claim in claims() if claim.name == "toy"]
-    found = claim.measure(part)
-    assert found.measured.startswith("n = 20, K = 30: 600 calls by uniform sampling (n(K − 1) = 580), 72 by gap")
-    assert (found.holds, found.ratio) == (True, pytest.approx(100.0 / 12.0 / 4.0))
+    finding = claim.measure(part)
+    assert finding.measured.startswith("n = 20, K = 30: 600 calls by uniform sampling (n(K − 1) = 580), 72 by gap")
+    assert (finding.holds, finding.ratio) == (True, pytest.approx(100.0 / 12.0 / 4.0))
 
 
 def test_paths_figure__sums_work_and_takes_the_least_test_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {
+    arrays = {
         "paper": {
             "lambda": np.array([1.0, 0.1]),
             "effective_passes": np.array([3.0, 4.0]),
@@ -209,9 +211,9 @@ def test_paths_figure__sums_work_and_takes_the_least_test_loss(tmp_path: Path, m
         },
         "grid": {"lambda": np.array([2.0, 1.0, 0.5]), "effective_passes": np.ones(3), "seconds": np.ones(3)},
     }
-    found["grid"]["test_loss"] = np.array([0.5, 0.2, 0.3])
-    monkeypatch.setattr(paths, "read_numbers", lambda place: (found[place.name], {}))
-    made = paths.make([(name, "", 0, tmp_path / name) for name in found], made_in(tmp_path))
+    arrays["grid"]["test_loss"] = np.array([0.5, 0.2, 0.3])
+    monkeypatch.setattr(paths, "read_numbers", lambda run_dir: (arrays[run_dir.name], {}))
+    made = paths.make([(name, "", 0, tmp_path / name) for name in arrays], made_in(tmp_path))
     assert [(row["lambdas"], row["passes"], row["last_lambda"], row["test_loss"]) for row in made["table"]] == [
         (2, 7.0, 0.1, None), (3, 3.0, 0.5, 0.2)
     ]  # fmt: skip

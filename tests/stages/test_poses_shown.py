@@ -24,8 +24,8 @@ def run(tmp_path, monkeypatch) -> SimpleNamespace:
     """Three blocks of 3 x 4 cells with two nodes; the first two have photographs. Every lambda predicts its own places."""
     blocks = tree_arrays(0, [-1, 0], 2, [(3, 4)] * 3)
     problem = build("tree", blocks, {})
-    places = problem.truth.reshape(3, -1)[:, :2].astype(int)
-    points = 4.0 * np.stack([places % 4, places // 4], axis=-1) + 1.5
+    cells = problem.truth.reshape(3, -1)[:, :2].astype(int)
+    points = 4.0 * np.stack([cells % 4, cells // 4], axis=-1) + 1.5
     blocks |= {
         "points": points.reshape(-1).astype(np.float32), "trunk": np.full(3, 10.0), "cell": np.array([4.0]),
         "point_nodes": np.arange(2), "limb_ends": np.eye(2)[None],
@@ -33,16 +33,16 @@ def run(tmp_path, monkeypatch) -> SimpleNamespace:
         "photo_hw": np.tile([12, 16], (2, 1)), "photo_hw_ptr": np.array([0, 1, 2, 2]),
     }  # fmt: skip
 
-    def predicted(problem, w, at):
-        labels = problem.truth.reshape(3, -1)[at].copy()
+    def predicted(problem, w, chosen):
+        labels = problem.truth.reshape(3, -1)[chosen].copy()
         labels[:, 0] = int(w[0])
         return labels.reshape(-1), None
 
-    monkeypatch.setattr(poses, "weights_at", lambda place: lambda lam: np.array([lam]))
+    monkeypatch.setattr(poses, "weights_at", lambda run_dir: lambda lam: np.array([lam]))
     monkeypatch.setattr(poses, "predictions", predicted)
     (tmp_path / "metrics.json").write_text(json.dumps({"best_lambda": 2.0}))
     return SimpleNamespace(
-        test_blocks=blocks, place=tmp_path, arrays={"lambda": LAMBDAS}, features=SimpleNamespace(meta={}),
+        test_blocks=blocks, run_dir=tmp_path, arrays={"lambda": LAMBDAS}, features=SimpleNamespace(meta={}),
         has_features=True,
     )  # fmt: skip
 

@@ -12,9 +12,9 @@ from gapwise.stages.readable import by_label
 
 
 def test_by_label__is_what_the_words_mean():
-    truth, found = np.array([0, 0, 0, 1, 1, 3]), np.array([0, 0, 1, 1, 0, 0])
+    truth, labels = np.array([0, 0, 0, 1, 1, 3]), np.array([0, 0, 1, 1, 0, 0])
     matrix = np.zeros((4, 4))
-    np.add.at(matrix, (truth, found), 1.0)
+    np.add.at(matrix, (truth, labels), 1.0)
     rows = by_label(["a", "b", "c", "d"], matrix)
     assert rows[0] == {
         **{"label": "a", "support": 3, "predicted": 4, "right": 2, "precision": 0.5},
@@ -26,9 +26,9 @@ def test_by_label__is_what_the_words_mean():
 
 def test_potts__confusion_counts_labelled_pixels():
     counts = np.array([[5.0, 1, 0], [0, 2, 2], [1, 0, 7]])
-    found = np.array([0, 2, 2])
+    labels = np.array([0, 2, 2])
     names, matrix = capabilities("potts").confusion(
-        SimpleNamespace(classes=3), {"counts": counts}, {"class_names": ["x", "y", "z"]}, found
+        SimpleNamespace(classes=3), {"counts": counts}, {"class_names": ["x", "y", "z"]}, labels
     )
     assert names == ["x", "y", "z"]
     assert matrix.tolist() == [[5, 0, 1], [1, 0, 2], [0, 0, 9]]

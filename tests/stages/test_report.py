@@ -61,7 +61,7 @@ class Page(HTMLParser):
 
     def all(self, tag: str, **attributes: str) -> list[dict[str, str | None]]:
         wanted = {name.replace("_", "-"): value for name, value in attributes.items()}
-        return [found for name, found in self.elements if name == tag and wanted.items() <= found.items()]
+        return [element for name, element in self.elements if name == tag and wanted.items() <= element.items()]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Finished]:
 
 @pytest.fixture(scope="module")
 def reports(runs: dict[str, Finished]) -> dict[str, Path]:
-    return {name: write_report(run.place, open_features(run.features)) for name, run in runs.items()}
+    return {name: write_report(run.run_dir, open_features(run.features)) for name, run in runs.items()}
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
@@ -82,8 +82,8 @@ def test_report__is_one_file_that_loads_and_runs_nothing_else(reports: dict[str,
     assert reports[name].stat().st_size < 5e6
     for _, attributes in page.elements:
         assert not [attribute for attribute in attributes if attribute.startswith("on")]
-        for place in ("src", "href"):
-            assert (attributes.get(place) or "#").startswith(("data:image/", "#"))
+        for source in ("src", "href"):
+            assert (attributes.get(source) or "#").startswith(("data:image/", "#"))
     (policy,) = (meta["content"] for meta in page.all("meta", http_equiv="Content-Security-Policy"))
     digests = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in page.scripts]
     assert len(digests) == 2
@@ -91,8 +91,10 @@ def test_report__is_one_file_that_loads_and_runs_nothing_else(reports: dict[str,
     assert policy.startswith("default-src 'none'; img-src data:; ")
     allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     assert f"script-src {allowed};" in policy
-    used = {found["aria-describedby"] for found in page.all("span") if "aria-describedby" in found}
-    assert used == {found["id"] for found in page.all("dd", **{}) if "id" in found}
+    used = {
+        attributes_of["aria-describedby"] for attributes_of in page.all("span") if "aria-describedby" in attributes_of
+    }
+    assert used == {attributes_of["id"] for attributes_of in page.all("dd", **{}) if "id" in attributes_of}
     assert {"term-block", "term-max-oracle", "term-ε", "term-effective-pass", "term-certificate"} <= used
 
 
@@ -105,7 +107,7 @@ def test_report__shows_text_of_users_as_text(reports: dict[str, Path]) -> None:
 
 
 def test_report__says_what_was_trained_and_proven(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
-    page, (arrays, _) = Page(reports["segmentation"]), read_path(runs["segmentation"].place / "path.zarr")
+    page, (arrays, _) = Page(reports["segmentation"]), read_path(runs["segmentation"].run_dir / "path.zarr")
     assert "from the 6 training examples" in page.text
     assert "all of them hold" in page.text
     assert f"{int(arrays['oracle_calls'].sum()):,} calls" in page.text
@@ -118,33 +120,33 @@ def test_report__says_what_was_trained_and_proven(runs: dict[str, Finished], rep
 
 def test_pictures__are_the_labels_that_the_run_predicts(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
     run, facts = runs["segmentation"], Page(reports["segmentation"]).data["pictures"]
-    best = f"λ = {json.loads((run.place / 'metrics.json').read_text())['best_lambda']:.4g}"
-    at = facts["lambdas"].index(best)
-    with np.load(run.place / "predictions.npz") as stored:
+    best = f"λ = {json.loads((run.run_dir / 'metrics.json').read_text())['best_lambda']:.4g}"
+    row = facts["lambdas"].index(best)
+    with np.load(run.run_dir / "predictions.npz") as stored:
         labels = stored["labels"].reshape(3, 4)
     for picture, expected in zip(facts["pictures"], labels, strict=True):
-        uri = picture["maps"][picture["which"][at]]
-        with Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1]))) as found:
-            assert found.mode == "P"
-            assert np.array_equal(np.asarray(found), np.kron(expected.reshape(2, 2), np.ones((20, 30), np.uint8)))
+        uri = picture["maps"][picture["which"][row]]
+        with Image.open(io.BytesIO(base64.b64decode(uri.split(",")[1]))) as shown:
+            assert shown.mode == "P"
+            assert np.array_equal(np.asarray(shown), np.kron(expected.reshape(2, 2), np.ones((20, 30), np.uint8)))
     assert any(len(picture["maps"]) > 1 for picture in facts["pictures"])  # the slider has something to change
 
 
 def test_classes__count_what_was_taken_for_what(runs: dict[str, Finished], reports: dict[str, Path]) -> None:
     run, page = runs["multiclass"], Page(reports["multiclass"])
     truth = open_features(run.features).arrays("test")["labels"]
-    with np.load(run.place / "predictions.npz") as stored:
+    with np.load(run.run_dir / "predictions.npz") as stored:
         right = int(np.sum(stored["labels"] == truth))
     assert f"Of 30 test labels, {right} are right" in page.text
     assert len(page.all("img", **{"class": "ink"})) == min(30 - right, 40) > 0
 
 
 def test_losses__include_validation_where_it_was_measured(runs: dict[str, Finished], tmp_path: Path) -> None:
-    place = shutil.copytree(runs["chain"].place, tmp_path / "run")
-    group = zarr.open_group(place / "path.zarr")
+    run_dir = shutil.copytree(runs["chain"].run_dir, tmp_path / "run")
+    group = zarr.open_group(run_dir / "path.zarr")
     for name in ("", EVALUATED):  # at the breakpoints, and also between them
         group.create_array(f"{name}validation_loss", data=np.asarray(group[f"{name}test_loss"]))
-    page = Page(write_report(place, open_features(runs["chain"].features)))
+    page = Page(write_report(run_dir, open_features(runs["chain"].features)))
     assert next(layer for layer in page.data["losses"]["layer"] if "transform" in layer)["transform"][0]["fold"] == [
         "train",
         "validation",
@@ -161,13 +163,13 @@ def test_section__that_fails_leaves_the_others(
         raise RuntimeError("<b>no</b>")
 
     monkeypatch.setattr(losses, "content", broken)
-    page = Page(write_report(runs["chain"].place, open_features(runs["chain"].features), tmp_path / "report.html"))
+    page = Page(write_report(runs["chain"].run_dir, open_features(runs["chain"].features), tmp_path / "report.html"))
     assert "This part could not be made: RuntimeError: <b>no</b>" in page.text
     assert {"gaps", "convergence-passes"} <= page.data.keys()
 
 
 def test_report__can_do_without_features_but_not_without_a_path(runs: dict[str, Finished], tmp_path: Path) -> None:
-    page = Page(write_report(runs["chain"].place, None, tmp_path / "report.html"))
+    page = Page(write_report(runs["chain"].run_dir, None, tmp_path / "report.html"))
     assert "could not be made" not in page.text
     assert "The worst test sequences" not in page.text
     with pytest.raises(FileNotFoundError, match="no solved path here"):
@@ -185,22 +187,22 @@ def test_vega__is_kept_and_made_again_if_it_was_changed(tmp_path: Path, monkeypa
     monkeypatch.setattr(library, "vega_files", bundled)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert [library.vega.__wrapped__() for _ in range(2)] == ["bundle 1"] * 2
-    (kept,) = (tmp_path / "gapwise").iterdir()
-    kept.write_text(kept.read_text().replace("bundle", "evil"))
+    (file,) = (tmp_path / "gapwise").iterdir()
+    file.write_text(file.read_text().replace("bundle", "evil"))
     assert library.vega.__wrapped__() == "bundle 2"
 
 
 @pytest.fixture(scope="module")
 def sweep_report(reports: dict[str, Path], runs: dict[str, Finished]) -> Path:
     jobs = [
-        {"name": f"{name} {EVIL}", "status": "done", "run": str(runs[name].place), "lambda": "", "test_loss": loss}
+        {"name": f"{name} {EVIL}", "status": "done", "run": str(runs[name].run_dir), "lambda": "", "test_loss": loss}
         for name, loss in (("chain", 0.2), ("multiclass", 0.1))
     ] + [{"name": "lost", "status": "failed", "error": "<i>why</i>", "run": ""}]
     folder = reports["chain"].parents[1] / "sweep"
     (folder / "figures").mkdir(parents=True)
     Image.new("RGB", (3, 3)).save(folder / "figures" / "work.png")
-    found = {"jobs": jobs, "statuses": {"done": 2, "failed": 1}, "figures": ["work.png"], "text": ["a < b"]}
-    (folder / "summary.json").write_text(json.dumps(found))
+    summary = {"jobs": jobs, "statuses": {"done": 2, "failed": 1}, "figures": ["work.png"], "text": ["a < b"]}
+    (folder / "summary.json").write_text(json.dumps(summary))
     return write_sweep_report(folder)
 
 

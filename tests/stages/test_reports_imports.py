@@ -20,16 +20,16 @@ def imported(path: Path, known: set[str]) -> tuple[set[str], bool]:
     inside = {
         id(node) for function in ast.walk(tree) if isinstance(function, ast.FunctionDef) for node in ast.walk(function)
     }
-    found, hidden = set(), False
+    modules, hidden = set(), False
     for node in ast.walk(tree):
         names = set()
         if isinstance(node, ast.ImportFrom):
             names = {f"{node.module}", *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             names = {alias.name for alias in node.names}
-        found |= names & known
+        modules |= names & known
         hidden |= bool(names & known) and id(node) in inside
-    return found, hidden
+    return modules, hidden
 
 
 def graph(root: Path) -> tuple[dict[str, set[str]], list[str]]:
@@ -38,8 +38,10 @@ def graph(root: Path) -> tuple[dict[str, set[str]], list[str]]:
     for path in (root / Path(*PACKAGE.split(".")[1:])).rglob("*.py"):
         parts = ("gapwise", *path.relative_to(root).with_suffix("").parts)
         files[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    found = {module: imported(path, set(files) - {PACKAGE, module}) for module, path in files.items()}
-    return {module: names for module, (names, _) in found.items()}, [m for m, (_, hidden) in found.items() if hidden]
+    imports = {module: imported(path, set(files) - {PACKAGE, module}) for module, path in files.items()}
+    return {module: names for module, (names, _) in imports.items()}, [
+        m for m, (_, hidden) in imports.items() if hidden
+    ]
 
 
 def test_imports__have_no_circle_and_hide_in_no_function() -> None:

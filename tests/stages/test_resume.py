@@ -197,9 +197,9 @@ def test_resume__goes_on_with_the_unit_costs_that_were_measured(tmp_path: Path) 
     options = options_of(method="mpbcfw", multiplane=MultiplaneGroup(), max_passes=40.0)
     assert solved(problem, tmp_path / "one", options, path, stop=StopAfter(6)) is Status.INTERRUPTED
     shutil.copytree(tmp_path / "one", tmp_path / "other")
-    at = CommitStore(tmp_path / "one" / "state", {"key": "k"}).load().attrs["method"]["own"]
-    assert at["measured"] == MEASURED
-    assert at["oracle_seconds"] > 0.0 < at["plane_seconds"]
+    own = CommitStore(tmp_path / "one" / "state", {"key": "k"}).load().attrs["method"]["own"]
+    assert own["measured"] == MEASURED
+    assert own["oracle_seconds"] > 0.0 < own["plane_seconds"]
     for run in ("one", "other"):
         assert solved(problem, tmp_path / run, options, path) in (Status.CONVERGED, Status.PASS_LIMIT)
     assert_same_path(tmp_path / "one", tmp_path / "other")

@@ -71,10 +71,10 @@ def run_of(kind: str, s: float, t: float) -> Path:
 @pytest.mark.parametrize(("s", "t"), SCALES)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_verify__passes_what_is_solved_in_any_units(kind: str, s: float, t: float) -> None:
-    found = verify(problem_of(kind, s, t), run_of(kind, s, t))
-    assert found["certified"]
-    assert found["broken"] == []
-    assert found["max_rebuild_error"] < 1e-10
+    result = verify(problem_of(kind, s, t), run_of(kind, s, t))
+    assert result["certified"]
+    assert result["broken"] == []
+    assert result["max_rebuild_error"] < 1e-10
 
 
 TAMPER = {
@@ -87,11 +87,11 @@ TAMPER = {
 
 
 @pytest.mark.share(0.4)
-@pytest.mark.parametrize("what", TAMPER)
+@pytest.mark.parametrize("case", TAMPER)
 @pytest.mark.parametrize(("s", "t"), FAR)
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_verify__finds_what_is_not_so_in_any_units(tmp_path: Path, kind: str, s: float, t: float, what: str) -> None:
-    name, tamper, message = TAMPER[what]
+def test_verify__finds_what_is_not_so_in_any_units(tmp_path: Path, kind: str, s: float, t: float, case: str) -> None:
+    name, tamper, message = TAMPER[case]
     run = copy_of(run_of(kind, s, t), tmp_path)
     array = zarr.open_group(run / "path.zarr", mode="a")[name]
     array[-1] = tamper(array[-1])

@@ -38,7 +38,7 @@ class Place:
 
 
 @pytest.fixture(params=[*KINDS, "process"])
-def place(request: pytest.FixtureRequest) -> Place:
+def store(request: pytest.FixtureRequest) -> Place:
     return Place(request.param, request)
 
 
@@ -94,33 +94,33 @@ class Calls:
 
 @pytest.mark.parametrize("kind", ["two_sided", "grid_keep_dual"])
 @pytest.mark.parametrize("every_seconds", [0.0, math.inf])
-def test_sink__changes_no_bit_whatever_it_writes(place: Place, every_seconds: float, kind: str) -> None:
-    task, sink = task_of(kind), place.open(every_seconds)
+def test_sink__changes_no_bit_whatever_it_writes(store: Place, every_seconds: float, kind: str) -> None:
+    task, sink = task_of(kind), store.open(every_seconds)
     engine = walked(task, sink)
     assert engine.status is Status.CONVERGED
     assert bits(engine, sink) == expected_of(kind)
-    assert (place.open(every_seconds).load() is not None) is (every_seconds == 0.0)
+    assert (store.open(every_seconds).load() is not None) is (every_seconds == 0.0)
 
 
 @pytest.mark.parametrize("every_seconds", [0.0, math.inf])
-def test_stop__commits_the_point_where_it_stops(place: Place, every_seconds: float) -> None:
+def test_stop__commits_the_point_where_it_stops(store: Place, every_seconds: float) -> None:
     task = task_of()
     for left in (2, 5, 0, 9, 4):
-        seen, sink = Calls(), place.open(every_seconds)
+        seen, sink = Calls(), store.open(every_seconds)
         engine = walked(task, sink, seen, Stop(StopAfter(left)))
         assert engine.status is Status.INTERRUPTED
         assert engine.stopped
         before = sink.columns(("lambda",))["lambda"].tolist()
-        again = place.open(every_seconds)
+        again = store.open(every_seconds)
         assert engine_at(task, again).solver.oracle_calls == seen.calls[-1]
         assert again.columns(("lambda",))["lambda"].tolist() == before  # every lambda that was solved, once
         assert before[len(before) - len(seen.solved[-1]) :] == seen.solved[-1]
-    sink = place.open(every_seconds)
+    sink = store.open(every_seconds)
     assert bits(walked(task, sink), sink) == expected_of()
 
 
 @pytest.mark.parametrize("left", [1, 6, 14])
-def test_death__loses_nothing_that_was_committed(place: Place, left: int) -> None:
+def test_death__loses_nothing_that_was_committed(store: Place, left: int) -> None:
     """The process dies at a boundary: what was committed at the one before is there, with every lambda solved by then."""
     task, seen, dies = task_of(), Calls(), DieAfter(left)
 
@@ -129,8 +129,8 @@ def test_death__loses_nothing_that_was_committed(place: Place, left: int) -> Non
             dies()
 
     with pytest.raises(Killed):
-        walked(task, place.open(0.0), seen, killer)
-    sink = place.open(0.0)
+        walked(task, store.open(0.0), seen, killer)
+    sink = store.open(0.0)
     assert engine_at(task, sink).solver.oracle_calls == seen.calls[-2]
     assert sink.columns(("lambda",))["lambda"].tolist() == seen.solved[-3]
     assert bits(walked(task, sink), sink) == expected_of()
@@ -140,7 +140,7 @@ class Gone(Exception):
     """All workers are."""
 
 
-def test_error__in_an_exact_pass_leaves_the_point_where_that_began(place: Place) -> None:
+def test_error__in_an_exact_pass_leaves_the_point_where_that_began(store: Place) -> None:
     task, engines = task_of(), []
 
     def note(event: Event) -> None:
@@ -153,9 +153,9 @@ def test_error__in_an_exact_pass_leaves_the_point_where_that_began(place: Place)
             if engines and engines[-1].solver.untouched and next(passes, None) is None:
                 raise Gone
 
-        sink = place.open(math.inf)
+        sink = store.open(math.inf)
         with pytest.raises(Gone):
             walked(task, sink, note, spread=Spread(check=check))
-        assert engine_at(task, place.open(math.inf)).solver.oracle_calls == engines[-1].solver.oracle_calls
-    sink = place.open(math.inf)
+        assert engine_at(task, store.open(math.inf)).solver.oracle_calls == engines[-1].solver.oracle_calls
+    sink = store.open(math.inf)
     assert bits(walked(task, sink), sink) == expected_of()

@@ -33,9 +33,9 @@ FAST, SLOW, PRIMAL_ONLY = (0.5, 0.5, 0.1), (0.5, 0.5, 0.6), (0.4, np.nan, 0.5)
 
 def test_suboptimality__is_bounded_by_the_best_dual_value_of_all_runs() -> None:
     curves = {("bcpfw", "0.01"): [trace(*SLOW)], ("ssg", "0.01"): [trace(*PRIMAL_ONLY)]}
-    found = with_suboptimality(curves)
-    assert [*found] == [*curves]
-    (ssg,), (other,) = found["ssg", "0.01"], found["bcpfw", "0.01"]
+    bounded = with_suboptimality(curves)
+    assert [*bounded] == [*curves]
+    (ssg,), (other,) = bounded["ssg", "0.01"], bounded["bcpfw", "0.01"]
     passes = np.arange(9.0)
     np.testing.assert_allclose(ssg["primal_excess"], 0.4 * 0.5**passes + 0.5 * 0.6**8, rtol=1e-12)
     assert np.isnan(ssg["dual_lack"]).all()
@@ -75,13 +75,16 @@ def test_figures__of_every_data_set_lie_in_a_folder_of_its_own(tmp_path: Path) -
         return name.rpartition("-")[2], lam, 0, tmp_path / name
 
     runs = [run("0-accelerated", "0.01", *FAST), run("1-ssg", "0.01", *PRIMAL_ONLY)]
-    found = compare_parts("solvers", {"small": runs}, tmp_path / "sweep")
-    assert found["figures"] == ["small/passes.png", "small/seconds.png"]
-    for name in found["figures"]:
+    comparison = compare_parts("solvers", {"small": runs}, tmp_path / "sweep")
+    assert comparison["figures"] == ["small/passes.png", "small/seconds.png"]
+    for name in comparison["figures"]:
         with Image.open(figure_file(tmp_path / "sweep", name)) as picture:
             assert np.asarray(picture.convert("L")).std() > 5
-    assert [(row["dataset"], row["variant"]) for row in found["table"]] == [("small", "accelerated"), ("small", "ssg")]
-    assert found["text"][0] == "small:"
+    assert [(row["dataset"], row["variant"]) for row in comparison["table"]] == [
+        ("small", "accelerated"),
+        ("small", "ssg"),
+    ]
+    assert comparison["text"][0] == "small:"
     with (tmp_path / "sweep" / "small" / "solvers.csv").open() as file:
         assert [row["variant"] for row in csv.DictReader(file)] == ["accelerated", "ssg"]
     assert figure_file(tmp_path, "gaps.png") == tmp_path / "figures" / "gaps.png", "where there is one data set"

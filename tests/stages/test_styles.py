@@ -61,9 +61,9 @@ def test_work__is_drawn_and_counted_for_every_path(tmp_path: Path) -> None:
             group.create_array(column, data=np.array(values))
         group.attrs.update({"format_version": FORMAT_VERSION, "rule": "grid"})
         runs.append((name, "", 0, tmp_path / name))
-    found = compare("work", runs, tmp_path, ("png", "svg"))
-    assert found["figures"] == ["work.png"]
-    assert [row["passes"] for row in found["table"]] == [5.0, 4.0]
+    comparison = compare("work", runs, tmp_path, ("png", "svg"))
+    assert comparison["figures"] == ["work.png"]
+    assert [row["passes"] for row in comparison["table"]] == [5.0, 4.0]
     assert (tmp_path / "figures" / "work.png").read_bytes()[:4] == b"\x89PNG"
     drawn = (tmp_path / "figures" / "work.svg").read_text()
     assert all(f">{name}</text>" in drawn for name in ("two", "one"))

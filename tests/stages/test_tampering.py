@@ -22,12 +22,12 @@ from gapwise.stages.verify import CertificateError, verify
 pytestmark = pytest.mark.slow
 
 
-def change(name: str, at, value: Callable) -> Callable:
+def change(name: str, index, value: Callable) -> Callable:
     """Tamper with one entry of an array."""
 
     def tamper(group: zarr.Group) -> None:
         array = group[name][...]
-        array[at] = value(array[at])
+        array[index] = value(array[index])
         group[name][...] = array
 
     return tamper
@@ -153,9 +153,9 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("what", CELLS)
-def test_verify__finds_a_cell_that_is_not_so(tmp_path: Path, what: str) -> None:
-    assert_found("two_sided", *CELLS[what], tmp_path)
+@pytest.mark.parametrize("case", CELLS)
+def test_verify__finds_a_cell_that_is_not_so(tmp_path: Path, case: str) -> None:
+    assert_refused("two_sided", *CELLS[case], tmp_path)
 
 
 SCALES = {
@@ -169,42 +169,42 @@ SCALES = {
 }
 
 
-@pytest.mark.parametrize("what", SCALES)
-def test_verify__finds_weights_without_hinge_that_are_not_so(tmp_path: Path, what: str) -> None:
-    assert_found("two_sided_whole", *SCALES[what], tmp_path)
+@pytest.mark.parametrize("case", SCALES)
+def test_verify__finds_weights_without_hinge_that_are_not_so(tmp_path: Path, case: str) -> None:
+    assert_refused("two_sided_whole", *SCALES[case], tmp_path)
 
 
-def assert_found(kind: str, tamper: Callable, message: str, folder: Path) -> None:
+def assert_refused(kind: str, tamper: Callable, message: str, folder: Path) -> None:
     run = copy_of(run_of("multiclass", kind), folder)
     tamper(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError) as error:
         verify(problem_of("multiclass", kind), run)
-    found = json.loads((run / "verify.json").read_text())
-    assert found["certified"] is False
-    assert any(re.search(message, line) for line in found["broken"]), found["broken"]
-    assert all(line.startswith("lambda ") for line in found["broken"])
-    assert found["broken"][0] in str(error.value)
+    result = json.loads((run / "verify.json").read_text())
+    assert result["certified"] is False
+    assert any(re.search(message, line) for line in result["broken"]), result["broken"]
+    assert all(line.startswith("lambda ") for line in result["broken"])
+    assert result["broken"][0] in str(error.value)
 
 
-@pytest.mark.parametrize("what", TAMPER)
+@pytest.mark.parametrize("case", TAMPER)
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid"])
-def test_verify__finds_a_number_that_is_not_so(tmp_path: Path, kind: str, what: str) -> None:
-    assert_found(kind, *TAMPER[what], tmp_path)
+def test_verify__finds_a_number_that_is_not_so(tmp_path: Path, kind: str, case: str) -> None:
+    assert_refused(kind, *TAMPER[case], tmp_path)
 
 
 def first_of(name: str, b: int = 1) -> Callable:
     """Entry number of breakpoint b's first atom, or of its first label."""
 
-    def at(group: zarr.Group) -> int:
+    def entry_of(group: zarr.Group) -> int:
         atom = int(group["support_offset"][b][0])
         return int(group["label_offset"][atom]) if name == "support_label" else atom
 
-    return at
+    return entry_of
 
 
-def put(name: str, value: Callable, at: Callable | None = None) -> Callable:
-    """Tamper with the entry that breakpoint 1 begins at, or the one that `at` finds."""
-    return lambda group: change(name, (at or first_of(name))(group), value)(group)
+def put(name: str, value: Callable, index_of: Callable | None = None) -> Callable:
+    """Tamper with the entry that breakpoint 1 begins at, or the one that `index_of` finds."""
+    return lambda group: change(name, (index_of or first_of(name))(group), value)(group)
 
 
 def wider(name: str) -> Callable:
@@ -237,10 +237,10 @@ BASELESS = {
 }
 
 
-@pytest.mark.parametrize("what", BASELESS)
+@pytest.mark.parametrize("case", BASELESS)
 @pytest.mark.parametrize("kind", ["one_sided", "grid", "heuristic"])
-def test_verify__refuses_arrays_that_do_not_fit_the_problem(tmp_path: Path, kind: str, what: str) -> None:
-    assert_found(kind, *BASELESS[what], tmp_path)
+def test_verify__refuses_arrays_that_do_not_fit_the_problem(tmp_path: Path, kind: str, case: str) -> None:
+    assert_refused(kind, *BASELESS[case], tmp_path)
 
 
 @pytest.mark.parametrize("kind", [{}, {"rule": "two_sided", "kappa": 0.7}, {"rule": "single", "lam": 0.1}])
@@ -263,15 +263,15 @@ def test_verify__finds_a_max_oracle_that_lies_about_one_block(tmp_path: Path, ki
         verify(lying("truth", block=2), run)
 
 
-@pytest.mark.parametrize("what", LOWS)
+@pytest.mark.parametrize("case", LOWS)
 @pytest.mark.parametrize("kind", ["one_sided", "paper"])
-def test_verify__finds_a_lambda_that_nothing_certifies(tmp_path: Path, kind: str, what: str) -> None:
-    assert_found(kind, *LOWS[what], tmp_path)
+def test_verify__finds_a_lambda_that_nothing_certifies(tmp_path: Path, kind: str, case: str) -> None:
+    assert_refused(kind, *LOWS[case], tmp_path)
 
 
-@pytest.mark.parametrize("what", TOPS)
-def test_verify__finds_a_top_that_is_too_low(tmp_path: Path, what: str) -> None:
-    assert_found("one_sided", *TOPS[what], tmp_path)
+@pytest.mark.parametrize("case", TOPS)
+def test_verify__finds_a_top_that_is_too_low(tmp_path: Path, case: str) -> None:
+    assert_refused("one_sided", *TOPS[case], tmp_path)
 
 
 def test_verify__finds_a_gap_above_the_tolerance_it_claims(tmp_path: Path) -> None:

@@ -131,9 +131,9 @@ def test_theorem_1d__is_worst_at_an_end_or_where_t_leaves_1(kind: str, seed: int
 
     def bound(lam: float) -> float:
         t = min(max((zero - s["R"]) / (lam * s["N"]), 0.0), 1.0)
-        found = 0.5 * lam * t * t * s["N"] + t * s["R"] + (1.0 - t) * zero - s["ell"] + 0.16 * s["N"] / (2.0 * lam)
-        assert p.primal(lam, t * s["w"]) - p.dual(lam, s["alpha"]) <= found + 1e-12
-        return found
+        value = 0.5 * lam * t * t * s["N"] + t * s["R"] + (1.0 - t) * zero - s["ell"] + 0.16 * s["N"] / (2.0 * lam)
+        assert p.primal(lam, t * s["w"]) - p.dual(lam, s["alpha"]) <= value + 1e-12
+        return value
 
     turn = min(max((zero - s["R"]) / s["N"], 0.4), 9.0)
     assert max(bound(lam) for lam in np.geomspace(0.4, 9.0, 200)) <= max(bound(0.4), bound(turn), bound(9.0)) + 1e-12

@@ -53,13 +53,13 @@ def verdict_on(sense: str, path: str, end: str) -> Verdict:
     attrs = {**PATHS[path], **ENDS[end]}
     heuristic, dual = path == "heuristic", attrs.get("dual_point", True)
     word = "estimate" if heuristic else sense
-    found = dict(attrs.pop("found", {}))
-    if path in ("grid", "single", "no dual point") and "lam_low" not in found:
-        found |= {"lam_low": 0.2, "lam_high": 1.0}
+    findings = dict(attrs.pop("found", {}))
+    if path in ("grid", "single", "no dual point") and "lam_low" not in findings:
+        findings |= {"lam_low": 0.2, "lam_high": 1.0}
     if not dual:
-        found["largest_gap"] = math.nan
+        findings["largest_gap"] = math.nan
     said = claims(exact=not heuristic, dual_point=dual, sense=sense)
-    return judged(**{**attrs, "certainty": word, "certified": said, "findings": found})
+    return judged(**{**attrs, "certainty": word, "certified": said, "findings": findings})
 
 
 def expected(sense: str, path: str, end: str) -> tuple[Reach, Doubt | None]:
@@ -84,54 +84,58 @@ CASES = list(itertools.product(SENSES, PATHS, ENDS))
 
 @pytest.mark.parametrize(("sense", "path", "end"), CASES)
 def test_judge__of_every_combination(sense: str, path: str, end: str) -> None:
-    found = verdict_on(sense, path, end)
-    assert (found.reach, found.doubt) == expected(sense, path, end)
-    assert found.certified is (found.doubt is None)
-    assert found.refuted is (found.doubt is Doubt.BROKEN)
-    assert found.bounded is (path not in ("heuristic", "no dual point") and sense != "estimate" and end != "broken")
-    assert verdict_of(json.loads(json.dumps(found.record(), allow_nan=False))) == found
-    assert found.verified is (end != "broken")
+    verdict = verdict_on(sense, path, end)
+    assert (verdict.reach, verdict.doubt) == expected(sense, path, end)
+    assert verdict.certified is (verdict.doubt is None)
+    assert verdict.refuted is (verdict.doubt is Doubt.BROKEN)
+    assert verdict.bounded is (path not in ("heuristic", "no dual point") and sense != "estimate" and end != "broken")
+    assert verdict_of(json.loads(json.dumps(verdict.record(), allow_nan=False))) == verdict
+    assert verdict.verified is (end != "broken")
 
 
-def result_with(found: Verdict) -> dict[str, Any]:
+def result_with(verdict: Verdict) -> dict[str, Any]:
     """result.json of a run with this verdict."""
     record = {"lambda": 1.0, "gap": 0.05, "primal": 0.5, "dual": 0.45, "effective_passes": 1.0, "oracle_calls": 5}
     return {
-        "status": found.status, "problem": {"name": "x", "n": 5, "d": 3},
-        "path": [{**record, "seconds": 0.1, "status": found.status}], "verdict": found.record(), "verify": {},
+        "status": verdict.status, "problem": {"name": "x", "n": 5, "d": 3},
+        "path": [{**record, "seconds": 0.1, "status": verdict.status}], "verdict": verdict.record(), "verify": {},
         "evaluate": {"best_lambda": 1.0, "train_loss": 0.1, "test_loss": 0.2},
     }  # fmt: skip
 
 
 @pytest.mark.parametrize(("sense", "path", "end"), CASES)
 def test_verdict__is_what_every_reader_says(sense: str, path: str, end: str) -> None:
-    found = verdict_on(sense, path, end)
-    result = result_with(found)
+    verdict = verdict_on(sense, path, end)
+    result = result_with(verdict)
     said = summary(result, Path("run"))
-    assert f"  verify  {found.words}" in said
-    assert ("every certificate holds" in said) is found.certified
-    page = str(in_words(found))
-    assert ("all of them hold" in page) is found.certified
-    assert ("does not hold" in page) is found.refuted
-    assert ("nothing is certified" in page) is (found.doubt in (Doubt.NO_DUAL_POINT, Doubt.HEURISTIC, Doubt.ESTIMATE))
+    assert f"  verify  {verdict.words}" in said
+    assert ("every certificate holds" in said) is verdict.certified
+    page = str(in_words(verdict))
+    assert ("all of them hold" in page) is verdict.certified
+    assert ("does not hold" in page) is verdict.refuted
+    assert ("nothing is certified" in page) is (verdict.doubt in (Doubt.NO_DUAL_POINT, Doubt.HEURISTIC, Doubt.ESTIMATE))
     assert ("for every λ &gt; 0" in page or "for every λ > 0" in page) is (
-        found.certified and found.reach is Reach.EVERY
+        verdict.certified and verdict.reach is Reach.EVERY
     )
     facts = Standing(Path("run"), "complete", result=result).facts()  # type: ignore[arg-type]
-    assert (facts["certified"], facts["certainty"], facts["verdict"]) == (found.certified, found.sense, found.words)
-    assert ("not certified" in progress(facts)) is not found.certified
+    assert (facts["certified"], facts["certainty"], facts["verdict"]) == (
+        verdict.certified,
+        verdict.sense,
+        verdict.words,
+    )
+    assert ("not certified" in progress(facts)) is not verdict.certified
     metrics = {point.name for point in headline(result, 0)}
-    assert ("certified_gap" in metrics) is found.bounded
+    assert ("certified_gap" in metrics) is verdict.bounded
     assert ("no duality gap is known" in description("run", result, "How.")) is (path == "no dual point")
     advice = what_next(result)
-    assert ("certifies half the gap" in advice) is (found.certified and end == "converged")
+    assert ("certifies half the gap" in advice) is (verdict.certified and end == "converged")
     assert ("path=regpath certifies" in advice) is (path == "heuristic" and not end.startswith("cut"))
 
 
 def test_verdict__of_a_path_that_is_not_the_runs_is_refuted() -> None:
-    found = not_the_path([f"attribute {k}: wrong" for k in range(5)])
-    assert (found.certified, found.refuted, found.reach, len(found.broken)) == (False, True, Reach.NOTHING, 3)
-    assert verdict_of(found.record()) == found
+    verdict = not_the_path([f"attribute {k}: wrong" for k in range(5)])
+    assert (verdict.certified, verdict.refuted, verdict.reach, len(verdict.broken)) == (False, True, Reach.NOTHING, 3)
+    assert verdict_of(verdict.record()) == verdict
 
 
 def test_verdict_in__names_a_file_without_one() -> None:
@@ -150,12 +154,12 @@ def test_words__tell_an_unverified_claim_from_a_verified_one() -> None:
 
 def test_at__of_one_lambda() -> None:
     whole = judged(findings={"lam_low": 0.5})
-    assert whole.at(0.7, None, math.inf).certified
-    assert not whole.at(0.4, None, math.inf).certified, "below the path's end"
+    assert whole.at_lambda(0.7, None, math.inf).certified
+    assert not whole.at_lambda(0.4, None, math.inf).certified, "below the path's end"
     cut = judged(status="PASS_LIMIT", findings={"met": 2, "lam_low": 0.5})
-    assert cut.at(0.5, 0.09, 0.1).certified
-    assert not cut.at(0.3, 0.2, 0.1).certified
-    estimate = judged(certainty="estimate", certified=False).at(0.5, 0.01, 0.1)
+    assert cut.at_lambda(0.5, 0.09, 0.1).certified
+    assert not cut.at_lambda(0.3, 0.2, 0.1).certified
+    estimate = judged(certainty="estimate", certified=False).at_lambda(0.5, 0.01, 0.1)
     assert (estimate.certified, estimate.doubt, estimate.largest_gap) == (False, Doubt.ESTIMATE, 0.01)
 
 
@@ -164,13 +168,13 @@ def test_claimed__is_what_verify_finds(kind: str, tmp_path: Path) -> None:
     """Before verify, a path claims what verify then confirms, unverified and with the gaps of solved lambdas alone."""
     run = copy_of(run_of("multiclass", kind), tmp_path)
     own = claimed(*read_path(run / "path.zarr"))
-    found = verdict_of(verify(problem_of("multiclass", kind), run)["verdict"])
+    recomputed = verdict_of(verify(problem_of("multiclass", kind), run)["verdict"])
     assert not own.verified
-    assert found.verified or kind == "heuristic", "whose stale gaps need not be those recomputed"
+    assert recomputed.verified or kind == "heuristic", "whose stale gaps need not be those recomputed"
     same = ("reach", "doubt", "sense", "status", "met", "solved", "lam_low", "lam_high", "allowed", "relative")
-    assert {name: getattr(own, name) for name in same} == {name: getattr(found, name) for name in same}
+    assert {name: getattr(own, name) for name in same} == {name: getattr(recomputed, name) for name in same}
     if kind != "heuristic":
-        assert own.largest_gap <= found.largest_gap + 1e-9
+        assert own.largest_gap <= recomputed.largest_gap + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["one_sided", "limited", "grid", "single", "heuristic"])
@@ -180,18 +184,18 @@ def test_certificate__of_an_estimator_is_the_verdict(kind: str, checked: bool, t
     path = PathOptions(**{"eps": 0.1, "kappa": 0.9, **KINDS[kind]})
     result = verify(TINY["multiclass"](), run) if checked else None
     stored = open_path(run)
-    at = certificate_of(Solved(stored, Status(stored.attrs["status"]), result, None), path, 0)
-    assert at.holds is at.verdict.certified
-    assert at.holds is (kind not in ("limited", "heuristic"))
-    assert at.verified is (checked and kind != "heuristic")
-    assert np.isfinite(at.gap)
+    certificate = certificate_of(Solved(stored, Status(stored.attrs["status"]), result, None), path, 0)
+    assert certificate.holds is certificate.verdict.certified
+    assert certificate.holds is (kind not in ("limited", "heuristic"))
+    assert certificate.verified is (checked and kind != "heuristic")
+    assert np.isfinite(certificate.gap)
     if kind in ("grid", "single"):
-        assert at.lam_low == at.lam_high == float(stored["lambda"][0])
+        assert certificate.lam_low == certificate.lam_high == float(stored["lambda"][0])
     else:
-        assert at.lam_high == math.inf
+        assert certificate.lam_high == math.inf
 
 
 def test_record__has_every_field() -> None:
-    found = judged()
-    assert {field.name for field in dataclasses.fields(Verdict)} < found.record().keys()
-    assert SimpleNamespace(**found.record()).words == found.words
+    verdict = judged()
+    assert {field.name for field in dataclasses.fields(Verdict)} < verdict.record().keys()
+    assert SimpleNamespace(**verdict.record()).words == verdict.words

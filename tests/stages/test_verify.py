@@ -24,35 +24,35 @@ from gapwise.storage.results import read_path
 @pytest.mark.parametrize("name", sorted(TINY))
 @pytest.mark.parametrize("kind", ["one_sided", "two_sided", "paper", "grid", "single"])
 def test_verify__passes_what_is_solved(name: str, kind: str) -> None:
-    found = verify(TINY[name](), run_of(name, kind))
-    assert found["certified"]
-    assert found["broken"] == []
-    assert 0.0 < found["max_gap"] <= found["epsilon"] * (1 + 1e-7)
-    assert found["max_rebuild_error"] < 1e-10
-    assert found["max_simplex_error"] < 1e-10
-    if len(found["samples"]):  # closed to a millionth less than eps, which is left to rounding
-        assert found["max_gap"] <= found["epsilon"] * (1 - 0.9e-6)
-    assert len(found["samples"]) == (20 if kind in ("one_sided", "two_sided", "paper") else 0)
-    assert json.loads((run_of(name, kind) / "verify.json").read_text()) == found
+    result = verify(TINY[name](), run_of(name, kind))
+    assert result["certified"]
+    assert result["broken"] == []
+    assert 0.0 < result["max_gap"] <= result["epsilon"] * (1 + 1e-7)
+    assert result["max_rebuild_error"] < 1e-10
+    assert result["max_simplex_error"] < 1e-10
+    if len(result["samples"]):  # closed to a millionth less than eps, which is left to rounding
+        assert result["max_gap"] <= result["epsilon"] * (1 - 0.9e-6)
+    assert len(result["samples"]) == (20 if kind in ("one_sided", "two_sided", "paper") else 0)
+    assert json.loads((run_of(name, kind) / "verify.json").read_text()) == result
 
 
 def test_verify__passes_a_path_that_reaches_its_end() -> None:
     run = run_of("multiclass", "whole")
-    found = verify(problem_of("multiclass", "whole"), run)
-    assert found["certified"]
-    assert found["lambda_low"] == 0.0
+    result = verify(problem_of("multiclass", "whole"), run)
+    assert result["certified"]
+    assert result["lambda_low"] == 0.0
     lams = read_path(run / "path.zarr")[0]["lambda"]
-    assert min(sample["lambda"] for sample in found["samples"]) < lams[-1]
-    assert max(sample["lambda"] for sample in found["samples"]) > lams[0]
+    assert min(sample["lambda"] for sample in result["samples"]) < lams[-1]
+    assert max(sample["lambda"] for sample in result["samples"]) > lams[0]
 
 
 def test_verify__passes_a_relative_path_that_reaches_its_end() -> None:
     run = run_of("multiclass", "two_sided_whole")
-    found = verify(problem_of("multiclass", "two_sided_whole"), run, samples=60)
-    assert found["certified"]
-    assert found["lambda_low"] == 0.0
-    assert 0.02 < found["max_gap"] <= 0.05 * (1 + 1e-7)
-    assert min(sample["lambda"] for sample in found["samples"]) < read_path(run / "path.zarr")[0]["lambda"][-1]
+    result = verify(problem_of("multiclass", "two_sided_whole"), run, samples=60)
+    assert result["certified"]
+    assert result["lambda_low"] == 0.0
+    assert 0.02 < result["max_gap"] <= 0.05 * (1 + 1e-7)
+    assert min(sample["lambda"] for sample in result["samples"]) < read_path(run / "path.zarr")[0]["lambda"][-1]
 
 
 def test_verify__passes_averages_and_relative_tolerances() -> None:
@@ -79,9 +79,9 @@ def test_verify__zero_is_that_of_enumeration() -> None:
     problem = TINY["multiclass_cone"]()
     psis, losses = psi_and_loss(problem)
     psi = np.mean([p[np.argmax(loss)] for p, loss in zip(psis, losses, strict=True)], axis=0)
-    found = rebuild_zero(problem)
-    assert found.hinge == pytest.approx(np.mean([loss.max() for loss in losses]), abs=1e-12)
-    assert found.psi_norm2 == pytest.approx(float(np.sum(np.clip(psi, problem.lower, problem.upper) ** 2)), rel=1e-9)
+    zero = rebuild_zero(problem)
+    assert zero.hinge == pytest.approx(np.mean([loss.max() for loss in losses]), abs=1e-12)
+    assert zero.psi_norm2 == pytest.approx(float(np.sum(np.clip(psi, problem.lower, problem.upper) ** 2)), rel=1e-9)
 
 
 def test_verify__heuristic_path_is_labelled_so_and_raises_nothing(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_verify__heuristic_path_is_labelled_so_and_raises_nothing(tmp_path: Path
     assert verify(TINY["multiclass"](), run)["certified"] is False
     arrays = zarr.open_group(run / "path.zarr", mode="a")
     arrays["lambda_low"][0] = 1e-6
-    found = verify(TINY["multiclass"](), run)
-    assert found["certified"] is False
-    assert found["broken"]
+    result = verify(TINY["multiclass"](), run)
+    assert result["certified"] is False
+    assert result["broken"]
 
 
 def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
@@ -99,12 +99,12 @@ def test_verify__limit_is_no_broken_promise_and_no_certificate() -> None:
     run = run_of("multiclass", "limited")
     arrays, attrs = read_path(run / "path.zarr")
     assert arrays["gap"][-1] > attrs["eps"]
-    found = verify(TINY["multiclass"](), run)
-    assert found["certified"] is False
-    assert found["broken"] == []
+    result = verify(TINY["multiclass"](), run)
+    assert result["certified"] is False
+    assert result["broken"] == []
     claimed = arrays["lambda_low"][-2] if arrays["lambda"].size > 1 else None
-    assert found["lambda_low"] == claimed
-    assert all(sample["gap"] <= attrs["eps"] for sample in found["samples"])
+    assert result["lambda_low"] == claimed
+    assert all(sample["gap"] <= attrs["eps"] for sample in result["samples"])
 
 
 def test_verify__reports_which_of_its_two_phases_it_is_in() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gapwise.stages.problems.python_oracle import Oracle
+from gapwise.stages.problems.oracle import Oracle
 
 
 class Pairs(Oracle):

@@ -22,7 +22,7 @@ EVIL = "<script>alert(1)</script>"
 class Finished(NamedTuple):
     """A finished run and its features."""
 
-    place: Path
+    run_dir: Path
     features: Path
 
 

@@ -118,24 +118,24 @@ def _best(x):
 
 
 def _margins(x):
-    """Each entry minus the largest other one of its row, of its column; minus 0 where it is alone."""
-    found = []
+    """Each entry minus the largest other entry of its row, and of its column; minus 0 where there is no other."""
+    margins = []
     for axis in (1, 0):
         ranked = np.sort(x, axis=axis)
         top = np.take(ranked, [-1], axis=axis)
         next_ = np.take(ranked, [-2], axis=axis) if x.shape[axis] > 1 else np.zeros_like(top)
-        found.append(x - np.where(x == top, next_, top))
-    return found
+        margins.append(x - np.where(x == top, next_, top))
+    return margins
 
 
 def _shifted(x, down, right):
     """x[j + down, k + right], 0 outside."""
     J, K = x.shape
-    found = np.zeros_like(x)
+    shifted = np.zeros_like(x)
     rows, columns = np.arange(J) + down, np.arange(K) + right
     r, c = (rows >= 0) & (rows < J), (columns >= 0) & (columns < K)
-    found[np.ix_(r, c)] = x[np.ix_(rows[r], columns[c])]
-    return found
+    shifted[np.ix_(r, c)] = x[np.ix_(rows[r], columns[c])]
+    return shifted
 
 
 def _neighbours(dice, agreement):

@@ -57,9 +57,9 @@ class Lexicon:
         keys[(e < 0)[:, None] | (f < 0)[None]] = -1
         if not self.keys.size:
             return np.zeros((e.size, f.size, 3))
-        place = np.minimum(np.searchsorted(self.keys, keys.ravel()), self.keys.size - 1)
-        found = self.pairs[place].astype(np.float64) * (self.keys[place] == keys.ravel())[:, None]
-        return found.reshape(e.size, f.size, 3)
+        entry = np.minimum(np.searchsorted(self.keys, keys.ravel()), self.keys.size - 1)
+        values = self.pairs[entry].astype(np.float64) * (self.keys[entry] == keys.ravel())[:, None]
+        return values.reshape(e.size, f.size, 3)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What a feature store keeps of it."""
@@ -85,7 +85,7 @@ class Lexicon:
 
 
 def learn(english: list[list[str]], french: list[list[str]]) -> Lexicon:
-    """The lexicon of parallel sentences, none of which is empty."""
+    """The lexicon of parallel sentences, which must not be empty."""
     e_words, e, e_ptr = _numbered(english)
     f_words, f, f_ptr = _numbered(french)
     keys = np.empty(int(np.sum(np.diff(e_ptr) * np.diff(f_ptr))), np.int64)
@@ -99,14 +99,14 @@ def learn(english: list[list[str]], french: list[list[str]]) -> Lexicon:
     forward, null = _translations(pair, known // len(f_words), f, e_ptr, f_ptr, len(e_words), len(f_words), False)
     back, null_back = _translations(pair, known % len(f_words), e, e_ptr, f_ptr, len(f_words), len(e_words), True)
     dice = 2 * both / (e_counts[known // len(f_words)] + f_counts[known % len(f_words)])
-    kept = np.maximum(np.maximum(dice, forward), back) >= LEAST
-    pairs = np.stack([both, forward, back], axis=1)[kept].astype(np.float32)
+    associated = np.maximum(np.maximum(dice, forward), back) >= LEAST
+    pairs = np.stack([both, forward, back], axis=1)[associated].astype(np.float32)
     tables = null.astype(np.float32), null_back.astype(np.float32)
-    return Lexicon(e_words, f_words, e_counts, f_counts, len(english), known[kept], pairs, *tables)
+    return Lexicon(e_words, f_words, e_counts, f_counts, len(english), known[associated], pairs, *tables)
 
 
 def _numbered(sentences: list[list[str]]) -> tuple[dict[str, int], np.ndarray, np.ndarray]:
-    """Ids of words by first occurrence, those of all sentences in a row, and where each sentence begins."""
+    """Ids of words in order of first occurrence, for all sentences one after the other, and where each sentence begins."""
     known: dict[str, int] = {}
     ids = [known.setdefault(word, len(known)) for word in chain.from_iterable(sentences)]
     return known, np.array(ids, np.int64), np.cumsum([0, *map(len, sentences)])
@@ -115,7 +115,7 @@ def _numbered(sentences: list[list[str]]) -> tuple[dict[str, int], np.ndarray, n
 @njit(cache=True, **JIT)
 def _list_pairs(e, e_ptr, f, f_ptr, french_words, keys, new, e_counts, f_counts):
     """Keys of all pairs of words of each sentence pair; new is 1 where both words are there for the first time."""
-    at = 0
+    k_pair = 0
     e_last, f_last = np.full(e_counts.size, -1), np.full(f_counts.size, -1)
     for i in range(e_ptr.size - 1):
         fresh = np.zeros(f_ptr[i + 1] - f_ptr[i], np.uint8)
@@ -131,9 +131,9 @@ def _list_pairs(e, e_ptr, f, f_ptr, french_words, keys, new, e_counts, f_counts)
                 e_last[e[a]] = i
                 e_counts[e[a]] += 1
             for k in range(fresh.size):
-                keys[at] = e[a] * french_words + f[f_ptr[i] + k]
-                new[at] = fresh[k] if first else 0
-                at += 1
+                keys[k_pair] = e[a] * french_words + f[f_ptr[i] + k]
+                new[k_pair] = fresh[k] if first else 0
+                k_pair += 1
 
 
 def _translations(
@@ -155,7 +155,7 @@ def _translations(
 @njit(cache=True, **JIT)
 def _expect(pair, target, e_ptr, f_ptr, backwards, t, null, tension, counts, null_counts):
     """Adds expected counts of one pass over the text; backwards: English words come from French ones."""
-    at = 0
+    first_pair = 0
     longest = max(np.max(np.diff(e_ptr)), np.max(np.diff(f_ptr)))
     share, diagonal = np.empty(longest), np.empty(longest)
     for i in range(e_ptr.size - 1):
@@ -169,14 +169,14 @@ def _expect(pair, target, e_ptr, f_ptr, backwards, t, null, tension, counts, nul
                 norm += diagonal[s]
             total = NULL * null[target[first + q]]
             for s in range(m):
-                place = at + (q * K + s if backwards else s * K + q)
-                share[s] = (1.0 - NULL) * diagonal[s] / norm * t[pair[place]]
+                cell = first_pair + (q * K + s if backwards else s * K + q)
+                share[s] = (1.0 - NULL) * diagonal[s] / norm * t[pair[cell]]
                 total += share[s]
             if total > 0.0:
                 null_counts[target[first + q]] += NULL * null[target[first + q]] / total
                 for s in range(m):
-                    counts[pair[at + (q * K + s if backwards else s * K + q)]] += share[s] / total
-        at += J * K
+                    counts[pair[first_pair + (q * K + s if backwards else s * K + q)]] += share[s] / total
+        first_pair += J * K
 
 
 def posteriors(lexicon: Lexicon, e: np.ndarray, f: np.ndarray, statistics: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -185,15 +185,15 @@ def posteriors(lexicon: Lexicon, e: np.ndarray, f: np.ndarray, statistics: np.nd
     e, f are ids (-1: unknown), statistics those of `Lexicon.of`.
     """
     J, K = e.size, f.size
-    place = np.abs((np.arange(J)[:, None] + 0.5) / J - (np.arange(K)[None] + 0.5) / K)
-    diagonal = np.exp(-TENSION * place)
-    found = []
+    distance = np.abs((np.arange(J)[:, None] + 0.5) / J - (np.arange(K)[None] + 0.5) / K)
+    diagonal = np.exp(-TENSION * distance)
+    probabilities = []
     for axis, ids, null, column in ((0, f, lexicon.null, 1), (1, e, lexicon.null_back, 2)):
         nulls = NULL * np.where(ids >= 0, null[np.maximum(ids, 0)] if null.size else 0.0, 0.0)
         weight = (1.0 - NULL) * diagonal / diagonal.sum(axis=axis, keepdims=True) * statistics[:, :, column]
         total = weight.sum(axis=axis, keepdims=True) + np.expand_dims(nulls, axis)
-        found.append(np.divide(weight, total, out=np.zeros_like(weight), where=total > 0))
-    return found[0], found[1]
+        probabilities.append(np.divide(weight, total, out=np.zeros_like(weight), where=total > 0))
+    return probabilities[0], probabilities[1]
 
 
 def both_best(forward: np.ndarray, back: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ Links = dict[tuple[int, int], str]
 
 def read_links(file: Path, pairs: list[tuple[list[str], list[str]]]) -> list[Links]:
     """The links of each of these sentence pairs; DataError names the line. A link without a letter is sure."""
-    found: list[Links] = [{} for _ in pairs]
+    links_of: list[Links] = [{} for _ in pairs]
     for number, line in enumerate(unpacked(file).decode("utf-8", "replace").splitlines(), 1):
         parts = line.split()
         if not parts:
@@ -35,15 +34,15 @@ def read_links(file: Path, pairs: list[tuple[list[str], list[str]]]) -> list[Lin
         e, f = pairs[sentence - 1]
         if not (1 <= j <= len(e) and 1 <= k <= len(f)):
             raise DataError(f"{where}: positions {j} and {k}, but sentence {sentence} has {len(e)} and {len(f)} words")
-        links, letter = found[sentence - 1], parts[3] if parts[3:] else "S"
+        links, letter = links_of[sentence - 1], parts[3] if parts[3:] else "S"
         links[j - 1, k - 1] = "S" if links.get((j - 1, k - 1)) == "S" else letter
-    return found
+    return links_of
 
 
 def write_links(numbers: Iterable[int], links: Iterable[list[tuple[int, int]]]) -> str:
     """Lines of links (j, k), from 0, of sentences with these numbers."""
     pairs = zip(numbers, links, strict=True)
-    return "".join(f"{number:04d} {j + 1} {k + 1}\n" for number, found in pairs for j, k in found)
+    return "".join(f"{number:04d} {j + 1} {k + 1}\n" for number, predicted in pairs for j, k in predicted)
 
 
 def read_pairs(english: Path, french: Path) -> list[tuple[list[str], list[str]]]:
@@ -62,12 +61,12 @@ def read_pairs(english: Path, french: Path) -> list[tuple[list[str], list[str]]]
     return pairs
 
 
-def encoded(words: Any) -> np.ndarray:
+def encoded(words: Iterable[str]) -> np.ndarray:
     """Words as uint8: UTF-8, a line each."""
     return np.frombuffer("\n".join(words).encode(), np.uint8)
 
 
-def decoded(array: Any) -> list[str]:
+def decoded(array: np.ndarray) -> list[str]:
     """Inverse of `encoded`."""
     text = bytes(np.asarray(array)).decode()
     return text.split("\n") if text else []

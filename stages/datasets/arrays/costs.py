@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
-from gapwise.stages.datasets.arrays.csv_rows import _cells, _number
+from gapwise.stages.datasets.arrays.csv_rows import cells_of, number_of
 from gapwise.stages.datasets.arrays.rows import Label
 
 
@@ -33,14 +33,14 @@ def read_costs(file: Path, names: Sequence[Label]) -> np.ndarray:
         raise DataError(
             f"{file}: is {cost.shape}; expected ({count}, {count}), a row and a column for each of {_list(names)}"
         )
-    for what, bad in (
+    for fault, bad in (
         ("expected a number >= 0", ~((cost >= 0.0) & np.isfinite(cost))),
         ("expected 0 on the diagonal, where the prediction is right", np.diag(np.diag(cost) != 0.0)),
     ):
         if bad.any():
             a, b = (int(k) for k in np.argwhere(bad)[0])
             where = f"row {a}" if lines is None else f"line {lines[a]}"
-            raise DataError(f"{file}: {where}: the cost of {names[b]!r} for {names[a]!r} is {cost[a, b]:g}; {what}")
+            raise DataError(f"{file}: {where}: the cost of {names[b]!r} for {names[a]!r} is {cost[a, b]:g}; {fault}")
     return cost
 
 
@@ -50,7 +50,7 @@ def _list(names: Sequence[Label]) -> str:
 
 def _table(file: Path, names: Sequence[Label]) -> tuple[np.ndarray, list[int]]:
     """The numbers in the order of `names`, and the line of each row."""
-    cells, lines = _cells(file)
+    cells, lines = cells_of(file)
     known = [str(name) for name in names]
     header = [cell.strip() for cell in cells[0]]
     if sorted(header[1:]) != sorted(known) or len(cells) != len(known) + 1:
@@ -62,23 +62,23 @@ def _table(file: Path, names: Sequence[Label]) -> tuple[np.ndarray, list[int]]:
                 f"one for each of {_list(names)}"
             )
         return np.array(rows), lines
-    found = {row[0].strip(): k for k, row in enumerate(cells) if k}
-    if sorted(found) != sorted(known):
+    row_of = {row[0].strip(): k for k, row in enumerate(cells) if k}
+    if sorted(row_of) != sorted(known):
         raise DataError(
-            f"{file}: the first column names {', '.join(found)}; expected {_list(names)}, as in the first line"
+            f"{file}: the first column names {', '.join(row_of)}; expected {_list(names)}, as in the first line"
         )
     order = [header.index(name) for name in known]
     rows = []
     for name in known:
-        row, line = cells[found[name]], lines[found[name]]
+        row, line = cells[row_of[name]], lines[row_of[name]]
         if len(row) != len(header):
             raise DataError(f"{file}: line {line}: {len(row)} columns, expected {len(header)} as in the first line")
         rows.append(_numbers(file, line, [row[column] for column in order]))
-    return np.array(rows), [lines[found[name]] for name in known]
+    return np.array(rows), [lines[row_of[name]] for name in known]
 
 
 def _numbers(file: Path, line: int, row: Sequence[str]) -> list[float]:
-    found = [_number(cell) for cell in row]
-    if None in found:
-        raise DataError(f"{file}: line {line}: {row[found.index(None)]!r}: expected a number")
-    return [number for number in found if number is not None]
+    numbers = [number_of(cell) for cell in row]
+    if None in numbers:
+        raise DataError(f"{file}: line {line}: {row[numbers.index(None)]!r}: expected a number")
+    return [number for number in numbers if number is not None]

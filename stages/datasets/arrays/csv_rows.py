@@ -21,7 +21,7 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
         Column of the label: its number (from 0; negative from the end), its name in the header line, or None for the last.
         The first line is a header if another column of it is no number.
     """
-    cells, numbers = _cells(file)
+    cells, numbers = cells_of(file)
     header = cells[0]
     if isinstance(label_column, str):
         if header.count(label_column) != 1:
@@ -29,13 +29,13 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
                 f"{file}: line {numbers[0]}: the header must name the column {label_column!r} of dataset.label_column "
                 f"once; it has {', '.join(header[:8])}{', ...' if len(header) > 8 else ''}"
             )
-        at, named = header.index(label_column), True
+        label_at, named = header.index(label_column), True
     else:
-        at = -1 if label_column is None else label_column
-        at += len(header) if at < 0 else 0
-        if not 0 <= at < len(header):
+        label_at = -1 if label_column is None else label_column
+        label_at += len(header) if label_at < 0 else 0
+        if not 0 <= label_at < len(header):
             raise DataError(f"{file}: has {len(header)} columns, so there is no dataset.label_column={label_column}")
-        named = any(_number(cell) is None for column, cell in enumerate(header) if column != at)
+        named = any(number_of(cell) is None for column, cell in enumerate(header) if column != label_at)
     if len(header) < 2:
         raise DataError(
             f"{file}: line {numbers[0]}: one column only; expected features and a label, separated by commas"
@@ -48,23 +48,23 @@ def read_csv(file: Path, label_column: int | str | None) -> Rows:
     for k, (row, number) in enumerate(zip(cells, numbers, strict=True)):
         if len(row) != len(header):
             raise DataError(f"{file}: line {number}: {len(row)} columns, expected {len(header)} as in the first line")
-        features = row[:at] + row[at + 1 :]
+        features = row[:label_at] + row[label_at + 1 :]
         try:
             x[k] = [float(cell) for cell in features]
         except ValueError:
-            column = next(c for c, cell in enumerate(row) if c != at and _number(cell) is None)
+            column = next(c for c, cell in enumerate(row) if c != label_at and number_of(cell) is None)
             name = f" ({header[column]})" if named else ""
             raise DataError(
                 f"{file}: line {number}: column {column}{name} is {row[column]!r}; expected a number"
             ) from None
-        if not row[at].strip():
-            raise DataError(f"{file}: line {number}: column {at} is empty; expected the label")
-    rows = Rows(file, "line", np.array(numbers), [label_of(row[at].strip()) for row in cells], x)
+        if not row[label_at].strip():
+            raise DataError(f"{file}: line {number}: column {label_at} is empty; expected the label")
+    rows = Rows(file, "line", np.array(numbers), [label_of(row[label_at].strip()) for row in cells], x)
     refuse_endless(rows)
     return rows
 
 
-def _cells(file: Path) -> tuple[list[list[str]], list[int]]:
+def cells_of(file: Path) -> tuple[list[list[str]], list[int]]:
     """Cells of the lines that are not empty, and their numbers from 1."""
     reader, cells, numbers = csv.reader(read_lines(file), strict=True), [], []
     try:
@@ -79,7 +79,7 @@ def _cells(file: Path) -> tuple[list[list[str]], list[int]]:
     return cells, numbers
 
 
-def _number(cell: str) -> float | None:
+def number_of(cell: str) -> float | None:
     try:
         return float(cell)
     except ValueError:

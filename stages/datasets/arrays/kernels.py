@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -21,6 +22,7 @@ OPTIONS = ("kernel", "gamma", "coef0", "degree")
 OF_KERNEL = {"linear": (), "poly": ("gamma", "coef0", "degree"), "rbf": ("gamma",)}
 NAMES = tuple(OF_KERNEL)
 STRUCTURE = "multiclass_kernel"
+R = TypeVar("R", bound=Reader)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class WithPoints:
             self.sink.put("train", "row", np.arange(len(array), dtype=np.int64))
 
 
-def with_kernel(reader: Any, options: Options) -> Any:
+def with_kernel(reader: R, options: Options) -> R | Kernelized:
     """`reader`, over a kernel if the options of the configuration ask for one; OptionError names a wrong option."""
     name, given = options.get("kernel"), {key: options.get(key) for key in OPTIONS[1:]}
     if name is not None and name not in NAMES:
@@ -84,8 +86,8 @@ def with_kernel(reader: Any, options: Options) -> Any:
             f"dataset.kernel: needs dense rows; these are for the structure {reader.structure}, so leave it null"
         )
     for key, ok, expected in (
-        ("gamma", lambda x: x is None or (_is_number(x) and x > 0), "a number > 0, or null for 1 / columns"),
-        ("coef0", lambda x: x is None or (_is_number(x) and x >= 0), "a number >= 0"),
+        ("gamma", lambda x: x is None or (is_number(x) and x > 0), "a number > 0, or null for 1 / columns"),
+        ("coef0", lambda x: x is None or (is_number(x) and x >= 0), "a number >= 0"),
         ("degree", lambda x: x is None or (type(x) is int and x >= 1), "a whole number >= 1"),
     ):
         if not ok(given[key]):
@@ -95,14 +97,15 @@ def with_kernel(reader: Any, options: Options) -> Any:
     return Kernelized(reader, {"kernel": name, **chosen})
 
 
-def specimen(reader: Any, write: Callable[[Any, Sink], Json], sink: Sink) -> Json:
-    """Blocks to compile for: those that `write` writes for the reader without its kernel, with their points."""
+def specimen(reader: R | Kernelized, write: Callable[[R, Sink], Json], sink: Sink) -> Json:
+    """Blocks to compile for: `write` writes them for the reader without its kernel; this adds their points."""
     if not isinstance(reader, Kernelized):
         return write(reader, sink)
     into = WithPoints(sink)
-    facts = write(reader.reader, into)
+    facts = write(cast("R", reader.reader), into)
     return {**facts, **reader.facts(into.shape, int(facts["classes"]))}
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and bool(np.isfinite(value))
+def is_number(value: object) -> bool:
+    """Whether an option is a finite number; true and false are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

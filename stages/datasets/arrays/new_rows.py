@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from gapwise.stages.datasets.arrays.svmlight import read_svmlight
 from gapwise.stages.datasets.inputs import NewInput, Predicted, Shown
 from gapwise.stages.datasets.inputs.arrays import array_of, arrays_of, csv_text, table_of
 from gapwise.stages.problems.facts import Facts
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Matrix: TypeAlias = "np.ndarray | sparse.csr_array"
 
 
 def read_new(inputs: Sequence[str], meta: Facts) -> NewInput:
@@ -43,13 +48,13 @@ def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput:
 
 def show(new: NewInput, predicted: Predicted) -> Shown:
     """CSV: the example's number from 0, its label if the input has it, the predicted label."""
-    found = [predicted.named(i)[0] for i in range(len(predicted))]
+    labels = [predicted.named(i)[0] for i in range(len(predicted))]
     if new.source is None:
-        return Shown(csv_text(("example", "predicted"), enumerate(found)))
-    return Shown(csv_text(("example", "label", "predicted"), zip(range(len(found)), new.source, found, strict=True)))
+        return Shown(csv_text(("example", "predicted"), enumerate(labels)))
+    return Shown(csv_text(("example", "label", "predicted"), zip(range(len(labels)), new.source, labels, strict=True)))
 
 
-def _examples(file: Path, meta: Facts) -> tuple[Any, Sequence[Label] | None]:
+def _examples(file: Path, meta: Facts) -> tuple[Matrix, Sequence[Label] | None]:
     """Features of a file, an array or a sparse matrix, and its labels if it has them."""
     width, ending = int(meta["arrays"]["width"]), file.name.removesuffix(".gz").rpartition(".")[2]
     if ending == "npy":
@@ -66,16 +71,16 @@ def _examples(file: Path, meta: Facts) -> tuple[Any, Sequence[Label] | None]:
     return table_of(file), None
 
 
-def _of_npz(file: Path, width: int) -> tuple[Any, Sequence[Label] | None]:
+def _of_npz(file: Path, width: int) -> tuple[Matrix, Sequence[Label] | None]:
     if is_sparse(file):
         rows = read_csr(file)
         if rows.width != width:
             raise DataError(f"{file}: {rows.width} features; expected {width}, one for each training feature")
-        x: Any = _matrix(rows, width)
+        x: Matrix = _matrix(rows, width)
     else:
         wanted = [*FEATURES["train"], *FEATURES["test"]]
-        found = arrays_of(file, [*wanted, *LABELS["train"], *LABELS["test"]])
-        features = [x for name, x in found.items() if name in wanted]
+        arrays = arrays_of(file, [*wanted, *LABELS["train"], *LABELS["test"]])
+        features = [x for name, x in arrays.items() if name in wanted]
         if len(features) != 1:
             raise DataError(f"{file}: expected the features in one array called {', '.join(wanted)}")
         (x,) = features
@@ -85,7 +90,7 @@ def _of_npz(file: Path, width: int) -> tuple[Any, Sequence[Label] | None]:
 
 
 def _columns(file: Path) -> int:
-    """Columns of the first line of a text file; 0 if it cannot be read, which its reader then says."""
+    """Columns of the first line of a text file; 0 if the file is empty."""
     from gapwise.stages.datasets.text.tables import read_lines
 
     if not file.is_file():
@@ -93,15 +98,15 @@ def _columns(file: Path) -> int:
     return next((line.count(",") + 1 for line in read_lines(file) if line.strip()), 0)
 
 
-def _matrix(rows: Csr, width: int) -> Any:
+def _matrix(rows: Csr, width: int) -> sparse.csr_array:
     """Sparse rows as scipy has them."""
     from scipy import sparse
 
     return sparse.csr_array((rows.values, rows.ids, rows.row_ptr), shape=(rows.row_ptr.size - 1, width))
 
 
-def _stacked(parts: Sequence[Any]) -> Any:
-    """All examples together; sparse if those of a file are."""
+def _stacked(parts: Sequence[Matrix]) -> Matrix:
+    """All examples together; sparse if the examples of any file are."""
     from scipy import sparse
 
     if any(sparse.issparse(x) for x in parts):

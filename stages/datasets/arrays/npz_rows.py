@@ -10,7 +10,6 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,7 @@ def has_test(file: Path) -> bool:
     return bool(set(FEATURES["test"]) & set(names_in(file)))
 
 
-def stored_type(file: Path) -> np.dtype[Any]:
+def stored_type(file: Path) -> np.dtype[np.generic]:
     """The type that the features will have, from their header alone."""
     name = "data" if is_sparse(file) else _only(file, names_in(file), FEATURES["train"], "the features")
     try:
@@ -55,19 +54,19 @@ def stored_type(file: Path) -> np.dtype[Any]:
 
 def read_npz(file: Path, split: str) -> Rows:
     """The examples of one split; DataError names file, array and row."""
-    there = names_in(file)
-    label_name = _only(file, there, LABELS[split], "the labels")
+    stored = names_in(file)
+    label_name = _only(file, stored, LABELS[split], "the labels")
     sparse = split == "train" and is_sparse(file)
-    name = "data" if sparse else _only(file, there, FEATURES[split], "the features")
+    name = "data" if sparse else _only(file, stored, FEATURES[split], "the features")
     try:
         with np.load(file, allow_pickle=False) as archive:
             labels = np.asarray(archive[label_name])
-            found = (
+            arrays = (
                 {part: np.asarray(archive[part]) for part in SPARSE} if sparse else {name: np.asarray(archive[name])}
             )
     except UNREADABLE as error:
         raise DataError(f"{file}: {name} or {label_name} cannot be read ({error}); Python objects are not") from error
-    x = _csr(file, found) if sparse else _dense(file, name, found[name])
+    x = _csr(file, arrays) if sparse else _dense(file, name, arrays[name])
     n = x.row_ptr.size - 1 if isinstance(x, Csr) else len(x)
     if labels.shape != (n,) or n == 0:
         raise DataError(f"{file}: {label_name} has shape {labels.shape}, expected one label for each of {n} >= 1 rows")
@@ -87,12 +86,12 @@ def read_csr(file: Path) -> Csr:
         raise DataError(f"{file}: the sparse matrix cannot be read ({error})") from error
 
 
-def _only(file: Path, there: Sequence[str], names: Sequence[str], what: str) -> str:
-    found = [name for name in names if name in there]
-    if len(found) != 1:
-        got = " and ".join(found) if found else f"there are: {', '.join(there[:8]) or 'none'}"
-        raise DataError(f"{file}: expected {what} in one array called {' or '.join(names)}; {got}")
-    return found[0]
+def _only(file: Path, stored: Sequence[str], names: Sequence[str], content: str) -> str:
+    matches = [name for name in names if name in stored]
+    if len(matches) != 1:
+        got = " and ".join(matches) if matches else f"there are: {', '.join(stored[:8]) or 'none'}"
+        raise DataError(f"{file}: expected {content} in one array called {' or '.join(names)}; {got}")
+    return matches[0]
 
 
 def _dense(file: Path, name: str, x: np.ndarray) -> np.ndarray:
@@ -101,9 +100,9 @@ def _dense(file: Path, name: str, x: np.ndarray) -> np.ndarray:
     return x if x.dtype == np.float32 else x.astype(np.float64)
 
 
-def _csr(file: Path, found: Mapping[str, np.ndarray]) -> Csr:
+def _csr(file: Path, arrays: Mapping[str, np.ndarray]) -> Csr:
     """Rows with rising columns; DataError for arrays that are no CSR matrix."""
-    values, ids, ptr, shape = (found[name] for name in SPARSE)
+    values, ids, ptr, shape = (arrays[name] for name in SPARSE)
     sizes = ids.ndim == values.ndim == ptr.ndim == 1 and shape.shape == (2,) and ids.size == values.size
     if not sizes or ptr.size != shape[0] + 1 or ptr[0] != 0 or ptr[-1] != ids.size or (np.diff(ptr) < 0).any():
         raise DataError(

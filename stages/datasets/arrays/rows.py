@@ -41,9 +41,9 @@ class Csr(NamedTuple):
 
     def with_constant(self, value: float) -> Csr:
         """One more column, which is `value` in every row."""
-        at = self.row_ptr[1:]
-        ids = np.insert(self.ids, at, np.int32(self.width))
-        values = np.insert(self.values, at, self.values.dtype.type(value))
+        ends = self.row_ptr[1:]
+        ids = np.insert(self.ids, ends, np.int32(self.width))
+        values = np.insert(self.values, ends, self.values.dtype.type(value))
         return Csr(self.row_ptr + np.arange(self.row_ptr.size), ids, values, self.width + 1)
 
 
@@ -76,7 +76,7 @@ class Rows:
 
 
 def label_of(text: str) -> Label:
-    """A label as it is written: a whole number (also as +1 or 1.0) is one, everything else is a name."""
+    """A written label as a value: an int for a whole number, also for +1 or 1.0; otherwise the name itself."""
     try:
         number = float(text)
     except ValueError:
@@ -93,15 +93,15 @@ def numbered(rows: Rows, names: Sequence[Label], elsewhere: str) -> np.ndarray:
     """int64 (n,): positions of the labels in `names`; DataError names the first that is not there."""
     text = any(isinstance(name, str) for name in names)
     position = {name: k for k, name in enumerate(names)}
-    found = np.array([position.get(str(label) if text else label, -1) for label in rows.labels], dtype=np.int64)
-    if (found < 0).any():
-        k = int(np.argmin(found))
+    positions = np.array([position.get(str(label) if text else label, -1) for label in rows.labels], dtype=np.int64)
+    if (positions < 0).any():
+        k = int(np.argmin(positions))
         known = ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")
         raise DataError(
             f"{rows.where(k)}: the label {rows.labels[k]!r} does not occur in {elsewhere}, whose labels are {known}; a "
             "model cannot predict it, so leave these examples out"
         )
-    return found
+    return positions
 
 
 def refuse_endless(rows: Rows) -> None:

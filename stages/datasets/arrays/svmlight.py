@@ -49,11 +49,11 @@ def read_svmlight(file: Path, first: int | None = None) -> tuple[Rows, int]:
         ptr.append(len(ids))
     if not labels:
         raise DataError(f"{file}: holds no examples; expected lines like '+1 3:0.5 17:1'")
-    found = np.frombuffer(ids, dtype=np.int64) if ids else np.zeros(0, np.int64)
-    begin = first if first is not None else int(found.min(initial=1) > 0)
-    width = int(found.max(initial=begin - 1)) + 1 - begin
+    columns = np.frombuffer(ids, dtype=np.int64) if ids else np.zeros(0, np.int64)
+    begin = first if first is not None else int(columns.min(initial=1) > 0)
+    width = int(columns.max(initial=begin - 1)) + 1 - begin
     entries = np.frombuffer(values, dtype=np.float64) if values else np.zeros(0)
-    x = Csr(np.array(ptr, np.int64), (found - begin).astype(np.int32), entries, width)
+    x = Csr(np.array(ptr, np.int64), (columns - begin).astype(np.int32), entries, width)
     rows = Rows(file, "line", np.array(numbers), labels, x)
     refuse_endless(rows)
     return rows, begin

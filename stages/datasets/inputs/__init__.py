@@ -12,21 +12,21 @@ So `show` makes the same of a test split, after a run, and of the same data give
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, module_of
+from gapwise.stages.datasets import DataError, Raw, module_of
 from gapwise.stages.problems.facts import Facts
 
 
 @dataclass(frozen=True)
 class NewInput:
-    """New input: what an encoder takes, and what `show` needs of where it came from."""
+    """New input: the values for an encoder, and what `show` needs to know about their source."""
 
-    raw: Any
+    raw: Raw
     source: Any = None
     several: bool = False
     """Whether predictions for it are several files, and no text."""
@@ -64,7 +64,7 @@ class Predicted:
             raise IndexError(f"block {i}: there are {len(self)}")
         return self.labels[self.label_ptr[i] : self.label_ptr[i + 1]]
 
-    def named(self, i: int) -> list[Any]:
+    def named(self, i: int) -> list[str] | list[int]:
         """Labels of block i by name, or as integers where labels have no names."""
         labels = self[i].tolist()
         return [self.names[label] for label in labels] if self.names else labels
@@ -93,31 +93,31 @@ class Shown:
 
 
 def label_names(meta: Facts) -> list[str]:
-    """Names of the labels of a data set, by the facts of its features; empty if there are none."""
+    """Names of the labels of a data set, from the facts of its features; empty for labels without names."""
     return [str(name) for name in meta.get("label_names", meta.get("class_names", ()))]
 
 
 def read_new(meta: Facts, inputs: Sequence[str]) -> NewInput:
-    """New input for the data set with these facts; DataError if its reader takes none from files, or names the bad file."""
-    found: NewInput = _offered(meta, "read_new")(inputs, meta)
-    return found
+    """New input for the data set with these facts; DataError for a bad file, or if its reader takes no files."""
+    new: NewInput = _offered(meta, "read_new")(inputs, meta)
+    return new
 
 
 def stored_input(meta: Facts, arrays: Mapping[str, np.ndarray]) -> NewInput | None:
     """The input of a test split with these arrays, as far as they keep it; None if they do not."""
     if "dataset" not in meta or not hasattr(module_of(meta["dataset"]), "stored_input"):
         return None
-    found: NewInput | None = module_of(meta["dataset"]).stored_input(arrays, meta)
-    return found
+    new: NewInput | None = module_of(meta["dataset"]).stored_input(arrays, meta)
+    return new
 
 
 def show(meta: Facts, new: NewInput, predicted: Predicted) -> Shown:
     """What was predicted for `new`, as the reader of this data set shows it."""
-    found: Shown = _offered(meta, "show")(new, predicted)
-    return found
+    shown: Shown = _offered(meta, "show")(new, predicted)
+    return shown
 
 
-def _offered(meta: Facts, name: str) -> Any:
+def _offered(meta: Facts, name: str) -> Callable[..., Any]:
     function = getattr(module_of(meta["dataset"]), name, None)
     if function is None:
         raise DataError(

@@ -7,7 +7,6 @@ import io
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from gapwise.stages.datasets import UNREADABLE, DataError, unpacked
 
 
 def arrays_of(file: Path, wanted: Sequence[str]) -> dict[str, np.ndarray]:
-    """Those of the arrays `wanted` that an .npz file holds; if it holds one array only, that one under the first name."""
+    """The `wanted` arrays that an .npz file holds; a file with a single array gives it under the first name."""
     try:
         with np.load(file, allow_pickle=False) as archive:
             names = {name: name for name in wanted if name in archive.files}
@@ -45,7 +44,7 @@ def array_of(file: Path) -> np.ndarray:
         raise DataError(f"{file}: cannot be read as an .npy file without pickled objects ({error})") from error
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

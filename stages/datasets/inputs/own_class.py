@@ -21,7 +21,7 @@ UNDECLARED = (
 
 
 def splits_of(options: Options) -> tuple[str, ...]:
-    """The splits that a class serves: with ``validation``, which can only be "split", that one, too."""
+    """The splits that a class serves; with ``validation``, which can only be "split", also "validation"."""
     return ("train", "test") if options.get("validation") is None else ("train", "validation", "test")
 
 
@@ -42,8 +42,8 @@ def declared_files(name: str, key: str, ask: Callable[[], Iterable[str | Path]])
 
 def new_split(raw: object, module: str, arguments: Options) -> tuple[str, Json]:
     """The split and the arguments that new input `raw` names for a user's class; `arguments`: those of the training."""
-    one = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
-    given = {"split": one} if isinstance(one, str) else one
+    split = raw[0] if isinstance(raw, list) and len(raw) == 1 else raw
+    given = {"split": split} if isinstance(split, str) else split
     if not isinstance(given, Mapping) or not isinstance(given.get("split"), str):
         raise DataError(
             f"input: {raw!r}: {module} reads its inputs itself; expected the name of a split that it can be made with, or "

@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
 from gapwise.stages.datasets.poses.map_files import arrays_of, words
 from gapwise.stages.datasets.poses.part_maps import CODES, MOST, RELATION_SCALE, log_softmax
 from gapwise.stages.datasets.poses.skeleton import NODES, PARENT
@@ -35,7 +34,7 @@ from gapwise.stages.problems.facts import Facts
 NEEDED = ("unary", "nodes", "names", "size")
 FIRST = "given 1"
 VERSION = FIRST
-"""Of what is made of the maps; a change of it is a change of the key."""
+"""Version of the features made from the maps; part of the key."""
 
 
 def given(meta: Facts) -> bool:
@@ -89,11 +88,11 @@ class GivenMaps:
                 f"{self.path}: the grid of {name} is {rows} x {columns}; expected {grid[0]} x {grid[1]}, a cell for 4 x 4 "
                 "pixels"
             )
-        found = np.zeros((len(NODES), rows, columns), np.float32)
-        found[self.node] = np.asarray(self.arrays["unary"][k], np.float32)[:, :rows, :columns] * np.float32(self.scale)
-        if not np.isfinite(found).all():
+        maps = np.zeros((len(NODES), rows, columns), np.float32)
+        maps[self.node] = np.asarray(self.arrays["unary"][k], np.float32)[:, :rows, :columns] * np.float32(self.scale)
+        if not np.isfinite(maps).all():
             raise DataError(f"{self.path}: unary of {name} has a value that is not finite")
-        return found
+        return maps
 
 
 def maps_of(unary: np.ndarray, parent: np.ndarray, anchors: np.ndarray) -> dict[str, np.ndarray]:
@@ -113,8 +112,8 @@ def maps_of(unary: np.ndarray, parent: np.ndarray, anchors: np.ndarray) -> dict[
             for t, (dx, dy) in enumerate(steps[arc, side].tolist()):
                 top, left = margin + dy, margin + dx
                 scores[..., t] = around[other, top : top + rows, left : left + columns]
-            found = np.clip(log_softmax(scores) / RELATION_SCALE, 0, CODES)
-            codes[arc, side] = np.rint(found).astype(np.uint8).transpose(2, 0, 1)
+            scaled = np.clip(log_softmax(scores) / RELATION_SCALE, 0, CODES)
+            codes[arc, side] = np.rint(scaled).astype(np.uint8).transpose(2, 0, 1)
     return {
         "unary": np.ascontiguousarray(unary, np.float32).reshape(-1),
         "relations": codes.reshape(-1),
@@ -128,7 +127,7 @@ class MapEncoder:
 
     anchors: np.ndarray
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Maps of pictures, each float (26, rows, columns), in the order of `poses.skeleton.NODES`."""
         for k, unary in enumerate(raw):
             maps = np.asarray(unary, np.float32)

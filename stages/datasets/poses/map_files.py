@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,8 +18,7 @@ def arrays_of(path: Path) -> Options:
         if path.is_dir():
             import zarr
 
-            group: Any = zarr.open_group(path, mode="r")
-            return {name: group[name] for name in group.array_keys()}
+            return dict(zarr.open_group(path, mode="r").arrays())
         if path.suffix in HDF5:
             import h5py
 
@@ -39,6 +37,6 @@ def parts_of(name: str, path: Path) -> dict[str, Path]:
     return {f"{name}/{part.relative_to(path).as_posix()}": part for part in sorted(path.rglob("*")) if part.is_file()}
 
 
-def words(array: Any) -> list[str]:
+def words(array: np.ndarray) -> list[str]:
     """The strings of an array, which HDF5 keeps as bytes."""
     return [word.decode() if isinstance(word, bytes) else str(word) for word in np.asarray(array[...]).tolist()]

@@ -137,7 +137,7 @@ def described(rgb: np.ndarray) -> Description:
     from skimage.feature import hog
 
     (rows, columns), low, high = grid_of(rgb.shape), MARGIN * CELL, (MARGIN + 1) * CELL
-    found = []
+    levels = []
     for scale in SCALES:
         side = CELL * scale
         whole = _extended(rgb, -rows // scale * -side, -columns // scale * -side) / 255.0
@@ -146,40 +146,40 @@ def described(rgb: np.ndarray) -> Description:
             np.pad(small, ((low, high), (low, high), (0, 0)), mode="edge"), orientations=ORIENTATIONS,
             pixels_per_cell=(CELL, CELL), cells_per_block=(2, 2), feature_vector=False, channel_axis=-1,
         )  # fmt: skip
-        found.append(np.asarray(blocks, np.float32).reshape(*blocks.shape[:2], WIDTH))
+        levels.append(np.asarray(blocks, np.float32).reshape(*blocks.shape[:2], WIDTH))
     lab = rgb2lab(_extended(rgb, rows * CELL, columns * CELL)).reshape(rows, CELL, columns, CELL, 3).mean(axis=(1, 3))
     smooth = np.stack([uniform_filter(lab[..., k] / 30.0, 2) for k in range(3)], axis=-1) - (1.6, 0.0, 0.0)
     colours = np.pad(smooth, ((MARGIN, MARGIN), (MARGIN, MARGIN), (0, 0)), mode="edge")
-    return Description((rows, columns), tuple(found), colours.astype(np.float32))
+    return Description((rows, columns), tuple(levels), colours.astype(np.float32))
 
 
 def _extended(rgb: np.ndarray, height: int, width: int) -> np.ndarray:
     return np.pad(rgb, ((0, height - rgb.shape[0]), (0, width - rgb.shape[1]), (0, 0)), mode="edge")
 
 
-def patches_at(picture: Description, places: np.ndarray) -> np.ndarray:
-    """float32 (scales, m, 36 WIDTH): the patches at cells `places` (m, 2), row and column."""
-    offsets, found = STEP * np.arange(BLOCKS), []
+def patches_at(picture: Description, cells: np.ndarray) -> np.ndarray:
+    """float32 (scales, m, 36 WIDTH): the patches at cells `cells` (m, 2), row and column."""
+    offsets, patches = STEP * np.arange(BLOCKS), []
     for scale, blocks in zip(SCALES, picture.blocks, strict=True):
-        row, column = (places // scale).T
+        row, column = (cells // scale).T
         cut = blocks[row[:, None, None] + offsets[:, None], column[:, None, None] + offsets]
-        found.append(cut.reshape(len(places), -1))
-    return np.stack(found)
+        patches.append(cut.reshape(len(cells), -1))
+    return np.stack(patches)
 
 
-def surroundings_of(picture: Description, places: np.ndarray) -> np.ndarray:
+def surroundings_of(picture: Description, cells: np.ndarray) -> np.ndarray:
     """float32 (m, SURROUNDINGS): colours around cells (m, 2), and their place in the picture with its products."""
     offsets = COLOUR_STEP * np.arange(COLOURS) + MARGIN - COLOUR_STEP * (COLOURS // 2)
-    row, column = places.T
+    row, column = cells.T
     colours = picture.colours[row[:, None, None] + offsets[:, None], column[:, None, None] + offsets]
-    v, u = ((places + 0.5) / picture.grid - 0.5).T
-    place = np.stack([3 * u, 3 * v, 6 * u * u, 6 * v * v, 6 * u * v], axis=1)
-    return np.concatenate([colours.reshape(len(places), -1), place], axis=1).astype(np.float32)
+    v, u = ((cells + 0.5) / picture.grid - 0.5).T
+    position = np.stack([3 * u, 3 * v, 6 * u * u, 6 * v * v, 6 * u * v], axis=1)
+    return np.concatenate([colours.reshape(len(cells), -1), position], axis=1).astype(np.float32)
 
 
 def reduce(patches: np.ndarray, components: int) -> Reduction:
     """Principal components of patches (scales, m, 36 WIDTH)."""
-    means, found = [], []
+    means, projections = [], []
     for cut in patches:
         mean = cut.mean(axis=0, dtype=float)
         centred = (cut - mean).astype(np.float32)
@@ -194,8 +194,8 @@ def reduce(patches: np.ndarray, components: int) -> Reduction:
         # the sign of an eigenvector is arbitrary: its largest entry is positive
         signs = np.sign(np.take_along_axis(vectors[:, most], np.abs(vectors[:, most]).argmax(axis=0)[None], axis=0))
         means.append(mean)
-        found.append(vectors[:, most] * (signs / spread))
-    return Reduction(np.asarray(means, np.float32), np.asarray(found, np.float32))
+        projections.append(vectors[:, most] * (signs / spread))
+    return Reduction(np.asarray(means, np.float32), np.asarray(projections, np.float32))
 
 
 def anywhere(rgb: np.ndarray, count: int, seed: int) -> np.ndarray:
@@ -212,14 +212,14 @@ def draw(
     nodes : float (V, 2), x and y of every node, in cells; those outside the picture are left out.
     """
     rng, picture = np.random.default_rng(seed), described(rgb)
-    at = np.floor(nodes[:, ::-1]).astype(np.int64)
-    moved = [at] + [at + rng.integers(-1, 2, size=at.shape) for _ in range(shifts)]
-    close = at[rng.integers(len(at), size=background)] + rng.integers(-NEAR, NEAR + 1, size=(background, 2))
+    cells = np.floor(nodes[:, ::-1]).astype(np.int64)
+    moved = [cells] + [cells + rng.integers(-1, 2, size=cells.shape) for _ in range(shifts)]
+    close = cells[rng.integers(len(cells), size=background)] + rng.integers(-NEAR, NEAR + 1, size=(background, 2))
     other = np.concatenate([close, rng.integers((0, 0), picture.grid, size=(2 * background, 2))])
-    other = other[np.abs(other[:, None] - at).max(axis=2).min(axis=1) >= APART]
+    other = other[np.abs(other[:, None] - cells).max(axis=2).min(axis=1) >= APART]
     other = rng.permutation(other)[:background]
     chosen = np.concatenate([*moved, other])
-    part = np.concatenate([np.tile(np.arange(len(at)), 1 + shifts), np.full(len(other), len(at))])
+    part = np.concatenate([np.tile(np.arange(len(cells)), 1 + shifts), np.full(len(other), len(cells))])
     inside = ((chosen >= 0) & (chosen < picture.grid)).all(axis=1)
     chosen, patches = chosen[inside], patches_at(picture, chosen[inside])
     x = [(cut - mean) @ directions for cut, mean, directions in zip(patches, *reduction, strict=True)]
@@ -249,16 +249,16 @@ def learn(
             rows = np.flatnonzero(part == end)
             labels = types[owner[rows], arc]
             present = np.unique(labels)
-            found = np.zeros((x.shape[1] + 1, count))
-            found[-1] = -FLOOR
+            weights = np.zeros((x.shape[1] + 1, count))
+            weights[-1] = -FLOOR
             if present.size == 1:
-                found[-1, present] = 0.0
+                weights[-1, present] = 0.0
             elif present.size:
                 classifier = LogisticRegression(C=TYPES_C, max_iter=100, tol=1e-2).fit(x[rows], labels)
                 both = np.column_stack([classifier.coef_, classifier.intercept_])
                 # scikit-learn keeps one row for two classes
-                found[:, present] = (both if present.size > 2 else np.concatenate([0.0 * both, both])).T
-            directions.append(found)
+                weights[:, present] = (both if present.size > 2 else np.concatenate([0.0 * both, both])).T
+            directions.append(weights)
     layers = [np.vstack(layer) for layer in zip(network.coefs_, network.intercepts_, strict=True)]
     layers[1] = _with_all(layers[1], network.classes_, nodes + 1)
     return PartModel(*reduction, *(a.astype(np.float32) for a in (*layers, np.concatenate(directions, axis=1))))
@@ -276,7 +276,7 @@ def maps_of(rgb: np.ndarray, model: PartModel, nodes: int, types: int) -> dict[s
     """``unary`` (V H W,) float32, ``relations`` (A 2 T H W,) uint8 and ``grid`` (1, 2) of one photograph."""
     picture = described(rgb)
     rows, columns = picture.grid
-    places = np.stack(np.divmod(np.arange(rows * columns), columns), axis=1)
+    cells = np.stack(np.divmod(np.arange(rows * columns), columns), axis=1)
     reduced = []
     for scale, blocks, mean, components in zip(SCALES, picture.blocks, model.means, model.components, strict=True):
         high, wide = -(-rows // scale), -(-columns // scale)
@@ -286,9 +286,9 @@ def maps_of(rgb: np.ndarray, model: PartModel, nodes: int, types: int) -> dict[s
             for b in range(BLOCKS):
                 part = blocks[a * STEP : a * STEP + high, b * STEP : b * STEP + wide]
                 total += part.reshape(-1, WIDTH) @ weights[a, b]
-        row, column = (places // scale).T
+        row, column = (cells // scale).T
         reduced.append(total[row * wide + column])
-    x = np.concatenate([*reduced, surroundings_of(picture, places)], axis=1)
+    x = np.concatenate([*reduced, surroundings_of(picture, cells)], axis=1)
     inner = np.maximum(x @ model.hidden[:-1] + model.hidden[-1], 0.0)
     parts = np.maximum(log_softmax(inner @ model.parts[:-1] + model.parts[-1]), -FLOOR)[:, :nodes]
     relations = log_softmax((x @ model.types[:-1] + model.types[-1]).reshape(len(x), -1, types)).reshape(len(x), -1)

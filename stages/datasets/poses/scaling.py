@@ -1,4 +1,4 @@
-"""Units of the features of a pose, in which one ridge penalty is meant to treat all groups of them alike.
+"""Units of the features of a pose, chosen so that one ridge penalty treats all groups of features alike.
 
 The penalty charges every weight alike, so a group whose features are small needs large weights and is hardly used. Each
 group is therefore divided by its spread over plausible alternatives: the labellings in which one node is within r cells of
@@ -35,8 +35,8 @@ class MapSpread:
         unary = block["unary"].reshape(self.nodes, rows, columns)
         relations = block["relations"].reshape(self.nodes - 1, 2, self.types, rows, columns)
         windows = []
-        for place in block["labels"][: self.nodes].tolist():
-            r, c = divmod(place, columns)
+        for cell in block["labels"][: self.nodes].tolist():
+            r, c = divmod(cell, columns)
             windows.append(tuple(slice(max(k - self.radius, 0), k + self.radius + 1) for k in (r, c)))
         for v, (tall, wide) in enumerate(windows):
             self.variances[0].append(float(unary[v, tall, wide].var(dtype=float)))

@@ -50,7 +50,7 @@ MIRRORED_JOINTS = np.array(
         for name in JOINTS
     ]
 )
-"""int64 (14,): what every joint is in the mirror."""
+"""int64 (14,): the joint that each joint becomes in the mirror image."""
 
 LIMBS = np.array(
     [
@@ -64,7 +64,7 @@ LIMBS = np.array(
 
 
 def nodes_of(joints: np.ndarray) -> np.ndarray:
-    """(..., 26, 2): places of all nodes, from those of the joints, (..., 14, 2)."""
+    """(..., 26, 2): positions of all nodes, from the positions of the joints, (..., 14, 2)."""
     joints = np.asarray(joints, float)
     rows = [joints[..., [JOINTS.index(name) for name in names], :].mean(axis=-2) for _, _, names in _TABLE]
     return np.stack(rows, axis=-2)

@@ -13,7 +13,7 @@ def cluster(nodes: np.ndarray, parent: np.ndarray, count: int, seed: int) -> np.
     from sklearn.cluster import KMeans
 
     displacement = nodes[:, 1:] - nodes[:, parent[1:]]
-    found = np.empty((displacement.shape[1], count, 2))
+    anchors = np.empty((displacement.shape[1], count, 2))
     for arc, points in enumerate(displacement.swapaxes(0, 1)):
         clusters = min(
             count, len(np.unique(points, axis=0))
@@ -22,8 +22,8 @@ def cluster(nodes: np.ndarray, parent: np.ndarray, count: int, seed: int) -> np.
         centres = centres[
             np.lexsort((centres[:, 1], centres[:, 0]))
         ]  # a fixed order, whatever the clustering calls them
-        found[arc] = centres[np.minimum(np.arange(count), clusters - 1)]
-    return np.stack([found, -found], axis=1)
+        anchors[arc] = centres[np.minimum(np.arange(count), clusters - 1)]
+    return np.stack([anchors, -anchors], axis=1)
 
 
 def nearest(nodes: np.ndarray, parent: np.ndarray, anchors: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def listed(table: Table, number: Callable[[str], int]) -> tuple[np.ndarray, np.n
 
 
 def parse_attribute(field: str, table: Table, token: int) -> tuple[str, float]:
-    """Name and value (1 where none is written) of ``name`` or ``name:value``; DataError names the token's line."""
+    """Name and value (1 by default) of ``name`` or ``name:value``; DataError names the token's line."""
     colon = LAST_COLON.search(field)
     name, text = (field[: colon.end() - 1], field[colon.end() :]) if colon else (field, "1")
     try:

@@ -1,15 +1,14 @@
-"""Turns sequences into blocks of the chain structure: both splits with their vocabulary, and new input with the same one."""
+"""Turns sequences into blocks of the chain structure: both splits, and new input with the vocabulary of training."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Report, Sink
 from gapwise.stages.datasets.text.crfsuite import listed
 from gapwise.stages.datasets.text.tables import Table, new_table
 from gapwise.stages.datasets.text.templates import Template, columns_of, rows_by_name
@@ -70,7 +69,7 @@ PIECE = 10_000
 """Sequences whose rows are in memory at a time."""
 
 
-def label_type(labels: int) -> Any:
+def label_type(labels: int) -> type[np.uint8] | type[np.int16]:
     """Integer type of labellings with this number of labels."""
     return np.uint8 if labels <= 256 else np.int16
 
@@ -137,7 +136,7 @@ class TextEncoder:
     facts: Facts
     numbers: Mapping[str, int]
 
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
         """Sequences as the text of a file, or as lists of rows of strings, in the form of the training file.
 
         With templates: the feature columns, optionally followed by a label, which is ignored. CRFsuite's lines: a label,

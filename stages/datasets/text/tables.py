@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from gapwise.stages.datasets import DataError, unpacked
+from gapwise.stages.datasets import DataError, Raw, unpacked
 
 
 @dataclass(frozen=True)
@@ -98,14 +97,14 @@ def joined(tables: Sequence[Table]) -> Table:
     return Table(
         tables[0].file,
         [row for table in tables for row in table.rows],
-        np.concatenate([[0], *(table.start[1:] + at for table, at in zip(tables, first, strict=False))]),
+        np.concatenate([[0], *(table.start[1:] + offset for table, offset in zip(tables, first, strict=False))]),
         np.concatenate([table.line for table in tables]),
         tables[0].separator,
-        tuple((at, table.file) for table, at in zip(tables[1:], first[1:], strict=False)),
+        tuple((offset, table.file) for table, offset in zip(tables[1:], first[1:], strict=False)),
     )
 
 
-def new_table(raw: Any, *, separator: str | None, equal_columns: bool) -> Table:
+def new_table(raw: Raw, *, separator: str | None, equal_columns: bool) -> Table:
     """Tokens of new input: a table, the text of a file, or a list of sequences, each a text or a list of rows of strings.
 
     Errors call it "input" and count lines as if each row were one line, with an empty line after each sequence.
@@ -133,9 +132,11 @@ def new_table(raw: Any, *, separator: str | None, equal_columns: bool) -> Table:
     return Table("input", rows, np.concatenate([[0], np.cumsum(sizes)]), line, separator)
 
 
-def _is_list(value: Any) -> bool:
+def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def _is_row(row: Any) -> bool:
-    return _is_list(row) and bool(row) and all(isinstance(value, str) for value in row)
+def _is_row(row: object) -> bool:
+    if not isinstance(row, Sequence) or isinstance(row, str) or not row:
+        return False
+    return all(isinstance(value, str) for value in row)

@@ -56,8 +56,8 @@ def expand(train: Table, test: Table, columns: list[list[str]], templates: list[
         outside = -before - offset if offset < 0 else offset - after
         if offset == 0:
             return seen
-        place = np.ones_like(outside) if one_pad else outside
-        return np.where(outside > 0, 2 * (place - 1) + (offset > 0), seen)
+        distance = np.ones_like(outside) if one_pad else outside
+        return np.where(outside > 0, 2 * (distance - 1) + (offset > 0), seen)
 
     def keys(members: list[int]) -> np.ndarray:
         """One integer for the values that each template sees at each token, (members, tokens)."""

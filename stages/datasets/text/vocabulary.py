@@ -50,13 +50,13 @@ def number_rows(ids: np.ndarray, counts: np.ndarray, n_train: int, min_count: in
     edge = int(counts[:n_train].sum())
     met = np.bincount(ids[:edge], minlength=int(ids.max(initial=-1)) + 1)
     order = np.argsort(-met, kind="stable")
-    kept = int((met >= max(min_count, 1)).sum())
+    count = int((met >= max(min_count, 1)).sum())
     rank = np.full(met.size, -1, dtype=np.int64)
-    rank[order[:kept]] = np.arange(kept)
+    rank[order[:count]] = np.arange(count)
     sizes, final, weights = known_rows(rank[ids], token, counts.size, values)
     edge = int(sizes[:n_train].sum())
     head, tail = (None, None) if weights is None else (weights[:edge], weights[edge:])
-    return Rows(sizes[:n_train], final[:edge], head), Rows(sizes[n_train:], final[edge:], tail), order[:kept]
+    return Rows(sizes[:n_train], final[:edge], head), Rows(sizes[n_train:], final[edge:], tail), order[:count]
 
 
 def known_rows(ids: np.ndarray, token: np.ndarray, tokens: int, values: np.ndarray | None) -> Rows:

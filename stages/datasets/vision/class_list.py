@@ -15,12 +15,15 @@ import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.datasets import UNREADABLE, DataError
 from gapwise.stages.problems.void import VOID
+
+if TYPE_CHECKING:
+    import yaml
 
 Colour = tuple[int, int, int]
 MOST_CLASSES = 254
@@ -47,9 +50,9 @@ class ClassList:
         """Sorted marks, int64, colours as 65536 R + 256 G + B; and the class of each, uint8, VOID for void."""
         marks = [*self.marks, *([] if self.void is None else [self.void])]
         classes = [*range(len(self.names)), *([] if self.void is None else [VOID])]
-        found = np.array([_code(mark) for mark in marks])
-        order = np.argsort(found)
-        return found[order], np.array(classes, np.uint8)[order]
+        codes = np.array([_code(mark) for mark in marks])
+        order = np.argsort(codes)
+        return codes[order], np.array(classes, np.uint8)[order]
 
 
 def _code(mark: int | Colour) -> int:
@@ -64,12 +67,12 @@ def shown(code: int, by_colour: bool) -> str:
 def read_classes(file: Path) -> ClassList:
     """The classes of a YAML file; DataError names it and what is wrong."""
     try:
-        found = _parsed(file)
+        content = _parsed(file)
     except UNREADABLE as error:
         raise DataError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(found, dict) or not set(found) <= {"classes", "void"} or "classes" not in found:
+    if not isinstance(content, dict) or not set(content) <= {"classes", "void"} or "classes" not in content:
         raise DataError(f"{file}: expected the key classes, and perhaps void, {EXAMPLE}")
-    given = found["classes"]
+    given = content["classes"]
     if isinstance(given, list):
         given = _unique(file, given)
     if not isinstance(given, dict) or not 2 <= len(given) <= MOST_CLASSES:
@@ -80,7 +83,7 @@ def read_classes(file: Path) -> ClassList:
             raise DataError(f"{file}: the class {name!r} is no text; write it in quotes")
         names.append(name)
     marks = [_mark(file, f"the class {name}", mark) for name, mark in given.items()]
-    void = None if found.get("void") is None else _mark(file, "void", found["void"])
+    void = None if content.get("void") is None else _mark(file, "void", content["void"])
     every = [*marks, *([] if void is None else [void])]
     if len({type(mark) for mark in every}) > 1:
         raise DataError(
@@ -95,36 +98,37 @@ def read_classes(file: Path) -> ClassList:
     return ClassList(file, tuple(names), tuple(marks), void)  # type: ignore[arg-type]
 
 
-def _unique(file: Path, names: list[Any]) -> dict[Any, int]:
+def _unique(file: Path, names: list[object]) -> dict[object, int]:
     """Names counted from 0."""
-    found: dict[Any, int] = {}
+    numbers: dict[object, int] = {}
     for name in names:
-        if not isinstance(name, Hashable) or name in found:
+        if not isinstance(name, Hashable) or name in numbers:
             raise DataError(f"{file}: expected different names in classes; got {name!r}")
-        found[name] = len(found)
-    return found
+        numbers[name] = len(numbers)
+    return numbers
 
 
-def _mark(file: Path, what: str, given: Any) -> int | Colour:
+def _mark(file: Path, owner: str, given: object) -> int | Colour:
     if isinstance(given, str) and (match := HEX.fullmatch(given)):
         red, green, blue = (int(part, 16) for part in match.groups())
         return red, green, blue
     values = given if isinstance(given, list) and len(given) == 3 else [given]
-    if all(type(value) is int and 0 <= value <= 255 for value in values):
-        return (values[0], values[1], values[2]) if len(values) == 3 else int(values[0])
+    levels = [value for value in values if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 255]
+    if len(levels) == len(values):
+        return (levels[0], levels[1], levels[2]) if len(levels) == 3 else levels[0]
     raise DataError(
-        f"{file}: {what} has {given!r}; expected a number 0..255, three of them, [red, green, blue], or '#rrggbb'"
+        f"{file}: {owner} has {given!r}; expected a number 0..255, three of them, [red, green, blue], or '#rrggbb'"
     )
 
 
-def _parsed(file: Path) -> Any:
+def _parsed(file: Path) -> object:
     """What the YAML file holds; ValueError for keys that occur twice, which YAML's reader would pass over."""
     import yaml
 
     class Loader(yaml.SafeLoader):
         """Refuses keys that occur twice."""
 
-    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
+    def mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Hashable, object]:
         keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
         twice = [key for k, key in enumerate(keys) if key in keys[:k]]
         if twice:

@@ -46,7 +46,7 @@ class PottsOptions:
 
 
 def tally_classes(regions: np.ndarray, classes: np.ndarray, count: int) -> dict[str, np.ndarray]:
-    """Labels of superpixels and what they are scored by.
+    """Labels of superpixels, and the pixels they are scored by.
 
     Parameters
     ----------

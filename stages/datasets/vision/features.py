@@ -9,12 +9,15 @@ import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gapwise.stages.datasets import DataError
 from gapwise.stages.datasets.vision.superpixels import to_lab
+
+if TYPE_CHECKING:
+    import cv2
 
 GRID = 4
 """Positions are counted on a GRID x GRID raster of the picture."""
@@ -87,7 +90,7 @@ def dense_sift(rgb: np.ndarray, chosen: np.ndarray | None = None) -> tuple[np.nd
 
 
 @lru_cache(maxsize=8)
-def _raster(height: int, width: int) -> tuple[tuple[Any, ...], np.ndarray]:
+def _raster(height: int, width: int) -> tuple[tuple[cv2.KeyPoint, ...], np.ndarray]:
     """The `keypoints` as OpenCV takes them, which reads them only, and the flat pixel index of each: int64 (P,)."""
     import cv2
 
@@ -101,16 +104,16 @@ def nearest(values: np.ndarray, words: np.ndarray) -> np.ndarray:
     (P,). All products and sums are integers below 2^24, hence exact in f32."""
     rows, centres = values.astype(np.float32), words.astype(np.float32)
     half = 0.5 * (centres * centres).sum(axis=1)
-    found, products = np.empty(len(rows), dtype=np.int64), np.empty((ROWS, len(centres)), dtype=np.float32)
+    words_of, products = np.empty(len(rows), dtype=np.int64), np.empty((ROWS, len(centres)), dtype=np.float32)
     for start in range(0, len(rows), ROWS):
         part = rows[start : start + ROWS]
         scores = np.matmul(part, centres.T, out=products[: len(part)])
         scores -= half
-        np.argmax(scores, axis=1, out=found[start : start + ROWS])
-    return found
+        np.argmax(scores, axis=1, out=words_of[start : start + ROWS])
+    return words_of
 
 
-def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.ndarray:
+def learn_words(samples: np.ndarray, count: int, *, seed: int, option: str) -> np.ndarray:
     """k-means centres of the sampled 8-bit rows, rounded to 8 bits: uint8 (N, k) -> uint8 (count, k).
 
     Raises
@@ -122,7 +125,7 @@ def learn_words(samples: np.ndarray, count: int, *, seed: int, what: str) -> np.
 
     if len(samples) < count:
         raise DataError(
-            f"dataset.{what}={count}: the training images give only {len(samples)} samples; ask for fewer words "
+            f"dataset.{option}={count}: the training images give only {len(samples)} samples; ask for fewer words "
             "or use more training images"
         )
     with threadpool_limits(limits=1):  # sums of several threads would differ in the last bit
@@ -147,7 +150,7 @@ def learn_vocabularies(colours: np.ndarray, sifts: np.ndarray, counts: tuple[int
     # BLAS has one limit for all threads: it stays until both have ended. That of OpenMP is a thread's own.
     with threadpool_limits(limits=1), ThreadPoolExecutor(2) as pool:
         rows = zip((colours, sifts), counts, ("colour_words", "sift_words"), strict=True)
-        learning = [pool.submit(learn_words, samples, count, seed=seed, what=what) for samples, count, what in rows]
+        learning = [pool.submit(learn_words, samples, count, seed=seed, option=name) for samples, count, name in rows]
         return Words(*(words.result() for words in learning))
 
 
@@ -169,11 +172,11 @@ def spread_out(samples: np.ndarray, count: int, random_state: np.random.RandomSt
     norms, weight = (samples * samples).sum(axis=1), np.ones(len(samples), np.float32)
 
     def distances(rows: np.ndarray) -> np.ndarray:
-        found = samples[rows] @ samples.T
-        found *= np.float32(-2.0)
-        found += norms[rows][:, None]
-        found += norms
-        return found
+        squared = samples[rows] @ samples.T
+        squared *= np.float32(-2.0)
+        squared += norms[rows][:, None]
+        squared += norms
+        return squared
 
     centres = np.empty((count, samples.shape[1]), np.float32)
     first = random_state.choice(size, p=weight / weight.sum())

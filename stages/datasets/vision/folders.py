@@ -60,18 +60,18 @@ def _by_name(folder: Path, endings: tuple[str, ...]) -> dict[str, Path]:
     """Files by name without ending; hidden files and other endings are passed over."""
     if not folder.is_dir():
         raise DataError(f"{folder}: there is no such folder")
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         if path.name.startswith(".") or path.suffix.lower() not in endings:
             continue
-        if path.stem in found:
-            raise DataError(f"{path}: {found[path.stem].name} has the same name; expected one file for {path.stem}")
-        found[path.stem] = path
-    return found
+        if path.stem in files:
+            raise DataError(f"{path}: {files[path.stem].name} has the same name; expected one file for {path.stem}")
+        files[path.stem] = path
+    return files
 
 
 def _listed(lists: Mapping[str, Path], pairs: Mapping[str, Pair]) -> dict[str, list[str]]:
-    """Names of the splits from one list or two; names on no list are in the other split, or unused if there are two."""
+    """Names of the splits, from one list or two. With one list, all other names are in the other split; with two, unused."""
     chosen: dict[str, list[str]] = {}
     seen: dict[str, str] = {}
     for split, file in lists.items():

@@ -174,9 +174,9 @@ def compose(seed: int, split: int, number: int) -> Picture:
     layers = [ground(rng) for _ in range(3)]
     fields = np.stack([smooth_noise(rng, 45.0) + slope * down for slope in (-1.5, 0.0, 1.5)])
     nearest, scene = fields.argmax(axis=0), np.empty((HEIGHT, WIDTH, 3), np.float32)
-    for at, layer in enumerate(layers):
-        there = nearest == at
-        scene[there] = layer.painted(there)
+    for layer_number, layer in enumerate(layers):
+        visible = nearest == layer_number
+        scene[visible] = layer.painted(visible)
     wears = coat(rng)
     for _ in range(int(rng.integers(1, 4))):
         inside = blob(rng)

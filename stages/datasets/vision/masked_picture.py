@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ SMALLEST = 8
 DEEP = ("I", "F")
 """How the modes of more than 8 bits begin."""
 ORIENTATION = 0x0112
-"""The EXIF tag that says how a picture is to be turned."""
+"""The EXIF tag for the orientation of a picture."""
 
 
 def load_masked(item: tuple[Path, Path], classes: ClassList) -> Picture:
@@ -29,11 +29,11 @@ def load_masked(item: tuple[Path, Path], classes: ClassList) -> Picture:
     """
     picture, mask = item
     rgb, turned = read_picture(picture)
-    found = read_mask(mask, classes)
-    if rgb.shape[:2] != found.shape:
+    labels = read_mask(mask, classes)
+    if rgb.shape[:2] != labels.shape:
         note = ", after it was turned upright as its EXIF data say; turn the mask as well" if turned else ""
-        raise DataError(f"{mask}: is {_size(found)}, but {picture} is {_size(rgb)}{note}; expected the same size")
-    return Picture(rgb, found)
+        raise DataError(f"{mask}: is {_size(labels)}, but {picture} is {_size(rgb)}{note}; expected the same size")
+    return Picture(rgb, labels)
 
 
 def read_picture(path: Path) -> tuple[np.ndarray, bool]:
@@ -72,8 +72,8 @@ def read_mask(path: Path, classes: ClassList) -> np.ndarray:
             "each class there, or save the mask with one value a pixel"
         )
     known, numbers = classes.codes()
-    at = np.minimum(np.searchsorted(known, marks), known.size - 1)
-    unknown = known[at] != marks
+    position = np.minimum(np.searchsorted(known, marks), known.size - 1)
+    unknown = known[position] != marks
     if unknown.any():
         row, column = (int(k) for k in np.argwhere(unknown)[0])
         count = int(unknown.sum())
@@ -81,7 +81,7 @@ def read_mask(path: Path, classes: ClassList) -> np.ndarray:
             f"{path}: {shown(int(marks[row, column]), classes.by_colour)} at row {row}, column {column} (and {count} pixels "
             f"in all are of no class) is not in {classes.file.name}; add it, or void"
         )
-    return np.asarray(numbers[at])
+    return np.asarray(numbers[position])
 
 
 def _opened(path: Path) -> Image:
@@ -96,7 +96,7 @@ def _opened(path: Path) -> Image:
         raise DataError(f"{path}: cannot be decoded as an image ({' '.join(str(error).split())})") from error
 
 
-def _refuse_transparent(path: Path, image: Any, advice: str) -> None:
+def _refuse_transparent(path: Path, image: Image, advice: str) -> None:
     alpha = np.asarray(image.convert("RGBA"))[..., 3]
     if alpha.min() < 255:
         row, column = (int(k) for k in np.argwhere(alpha < 255)[0])

@@ -61,7 +61,7 @@ def named(files: Sequence[Path], rgb: Sequence[np.ndarray | None]) -> Pictures:
 
 
 def stored_input(arrays: Mapping[str, np.ndarray], meta: Facts) -> NewInput | None:
-    """The photographs of a test split that are stored for figures; None if there are none."""
+    """The photographs of a test split that are stored for figures; None if no photograph is stored."""
     if "hw" not in arrays or not len(arrays["hw"]):
         return None
     ptr = np.asarray(arrays["rgb_ptr"])
@@ -99,10 +99,10 @@ def _files(path: Path) -> list[Path]:
         if not path.is_file():
             raise DataError(f"{path}: no such file or folder; expected pictures (PNG or JPEG)")
         return [path]
-    found = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
-    if not found:
+    files = sorted(file for file in path.iterdir() if file.suffix.lower() in SUFFIXES)
+    if not files:
         raise DataError(f"{path}: holds no pictures; expected files that end in {', '.join(SUFFIXES)}")
-    return found
+    return files
 
 
 def decoded(data: bytes, where: str) -> np.ndarray:
@@ -135,7 +135,7 @@ def _scaled(rgb: np.ndarray, longer_side: int | None) -> np.ndarray:
 
 
 def _enlarged(mask: np.ndarray, height: int, width: int) -> np.ndarray:
-    """The mask at another size; every pixel has the label of the nearest one."""
+    """The mask at another size; every pixel gets the label of the nearest pixel of the mask."""
     rows = (np.arange(height) * mask.shape[0]) // height
     columns = (np.arange(width) * mask.shape[1]) // width
     return mask[rows[:, None], columns]

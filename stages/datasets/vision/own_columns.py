@@ -54,7 +54,7 @@ class ModelOptions:
         return self.features == "s15"
 
     def facts(self) -> Json:
-        """What the structure has to know: the fixed weight, if there is one."""
+        """Facts for the structure: the fixed weight, if any."""
         weight = WEIGHT if self.own and self.potts is None else self.potts
         return {} if weight is None else {"potts": float(weight)}
 

@@ -18,13 +18,13 @@ def photographs(archive: Path, wanted: Iterable[str] = ()) -> dict[str, bytes]:
     try:
         with tarfile.open(archive) as tar:
             members = [m for m in tar.getmembers() if m.isfile() and m.name.endswith(".jpg")]
-            found = {Path(m.name).stem: tar.extractfile(m).read() for m in members}  # type: ignore[union-attr]
+            contents = {Path(m.name).stem: tar.extractfile(m).read() for m in members}  # type: ignore[union-attr]
     except UNREADABLE as error:
         raise DataError(f"{archive}: cannot be read as a tar archive: {error}") from error
     for name in wanted:
-        if name not in found:
+        if name not in contents:
             raise DataError(f"{archive}: has no {name}.jpg")
-    return found
+    return contents
 
 
 def with_classes(item: tuple[bytes, np.ndarray]) -> Picture:

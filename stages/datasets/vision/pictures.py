@@ -1,5 +1,5 @@
 """From pictures with masks to blocks of the segmentation structure, in two parallel passes over the pictures: the first
-learns the vocabularies on training pictures, the second writes all blocks. Also encodes new pictures with them."""
+learns the vocabularies on training pictures, the second writes all blocks. `new_pictures` encodes others with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gapwise.stages.datasets import NEW, DataError, MapBlocks, Report, Sink
+from gapwise.stages.datasets import DataError, MapBlocks, Report, Sink
 from gapwise.stages.datasets.vision.classes import PottsOptions
 from gapwise.stages.datasets.vision.features import (
     Words,
@@ -24,10 +24,9 @@ from gapwise.stages.datasets.vision.features import (
     pairwise_features,
     unary_features,
 )
-from gapwise.stages.datasets.vision.masks import decoded
 from gapwise.stages.datasets.vision.own_columns import ALL, ModelOptions, own_block, own_names, own_width
 from gapwise.stages.datasets.vision.superpixels import adjacency, segment, tally, to_lab
-from gapwise.stages.problems.facts import Facts, Json, Options
+from gapwise.stages.problems.facts import Json, Options
 
 SHOWN = 6
 """Number of test pictures kept for the figures."""
@@ -49,10 +48,14 @@ class Picture(NamedTuple):
 
 
 Tally = Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
-"""tally(regions, mask): what a block says of its superpixels' labels, such as `superpixels.tally`; like `Load`."""
+"""tally(regions, mask): labels and areas of the superpixels of a block, such as `superpixels.tally`; must be picklable,
+like `Load`."""
 
-Load = Callable[[Any], Picture]
-"""Makes the picture of one item; a module-level function or a partial of one, so that it can be sent to workers."""
+Item = Any
+"""What a reader's `Load` makes a picture of: a path, or a number."""
+
+Load = Callable[[Item], Picture]
+"""Makes the picture of an item; a module-level function or a `partial` of it, so that it can be sent to workers."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,9 @@ class FeatureOptions:
         return {key: given[key] for key in also if key in given} | {"features": features}
 
 
-def _sample(numbered: tuple[int, Any], load: Load, options: FeatureOptions, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _sample(
+    numbered: tuple[int, Item], load: Load, options: FeatureOptions, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Rows for the two vocabularies from training picture number `numbered[0]`."""
     number, item = numbered
     rng = np.random.default_rng([seed, number])
@@ -120,18 +125,18 @@ class Groundwork(NamedTuple):
         return self.regions.nbytes + sum(array.nbytes for array in self.sift)
 
 
-def _groundwork(rgb: np.ndarray, superpixels: int) -> Groundwork:
+def groundwork(rgb: np.ndarray, superpixels: int) -> Groundwork:
     import cv2
 
     cv2.setNumThreads(1)
     return Groundwork(segment(rgb, superpixels), dense_sift(rgb))
 
 
-def _groundwork_of(item: Any, load: Load, superpixels: int) -> Groundwork:
-    return _groundwork(load(item).rgb, superpixels)
+def _groundwork_of(item: Item, load: Load, superpixels: int) -> Groundwork:
+    return groundwork(load(item).rgb, superpixels)
 
 
-def _described(
+def described(
     rgb: np.ndarray, ground: Groundwork, words: Words, with_pairs: bool, own: bool
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Superpixel map (H, W) of a picture, and its features and edges; `own`: those of `own_columns`."""
@@ -146,7 +151,7 @@ def _described(
 
 
 def _block(
-    task: tuple[bool, Any, Groundwork | None],
+    task: tuple[bool, Item, Groundwork | None],
     load: Load,
     words: Words,
     options: FeatureOptions,
@@ -156,7 +161,7 @@ def _block(
     """Arrays of one block; if the first of `task` is true, including the picture, for figures."""
     shown, item, ground = task
     rgb, mask = load(item)
-    regions, arrays = _described(rgb, ground or _groundwork(rgb, options.superpixels), words, options.pairwise, own)
+    regions, arrays = described(rgb, ground or groundwork(rgb, options.superpixels), words, options.pairwise, own)
     arrays |= count(regions, mask)
     if shown:
         arrays |= {
@@ -193,7 +198,7 @@ NO_PICTURE = {
 
 def featurize_pictures(
     load: Load,
-    items: Mapping[str, Sequence[Any]],
+    items: Mapping[str, Sequence[Item]],
     options: FeatureOptions,
     seed: int,
     sink: Sink,
@@ -300,80 +305,13 @@ def write_specimen(sink: Sink, codes: bool = False) -> Json:
 
 
 def picture_specimen(options: Options, sink: Sink) -> Json:
-    """Blocks to compile for, whatever the options of the pictures' reader but those of the model."""
+    """Blocks to compile for; of the reader's options only those of the model matter."""
     return write_specimen(sink) | ModelOptions.taken_from(options).facts()
 
 
 def potts_specimen(options: Options, sink: Sink) -> Json:
     """Blocks of the structure `potts` to compile for, with its options."""
     return write_specimen(sink) | {"classes": 3, **vars(PottsOptions.taken_from(options))}
-
-
-@dataclass(frozen=True)
-class PictureEncoder:
-    """Blocks of new pictures, from the vocabularies and the facts under ``pictures`` of a feature store."""
-
-    words: Words
-    superpixels: int
-    pairwise: bool
-    own: bool = False
-
-    def encode(self, raw: Any, sink: Sink, map_blocks: MapBlocks) -> None:
-        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file, of about the training pictures' size.
-
-        Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
-        those of pixels.
-        """
-        pictures = [_checked(number, picture) for number, picture in enumerate(raw)]
-        if not pictures:
-            raise DataError("input: holds no pictures")
-        work = partial(_new_block, encoder=self)
-        for number, arrays in enumerate(map_blocks(work, pictures)):
-            check_finite(arrays, f"input: picture {number}")
-            sink.append(NEW, **arrays)
-
-
-def _checked(number: int, picture: Any) -> np.ndarray:
-    picture = decoded(picture, f"input: picture {number}") if isinstance(picture, bytes) else np.asarray(picture)
-    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
-        raise DataError(
-            f"input: picture {number} is {picture.dtype}{picture.shape}; expected uint8 (H, W, 3), RGB, at least 8 x 8"
-        )
-    return picture
-
-
-def _new_block(rgb: np.ndarray, encoder: PictureEncoder) -> dict[str, np.ndarray]:
-    ground = _groundwork(rgb, encoder.superpixels)
-    regions, arrays = _described(rgb, ground, encoder.words, encoder.pairwise, encoder.own)
-    return arrays | unlabelled(regions)
-
-
-def unlabelled(regions: np.ndarray) -> dict[str, np.ndarray]:
-    """What a new block has besides features and edges: areas, labels 0 for the unknown truth, the superpixel map."""
-    counted = tally(regions, np.zeros(regions.shape, np.uint8))
-    return {
-        "labels": counted["labels"],
-        "area": counted["area"],
-        "superpixel_map": regions.astype(np.uint16).ravel(),
-        "hw": np.array([regions.shape], dtype=np.int32),
-    }
-
-
-def picture_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
-    """The encoder of a feature store made by `featurize_pictures`."""
-    facts = meta["pictures"]
-    check_version(facts["features_version"])
-    words = Words(np.asarray(shared["colour_words"]), np.asarray(shared["sift_words"]))
-    return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]), bool(facts.get("own", False)))
-
-
-def check_version(version: int) -> None:
-    """Raise DataError unless this program computes the features of that version."""
-    if version != FEATURES_VERSION:
-        raise DataError(
-            f"these features are of version {version}, and this program computes version {FEATURES_VERSION}; featurize "
-            "and solve again, or encode with the program that made them"
-        )
 
 
 def unary_blocks(widths: Sequence[int]) -> list[str]:

@@ -20,10 +20,10 @@ FILES = tuple(sorted({*PHOTOGRAPHS, *TEXTURES, FUR[0], SILHOUETTE}))
 
 def folder() -> Path:
     """Where scikit-image keeps the pictures it ships; does not import it."""
-    found = find_spec("skimage")
-    if found is None or found.origin is None:
+    spec = find_spec("skimage")
+    if spec is None or spec.origin is None:
         raise DataError("scikit-image is not installed; the scenes are composed of pictures that it ships")
-    return Path(found.origin).parent / "data"
+    return Path(spec.origin).parent / "data"
 
 
 @lru_cache(maxsize=len(FILES))

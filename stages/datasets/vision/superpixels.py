@@ -91,7 +91,7 @@ def tally(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def tally_labelled(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarray]:
-    """`tally` of a mask with void pixels, which count for nothing.
+    """`tally` of a mask with void pixels, which are not counted.
 
     Parameters
     ----------
@@ -102,8 +102,8 @@ def tally_labelled(regions: np.ndarray, mask: np.ndarray) -> dict[str, np.ndarra
     labels : uint8 (S,), 1 where more than half of the labelled pixels are foreground, VOID where at least half of all
     pixels are void.   area : float64 (S,), labelled pixels.   foreground : float64 (S,), foreground pixels.
     """
-    found, flat = tally(regions, mask == 1), regions.ravel()
-    area = np.bincount(flat[mask.ravel() != VOID], minlength=found["area"].size)
-    labels = np.where(2 * found["foreground"] > area, 1, 0)
-    labels = np.where(2 * area > found["area"], labels, VOID)
-    return {"labels": labels.astype(np.uint8), "area": area.astype(np.float64), "foreground": found["foreground"]}
+    counted, flat = tally(regions, mask == 1), regions.ravel()
+    area = np.bincount(flat[mask.ravel() != VOID], minlength=counted["area"].size)
+    labels = np.where(2 * counted["foreground"] > area, 1, 0)
+    labels = np.where(2 * area > counted["area"], labels, VOID)
+    return {"labels": labels.astype(np.uint8), "area": area.astype(np.float64), "foreground": counted["foreground"]}

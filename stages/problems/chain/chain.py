@@ -105,10 +105,10 @@ class Chain(NamedTuple):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
         return pair_gram_norm2(y, z, T, self.labels, self.gram, self.gram_ptr[i], delta)
 
-    def pair_norms(self, i, k, labels, slots, place, squared, first, width, delta):
+    def pair_norms(self, i, k, labels, slots, row_of, squared, first, width, delta):
         K, T, whole = self.labels, self.label_ptr[i + 1] - self.label_ptr[i], self.values.size == 0
         start = self.gram_ptr[i]
-        pair_gram_norms(labels, slots, k, place, T, K, self.gram, start, whole, squared, first, width, delta)
+        pair_gram_norms(labels, slots, k, row_of, T, K, self.gram, start, whole, squared, first, width, delta)
 
     def pair_push(self, i, c, y, z, delta, w):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
@@ -122,9 +122,9 @@ class Chain(NamedTuple):
         T = self.label_ptr[i + 1] - self.label_ptr[i]
         follow_pair(y, z, T, self.labels, self.gram, self.gram_ptr[i], c, theta, delta)
 
-    def score_labels(self, i, w, labels, slots, theta, found):
+    def score_labels(self, i, w, labels, slots, theta, scores):
         K, first, T = self.labels, self.label_ptr[i], self.label_ptr[i + 1] - self.label_ptr[i]
-        few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, found)
+        few_scores(self.ids, self.values, self.row_ptr, first, T, K, w, self.d - K * K, labels, slots, theta, scores)
 
     def touch(self, i, stage):
         if stage == 0:
@@ -219,11 +219,11 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Chain:
     )
 
 
-def _refuse(what: str, bad: np.ndarray, ptr: np.ndarray) -> None:
+def _refuse(fault: str, bad: np.ndarray, ptr: np.ndarray) -> None:
     """Raise ValueError if `bad` has a True, naming its block (block i has the entries ptr[i]:ptr[i + 1])."""
     if bad.any():
         block = int(np.searchsorted(ptr, int(np.argmax(bad)), side="right")) - 1
-        raise ValueError(f"chain: block {block} has {what}")
+        raise ValueError(f"chain: block {block} has {fault}")
 
 
 def _all_grams(ids, counts, values, ptr, row_ptr) -> tuple[np.ndarray, np.ndarray]:

@@ -63,9 +63,9 @@ def chunk_scores(names: list[str], ptr: np.ndarray, truth: np.ndarray, predictio
     def chunks(labels: np.ndarray) -> set[tuple[str, int, int]]:
         return set(get_entities([[names[label] for label in labels[a:b]] for a, b in wrong]))
 
-    true, found = chunks(truth), chunks(predictions)
-    hit = both + len(true & found)
-    precision, recall = hit / max(both + len(found), 1), hit / max(both + len(true), 1)
+    true, predicted = chunks(truth), chunks(predictions)
+    hit = both + len(true & predicted)
+    precision, recall = hit / max(both + len(predicted), 1), hit / max(both + len(true), 1)
     f1 = 2.0 * precision * recall / (precision + recall) if hit else 0.0
     return {"chunk_precision": precision, "chunk_recall": recall, "chunk_f1": f1}
 

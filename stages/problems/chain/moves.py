@@ -12,11 +12,11 @@ from gapwise.stages.problems.simd import GROUP
 
 
 @inner(**PLAIN)
-def _differing(y, z, T, places):
-    """places[:count] <- the tokens where two labellings differ; returns count. Branch-free: a branch would mispredict."""
+def _differing(y, z, T, positions):
+    """positions[:count] <- the tokens where two labellings differ; returns count. Branch-free: a branch would mispredict."""
     count = 0
     for t in range(T):
-        places[count] = t
+        positions[count] = t
         count += 1 if y[t] != z[t] else 0
     return count
 
@@ -42,17 +42,17 @@ def pair_gram_norm2(y, z, T, K, gram, start, work):
         counts[U(y[t - 1]) * U(K) + U(y[t])] += 1.0
         counts[U(z[t - 1]) * U(K) + U(z[t])] -= 1.0
     for t in range(1, T):
-        place = U(y[t - 1]) * U(K) + U(y[t])
-        total += counts[place] * counts[place]
-        counts[place] = 0.0
-        place = U(z[t - 1]) * U(K) + U(z[t])
-        total += counts[place] * counts[place]
-        counts[place] = 0.0
+        pair = U(y[t - 1]) * U(K) + U(y[t])
+        total += counts[pair] * counts[pair]
+        counts[pair] = 0.0
+        pair = U(z[t - 1]) * U(K) + U(z[t])
+        total += counts[pair] * counts[pair]
+        counts[pair] = 0.0
     return max(total, 0.0)
 
 
 @inner(**PLAIN)
-def pair_gram_norms(labels, slots, k, place, T, K, gram, start, whole, squared, first, width, work):
+def pair_gram_norms(labels, slots, k, row_of, T, K, gram, start, whole, squared, first, width, work):
     """Distances of atom k to the others whose rows are known, into its own row; see `moves.pair_norms`.
 
     With r one of those, g = B' B (m(y) - m(r)) and f(z) = <g, m(z)>, the distance of y to z is
@@ -63,13 +63,13 @@ def pair_gram_norms(labels, slots, k, place, T, K, gram, start, whole, squared, 
     integers, the same as those of `pair_gram_norm2` to the last bit; other chains take that one, for its rounding. work:
     (T K + K K,).
     """
-    row, known = U(first + place[slots[k]] * width), -1
+    row, known = U(first + row_of[slots[k]] * width), -1
     for j in range(slots.size):
-        if j != k and place[slots[j]] >= 0:
+        if j != k and row_of[slots[j]] >= 0:
             known = j
             if not whole:
                 y, z = labels[slots[min(j, k)]], labels[slots[max(j, k)]]
-                squared[row + U(place[slots[j]])] = pair_gram_norm2(y[:T], z[:T], T, K, gram, start, work)
+                squared[row + U(row_of[slots[j]])] = pair_gram_norm2(y[:T], z[:T], T, K, gram, start, work)
     if known < 0 or not whole:
         return
     work[:] = 0.0
@@ -83,10 +83,10 @@ def pair_gram_norms(labels, slots, k, place, T, K, gram, start, whole, squared, 
     for t in range(1, T):
         work[(U(T) + U(y[t - 1])) * U(K) + U(y[t])] += 1.0
         work[(U(T) + U(r[t - 1])) * U(K) + U(r[t])] -= 1.0
-    known_row, at_r = U(first + place[slots[known]] * width), _inner(work, r, T, K)
+    known_row, at_r = U(first + row_of[slots[known]] * width), _inner(work, r, T, K)
     own = _inner(work, y, T, K) - at_r
     for j in range(slots.size):
-        other = place[slots[j]]
+        other = row_of[slots[j]]
         if j != k and other >= 0:
             at_z = _inner(work, labels[slots[j]], T, K)
             squared[row + U(other)] = max(own + squared[known_row + U(other)] - 2.0 * (at_z - at_r), 0.0)
@@ -137,16 +137,16 @@ def follow_pair(y, z, T, labels, gram, start, c, theta, work):
 
 
 @inner(**PLAIN)
-def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots, theta, found):
-    """found[k] <- the score of labels[slots[k]], up to a common constant; theta (T K,) is workspace.
+def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots, theta, scores):
+    """scores[k] <- the score of labels[slots[k]], up to a common constant; theta (T K,) is workspace.
 
     A token with the same label in all labellings counts as 0. For other tokens, few labels are all scored, eight at a
     time; of many labels only those that occur.
     """
-    o, one, large, scored = U(transitions), U(slots[0]), w.size > LARGE and K <= GROUP, -1
+    o, reference, large, scored = U(transitions), U(slots[0]), w.size > LARGE and K <= GROUP, -1
     for t in range(T + 1):
         if t < T:
-            label, others = labels[one, U(t)], 0
+            label, others = labels[reference, U(t)], 0
             for slot in slots:
                 others += 1 if labels[U(slot), U(t)] != label else 0
             if others == 0:
@@ -168,7 +168,7 @@ def few_scores(ids, values, row_ptr, first, T, K, w, transitions, labels, slots,
             here = U(labels[s, U(t)])
             total += theta[U(t) * U(K) + here] + w[o + before * U(K) + here]
             before = here
-        found[k] = total
+        scores[k] = total
 
 
 @inner(**PLAIN)
@@ -178,11 +178,11 @@ def _some_scores(ids, values, start, stop, labels_, labels, slots, t, w, theta):
     for slot in slots:
         theta[o + U(labels[U(slot), U(t)])] = np.nan  # wanted
     for slot in slots:
-        place = o + U(labels[U(slot), U(t)])
-        if not np.isnan(theta[place]):
+        entry = o + U(labels[U(slot), U(t)])
+        if not np.isnan(theta[entry]):
             continue
         total = 0.0
         for j in range(start, stop):
-            x = w[U(ids[j]) * K + place - o]
+            x = w[U(ids[j]) * K + entry - o]
             total += x * values[j] if values.size else x
-        theta[place] = total
+        theta[entry] = total

@@ -16,8 +16,6 @@ positive gain are never in the result, and are left out at the start: near the o
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
@@ -28,7 +26,7 @@ MOST = 2
 
 
 @njit(**JIT)
-def workspace(rows: int, columns: int, edges: int) -> Any:
+def workspace(rows, columns, edges):
     """Arrays for `best_matching` of problems of these sizes at most: gains (edges,), potentials, and whole numbers."""
     nodes = rows + columns
     return (
@@ -53,20 +51,20 @@ def workspace(rows: int, columns: int, edges: int) -> Any:
 def _keep(begin, word, rows, column, work):
     """Lists the edges with a positive gain, row by row. ValueError if a gain is not finite."""
     gain, cost, start, to, row, rank, used = work[0], work[1], work[8], work[9], work[10], work[11], work[12]
-    first, kept, total = begin[word], 0, 0.0
+    first, count, total = begin[word], 0, 0.0
     for j in range(rows):
-        start[j] = kept
+        start[j] = count
         for e in range(begin[word + j], begin[word + j + 1]):
             value = gain[e - first]
             total += abs(value)
             if value > 0.0:
-                cost[kept] = -value
-                to[kept] = column[e]
-                row[kept] = j
-                rank[kept] = e - begin[word + j]
-                used[kept] = 0
-                kept += 1
-    start[rows] = kept
+                cost[count] = -value
+                to[count] = column[e]
+                row[count] = j
+                rank[count] = e - begin[word + j]
+                used[count] = 0
+                count += 1
+    start[rows] = count
     if not total < np.inf:
         raise ValueError("matching: a score is not finite; look for nan or infinity in the weights")
 
@@ -130,16 +128,16 @@ def _add_unit(r, rows, columns, fertility, work):
 @njit(**PLAIN)
 def _send(r, end, rows, by, row, to, used, links, units):
     """Moves a unit along the path from row r that ends at the row (for null) or column `end`."""
-    place, x = -1, end
+    slot, x = -1, end
     if end < rows:
         units[end] += 1
     else:
-        place = MOST * (end - rows) + units[end]
+        slot = MOST * (end - rows) + units[end]
         units[end] += 1
     while True:
-        if place >= 0:  # the path reaches this column by an edge that takes a free place, or that of an edge given up
+        if slot >= 0:  # the path reaches this column by an edge that takes a free place, or that of an edge given up
             e = by[x]
-            links[place] = e
+            links[slot] = e
             used[e] = 1
             x = row[e]
         if x == r:
@@ -147,9 +145,9 @@ def _send(r, end, rows, by, row, to, used, links, units):
         e = by[x]
         used[e] = 0
         x = rows + to[e]
-        place = MOST * to[e]
-        while links[place] != e:
-            place += 1
+        slot = MOST * to[e]
+        while links[slot] != e:
+            slot += 1
 
 
 @njit(cache=True, **PLAIN)

@@ -26,11 +26,18 @@ from numba import njit
 
 from gapwise.stages.problems.facts import Facts
 from gapwise.stages.problems.matching.assignment import MOST, best_matching, workspace
-from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, frozen
+from gapwise.stages.problems.matching.labellings import (
+    TRUE,
+    edge,
+    few_scores,
+    has_two,
+    link_loss,
+    pair_add,
+    pair_norm,
+)
+from gapwise.stages.problems.protocol import PLAIN, frozen
 from gapwise.stages.problems.segmentation.kernels import rows_add, rows_dot, rows_norm2
 
-WRONG, TRUE, POSSIBLE = 0, 1, 2
-"""What a candidate is (`role`): not a link, a true one, one that is neither demanded nor quite wrong."""
 NEGATIVE = 1e-9
 """A second link that earns more than this share of the largest price is an error; between that and 0 it is free."""
 COSTS = {"missed": 1.0, "extra": 1.0, "possible": 0.0}
@@ -105,26 +112,26 @@ class Matching(NamedTuple):
         total, first = 0.0, self.edge_ptr[i]
         for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
             for s in range(j * self.fertility, (j + 1) * self.fertility):
-                e = _edge(self, i, j, y[s])
+                e = edge(self, i, j, y[s])
                 if e >= 0:
                     total += theta[e - first]
         if self.fertility == MOST:
             edges = self.edge_ptr[i + 1] - first
             for q in range(theta.size - edges):
-                total += theta[edges + q] * _has_two(self, i, q, y)
+                total += theta[edges + q] * has_two(self, i, q, y)
         return total
 
     def add(self, i, y, c, out):
         first = self.edge_ptr[i]
         for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
             for s in range(j * self.fertility, (j + 1) * self.fertility):
-                e = _edge(self, i, j, y[s])
+                e = edge(self, i, j, y[s])
                 if e >= 0:
                     out[e - first] += c
         if self.fertility == MOST:
             edges = self.edge_ptr[i + 1] - first
             for q in range(out.size - edges):
-                out[edges + q] += c * _has_two(self, i, q, y)
+                out[edges + q] += c * has_two(self, i, q, y)
 
     def norm2(self, i, delta):
         edges = self.edge_ptr[i + 1] - self.edge_ptr[i]
@@ -155,8 +162,8 @@ class Matching(NamedTuple):
     def pair_move(self, i, c, y, z, delta, w):
         pair_add(self, i, c, y, z, w)
 
-    def score_labels(self, i, w, labels, slots, theta, found):
-        few_scores(self, i, w, labels, slots, theta, found)
+    def score_labels(self, i, w, labels, slots, theta, scores):
+        few_scores(self, i, w, labels, slots, theta, scores)
 
     def loss(self, i, y):
         return link_loss(self, i, y)
@@ -166,35 +173,11 @@ class Matching(NamedTuple):
         return np.min(self.cost[self.edge_ptr[i] : self.edge_ptr[i + 1]], initial=np.inf)
 
     def forbidden(self, block, label, label_offset):
-        """Whether stored labellings are none: links that are no candidates, out of order, or too many at a word."""
+        """Which stored rows are no matchings: links that are no candidates, out of order, or too many at a word."""
         return not_matchings(self, block, np.asarray(label, np.int64), label_offset)
 
     def scratch(self):
         return workspace(self.most_words, self.most_columns, self.most_edges)
-
-
-@njit(**PLAIN)
-def _edge(self, i, j, entry):
-    """The candidate that an entry of word j stands for, or -1: null, or more than the word has."""
-    word = self.word_ptr[i] + j
-    e = self.begin[word] + np.int64(entry) - 1
-    return e if self.begin[word] <= e and e < self.begin[word + 1] else np.int64(-1)
-
-
-@njit(**PLAIN)
-def _has_two(self, i, q, y):
-    """Whether word q of a block, the words of the other sentence after those of the first, has two links."""
-    rows, count = self.word_ptr[i + 1] - self.word_ptr[i], 0
-    if q < rows:
-        for s in range(q * self.fertility, (q + 1) * self.fertility):
-            count += 1 if _edge(self, i, q, y[s]) >= 0 else 0
-    else:
-        for j in range(rows):
-            for s in range(j * self.fertility, (j + 1) * self.fertility):
-                e = _edge(self, i, j, y[s])
-                if e >= 0 and self.column[e] == q - rows:
-                    count += 1
-    return 1.0 if count > 1 else 0.0
 
 
 @njit(**PLAIN)
@@ -214,96 +197,6 @@ def _match(self, i, theta, y, scratch):
     best_matching(self.begin, self.word_ptr[i], rows, self.columns[i], self.column, self.fertility, y, scratch)
 
 
-@njit(**PLAIN)
-def _has(y, first, fertility, entry):
-    """Whether a word, whose entries of y begin at `first`, has this one."""
-    for s in range(first, first + fertility):  # noqa: SIM110  # numba compiles no generators
-        if y[s] == entry:
-            return True
-    return False
-
-
-@njit(**PLAIN)
-def link_loss(self, i, y):
-    """The costs of missed true links and of links that are not true."""
-    total, F = 0.0, self.fertility
-    for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
-        begin = self.begin[self.word_ptr[i] + j]
-        for e in range(begin, self.begin[self.word_ptr[i] + j + 1]):
-            if self.cost[e] > 0.0 and _has(y, j * F, F, e - begin + 1) != (self.role[e] == TRUE):
-                total += self.cost[e]
-    return total
-
-
-@njit(**FAST)
-def _add_row(c, x, w):
-    for k in range(x.size):
-        w[k] += c * x[k]
-
-
-@njit(**PLAIN)
-def pair_add(self, i, c, y, z, w):
-    """w += c B (m(y) - m(z)), by the links that only one of them has."""
-    width, F = self.x.shape[1], self.fertility
-    features = w[:width]
-    for j in range(self.word_ptr[i + 1] - self.word_ptr[i]):
-        for s in range(j * F, (j + 1) * F):
-            e = _edge(self, i, j, y[s])
-            if e >= 0 and not _has(z, j * F, F, y[s]):
-                _add_row(c, self.x[e], features)
-            e = _edge(self, i, j, z[s])
-            if e >= 0 and not _has(y, j * F, F, z[s]):
-                _add_row(-c, self.x[e], features)
-    if F == MOST:
-        first = self.kind_ptr[i]
-        for q in range(self.kind_ptr[i + 1] - first):
-            change = _has_two(self, i, q, y) - _has_two(self, i, q, z)
-            if change != 0.0:
-                w[width + self.kind[first + q]] += c * change
-
-
-@njit(**JIT)
-def pair_norm(self, i, y, z):
-    """||B (m(y) - m(z))||^2."""
-    moved = np.zeros(self.d)
-    pair_add(self, i, 1.0, y, z, moved)
-    return dot(moved, moved)
-
-
-@njit(**PLAIN)
-def few_scores(self, i, w, labels, slots, theta, found):
-    """found[k] <- the score of labels[slots[k]], up to a common constant; theta (p_i,) is workspace.
-
-    Links that all of them have count as 0; each other one is scored once.
-    """
-    F, first, width = self.fertility, self.edge_ptr[i], self.x.shape[1]
-    rows, one = self.word_ptr[i + 1] - self.word_ptr[i], slots[0]
-    for j in range(rows):
-        differ = False
-        for s in range(j * F, (j + 1) * F):
-            for slot in slots:
-                differ |= labels[slot, s] != labels[one, s]
-        for slot in slots:
-            for s in range(j * F, (j + 1) * F):
-                e = _edge(self, i, j, labels[slot, s])
-                if e >= 0:
-                    theta[e - first] = np.nan if differ else 0.0
-    features = w[:width]
-    for k in range(slots.size):
-        y, total = labels[slots[k]], 0.0
-        for j in range(rows):
-            for s in range(j * F, (j + 1) * F):
-                e = _edge(self, i, j, y[s])
-                if e >= 0:
-                    if np.isnan(theta[e - first]):
-                        theta[e - first] = dot(self.x[e], features)
-                    total += theta[e - first]
-        if F == MOST:
-            for q in range(self.kind_ptr[i + 1] - self.kind_ptr[i]):
-                total += w[width + self.kind[self.kind_ptr[i] + q]] * _has_two(self, i, q, y)
-        found[k] = total
-
-
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Matching:
     """Matching problem of one split, over ragged arrays (each with its ``<name>_ptr``).
 
@@ -320,7 +213,7 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Matching:
     Raises
     ------
     ValueError
-        If an array does not fit the others, or a true labelling is none; the message names the block.
+        If an array does not fit the others, or a true labelling is no matching; the message names the block.
     """
     fertility, kinds = int(meta["fertility"]), int(meta["kinds"])
     names = ("x", "counts", "column", "role", "labels", "kind")
@@ -409,8 +302,8 @@ def not_matchings(problem: Matching, block: np.ndarray, label: np.ndarray, label
     """bool, (labellings,): see `Matching.forbidden`; each label has the right number of entries."""
     F, sizes = problem.fertility, np.diff(label_offset)
     which = np.repeat(np.arange(block.size), sizes)
-    place = np.arange(label.size) - np.repeat(label_offset[:-1], sizes)
-    word = problem.word_ptr[block[which]] + place // F
+    entry = np.arange(label.size) - np.repeat(label_offset[:-1], sizes)
+    word = problem.word_ptr[block[which]] + entry // F
     many = np.diff(problem.begin)[word]
     wrong = (label < 0) | (label > many)
     if F == MOST:
@@ -426,9 +319,9 @@ def not_matchings(problem: Matching, block: np.ndarray, label: np.ndarray, label
 
 def links(problem: Matching, i: int, y: np.ndarray) -> list[tuple[int, int]]:
     """The links (j, k) of a labelling of block i, from 0, in order."""
-    found = []
+    pairs = []
     for j, word in enumerate(range(int(problem.word_ptr[i]), int(problem.word_ptr[i + 1]))):
         begin, end = problem.begin[word : word + 2].tolist()
         entries = y[j * problem.fertility : (j + 1) * problem.fertility].tolist()
-        found += [(j, int(problem.column[begin + e - 1])) for e in entries if 0 < e <= end - begin]
-    return sorted(found)
+        pairs += [(j, int(problem.column[begin + e - 1])) for e in entries if 0 < e <= end - begin]
+    return sorted(pairs)

@@ -13,9 +13,9 @@ def metrics(problem: Matching, arrays: Mapping[str, np.ndarray], predictions: np
     """`scores` of all pairs together, against the annotators' links ``sure`` and ``possible`` (links, 2), sure ones
     included, which need not be candidates."""
     block, pair = chosen(problem, predictions)
-    found = {(int(i), j, k) for i, (j, k) in zip(block, pair.tolist(), strict=True)}
+    predicted = {(int(i), j, k) for i, (j, k) in zip(block, pair.tolist(), strict=True)}
     sure, possible = (_numbered(arrays, name) for name in ("sure", "possible"))
-    return scores(found, sure, possible)
+    return scores(predicted, sure, possible)
 
 
 def chosen(problem: Matching, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -30,17 +30,17 @@ def chosen(problem: Matching, labels: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def scores(
-    found: set[tuple[int, int, int]], sure: set[tuple[int, int, int]], possible: set[tuple[int, int, int]]
+    predicted: set[tuple[int, int, int]], sure: set[tuple[int, int, int]], possible: set[tuple[int, int, int]]
 ) -> dict[str, float]:
     """Precision |A & P| / |A|, recall |A & S| / |S| and AER 1 - (|A & S| + |A & P|) / (|A| + |S|).
 
     A are the links found, S the sure ones, P the possible ones, to which all of S are added. Without links found the
     precision is 1, without sure links the recall.
     """
-    right, hit = len(found & (possible | sure)), len(found & sure)
+    right, hit = len(predicted & (possible | sure)), len(predicted & sure)
     return {
-        "aer": 1.0 - (hit + right) / (len(found) + len(sure)) if found or sure else 0.0,
-        "precision": right / len(found) if found else 1.0,
+        "aer": 1.0 - (hit + right) / (len(predicted) + len(sure)) if predicted or sure else 0.0,
+        "precision": right / len(predicted) if predicted else 1.0,
         "recall": hit / len(sure) if sure else 1.0,
     }
 

@@ -34,13 +34,13 @@ def label_scores(x, first, size, labels, w, out):
         rows, last = first + p, first + size - 1
         x0, x1, x2, x3 = x[rows], x[min(rows + 1, last)], x[min(rows + 2, last)], x[min(rows + 3, last)]
         for k in range(0, grouped, GROUP):
-            at = k * width
-            a, b = w[at : at + width], w[at + width : at + 2 * width]
-            c, d = w[at + 2 * width : at + 3 * width], w[at + 3 * width : at + 4 * width]
-            found = products(x0, x1, x2, x3, a, b, c, d)
+            begin = k * width
+            a, b = w[begin : begin + width], w[begin + width : begin + 2 * width]
+            c, d = w[begin + 2 * width : begin + 3 * width], w[begin + 3 * width : begin + 4 * width]
+            sums = products(x0, x1, x2, x3, a, b, c, d)
             for j in range(GROUP):
                 for r in range(min(GROUP, size - p)):
-                    out[(k + j) * size + p + r] = found[GROUP * j + r]
+                    out[(k + j) * size + p + r] = sums[GROUP * j + r]
         for k in range(grouped, labels):
             a = w[k * width : (k + 1) * width]
             for r in range(min(GROUP, size - p)):

@@ -99,7 +99,7 @@ class Potts(NamedTuple):
         return ESTIMATE if self.oracle == EXPANSION else UPPER_BOUNDED
 
     def tightened(self) -> Potts:
-        """All sweeps, whatever the slack: the bound never rises from one to the next."""
+        """With all sweeps, whatever the slack: the bound never rises from sweep to sweep."""
         return self._replace(slack=0.0)
 
     def scores(self, i, w, theta):
@@ -316,10 +316,10 @@ def metrics(problem: Potts, arrays: Mapping[str, np.ndarray], predictions: np.nd
     counts = np.asarray(arrays["counts"], float).reshape(-1, problem.classes)
     total, right = counts.sum(axis=0), np.zeros(problem.classes)
     np.add.at(right, predictions, counts[np.arange(predictions.size), predictions])
-    there = total > 0.0
+    present = total > 0.0
     return {
-        "pixel_accuracy": float(right.sum() / total.sum()) if there.any() else 1.0,
-        "class_accuracy": float(np.mean(right[there] / total[there])) if there.any() else 1.0,
+        "pixel_accuracy": float(right.sum() / total.sum()) if present.any() else 1.0,
+        "class_accuracy": float(np.mean(right[present] / total[present])) if present.any() else 1.0,
     }
 
 

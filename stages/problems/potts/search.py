@@ -121,5 +121,5 @@ def certified_bound(score, work):
     rest = bound(
         graph.size[2], graph.theta, graph.u, rows, graph.cap[:edges], graph.arc_ptr[: nodes + 1], graph.head, graph.edge
     )
-    found = graph.score[0] + rest
-    return score if found < score else found  # what is ruled out is no better than `score`
+    graph_bound = graph.score[0] + rest
+    return score if graph_bound < score else graph_bound  # what is ruled out is no better than `score`

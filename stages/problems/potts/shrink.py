@@ -1,4 +1,4 @@
-"""Labels that no labelling better than the one at hand can have, and the smaller graph that is left without them.
+"""Labels that occur in no labelling better than a given one, and the smaller graph without them.
 
 A message u_e points at one end p of its edge e. It adds M_e(k) = max(u_e(k), max_l u_e(l) - c_e) to label k of p and -u_e(l)
 to label l of the other end, and M_e(k) - u_e(l) >= -c_e [k != l] for any numbers u_e and either end (`trws`). So with b_p(k)
@@ -126,7 +126,7 @@ def exclude(graph, score, room):
     ``graph.score[0]``. False if a message is nan or infinite; then nothing is said.
     """
     theta, u, cap, arc_ptr, head, edge = graph.theta, graph.u, graph.cap, graph.arc_ptr, graph.head, graph.edge
-    turned, terms, most, kept = room[0], room[1], room[2], room[3]
+    turned, terms, most, remaining = room[0], room[1], room[2], room[3]
     nodes, labels, columns = graph.size[0], graph.size[2], padded(graph.size[2])
     total, magnitude = 0.0, abs(score) + _size(u, graph.size[1] * columns, turned)
     if not magnitude < np.inf:
@@ -135,10 +135,10 @@ def exclude(graph, score, room):
         row, first, last = p * columns, arc_ptr[p], arc_ptr[p + 1]
         for a in range(first, last):
             if head[a] > p:
-                at = edge[a] * columns
-                least = broadcast(row_max(u, at, columns) - cap[edge[a]])
+                start = edge[a] * columns
+                least = broadcast(row_max(u, start, columns) - cap[edge[a]])
                 for g in range(0, columns, WIDTH):
-                    store(turned, np.uint64(at + g), larger(load(u, np.uint64(at + g)), least))
+                    store(turned, np.uint64(start + g), larger(load(u, np.uint64(start + g)), least))
         for g in range(0, columns, WIDTH):
             own = load(theta, np.uint64(row + g))
             for a in range(first, last):
@@ -158,21 +158,21 @@ def exclude(graph, score, room):
             if head[a] < p:
                 middle += 1
         needed = score - ROUNDING * magnitude - (total - most[p])
-        _keep(labels, row, theta, terms, row_max(theta, row, columns), needed, costs, kept)
+        _keep(labels, row, theta, terms, row_max(theta, row, columns), needed, costs, remaining)
         share = 1.0 / max(middle - first, last - middle, 1)
         for a in range(middle, last):
-            q, at = head[a], edge[a] * columns
+            q, start = head[a], edge[a] * columns
             peak = broadcast(-np.inf)
             for g in range(0, columns, WIDTH):
                 sent = multiply(broadcast(share), load(terms, np.uint64(row + g)))
-                sent = subtract(sent, load(turned, np.uint64(at + g)))
-                store(turned, np.uint64(at + g), sent)
+                sent = subtract(sent, load(turned, np.uint64(start + g)))
+                store(turned, np.uint64(start + g), sent)
                 peak = larger(sent, peak)
             least, peak = broadcast(largest(peak) - cap[edge[a]]), broadcast(-np.inf)
             for g in range(0, columns, WIDTH):
-                sent = larger(load(turned, np.uint64(at + g)), least)
-                store(turned, np.uint64(at + g), sent)
-                own = add(load(terms, np.uint64(q * columns + g)), add(load(u, np.uint64(at + g)), sent))
+                sent = larger(load(turned, np.uint64(start + g)), least)
+                store(turned, np.uint64(start + g), sent)
+                own = add(load(terms, np.uint64(q * columns + g)), add(load(u, np.uint64(start + g)), sent))
                 store(terms, np.uint64(q * columns + g), own)
                 peak = larger(own, peak)
             total -= most[q]
@@ -193,11 +193,11 @@ def exclude(graph, score, room):
 
 @njit(**PLAIN)
 def _size(u, length, room):
-    """The sum of the magnitudes of u; not finite if one of them is not."""
+    """The sum of the magnitudes of u; not finite unless all are."""
     total, zero = broadcast(0.0), broadcast(0.0)
     for j in range(0, length, WIDTH):
-        found = load(u, np.uint64(j))
-        total = add(total, larger(found, subtract(zero, found)))
+        values = load(u, np.uint64(j))
+        total = add(total, larger(values, subtract(zero, values)))
     result = 0.0
     if length > 0:
         store(room, np.uint64(0), total)
@@ -207,18 +207,18 @@ def _size(u, length, room):
 
 
 @njit(**PLAIN)
-def _keep(labels, row, theta, terms, top, needed, costs, kept):
+def _keep(labels, row, theta, terms, top, needed, costs, remaining):
     """What `exclude` says of one node, whose best label alone is worth `top`."""
     dominated = top - costs
     for k in range(labels):
         own = theta[row + k]
-        kept[row + k] = np.uint8((own > dominated) | (own >= top)) & np.uint8(not terms[row + k] < needed)
+        remaining[row + k] = np.uint8((own > dominated) | (own >= top)) & np.uint8(not terms[row + k] < needed)
     if costs == 0.0:
-        found = False
+        one_best = False
         for k in range(labels):
-            if found:
-                kept[row + k] = 0
-            found |= theta[row + k] >= top
+            if one_best:
+                remaining[row + k] = 0
+            one_best |= theta[row + k] >= top
 
 
 @njit(**PLAIN)
@@ -227,7 +227,7 @@ def reduce(graph, smaller, room):
 
     Nodes that keep one label get it in ``graph.best``.
     """
-    kept, new_node, new_edge, new_arc, new_label = room[3], room[4], room[5], room[6], room[7]
+    remaining, new_node, new_edge, new_arc, new_label = room[3], room[4], room[5], room[6], room[7]
     theta, arc_ptr, head, edge = graph.theta, graph.arc_ptr, graph.head, graph.edge
     nodes, labels, columns = graph.size[0], graph.size[2], padded(graph.size[2])
     opened, used, fixed = 0, 0, graph.score[0]
@@ -236,7 +236,7 @@ def reduce(graph, smaller, room):
     for p in range(nodes):
         left, only = 0, 0
         for k in range(labels):
-            if kept[p * columns + k] != 0:
+            if remaining[p * columns + k] != 0:
                 left, only = left + 1, k
         if left == 0:
             for k in range(1, labels):
@@ -248,7 +248,7 @@ def reduce(graph, smaller, room):
             smaller.node[opened] = p
             opened += 1
             for k in range(labels):
-                if kept[p * columns + k] != 0:
+                if remaining[p * columns + k] != 0:
                     smaller.label[k] = k
         else:
             graph.best[p] = only
@@ -264,7 +264,7 @@ def reduce(graph, smaller, room):
         for k in range(fewer):
             smaller.theta[j * fewer + k] = NEVER
         for k in range(used):
-            if kept[p * columns + smaller.label[k]] != 0:
+            if remaining[p * columns + smaller.label[k]] != 0:
                 smaller.theta[j * fewer + k] = theta[p * columns + smaller.label[k]]
         costs, smaller.arc_ptr[j] = 0.0, arcs
         for a in range(arc_ptr[p], arc_ptr[p + 1]):

@@ -93,9 +93,9 @@ def one_pass(forward, label, theta, u, row, cap, arc_ptr, head, edge, y, unit):
             b = add(b, load(u, np.uint64(edge[a] * WIDTH)))
         part = multiply(broadcast(share), b)
         for a in range(next_from, next_to):
-            at = np.uint64(edge[a] * WIDTH)
-            t = subtract(part, load(u, at))
-            store(u, at, larger(t, broadcast(largest(t) - cap[edge[a]])))
+            start = np.uint64(edge[a] * WIDTH)
+            t = subtract(part, load(u, start))
+            store(u, start, larger(t, broadcast(largest(t) - cap[edge[a]])))
         if label:
             for a in range(seen_from, seen_to):
                 vote = load(unit, np.uint64(np.int64(y[head[a]]) * WIDTH))
@@ -169,7 +169,7 @@ def _arcs(forward, p, arc_ptr, head):
 
 @njit(**PLAIN)
 def _place_of(value, columns, start, rows):
-    """The first column of the row at `start` that holds `value`; 0 if none does."""
+    """The first column of the row at `start` that holds `value`; 0 if no column does."""
     for g in range(0, columns, WIDTH):
         bits = equal_bits(load(rows, np.uint64(start + g)), broadcast(value))
         if bits != 0:
@@ -202,11 +202,11 @@ def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head,
         label = j % LABELLED == LABELLED - 1 or j == last - 1
         for forward in (True, False):
             if columns == WIDTH:
-                found, most = one_pass(forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
+                total, most = one_pass(forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
             else:
-                found, most = one_pass_wide(columns, forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
-            if label and found - cuts > score:
-                score = found - cuts
+                total, most = one_pass_wide(columns, forward, label, theta, u, rows, cap, arc_ptr, head, edge, y, unit)
+            if label and total - cuts > score:
+                score = total - cuts
                 for p in range(nodes):
                     best[p] = y[p]
         if most - score <= slack:
@@ -216,7 +216,7 @@ def sweep(labels, first, last, slack, known, theta, u, rows, cap, arc_ptr, head,
 
 @njit(**PLAIN)
 def improve(columns, theta, rows, cap, arc_ptr, head, edge, y, unit):
-    """What the score of y gains as one node after another takes its best label, given its neighbours', until none does."""
+    """The gain in score as node after node takes its best label, given its neighbours' labels, until no node changes."""
     gain = 0.0
     for _ in range(MOST_ROUNDS):
         changed = False
@@ -230,10 +230,10 @@ def improve(columns, theta, rows, cap, arc_ptr, head, edge, y, unit):
                 store(rows, np.uint64(g), own)
                 peak = larger(own, peak)
             most = largest(peak)
-            found = most - rows[np.int64(y[p])]
-            if found > 0.0:
+            raised = most - rows[np.int64(y[p])]
+            if raised > 0.0:
                 y[p], changed = _place_of(most, columns, 0, rows), True
-                gain += found
+                gain += raised
         if not changed:
             break
     return gain
@@ -241,7 +241,7 @@ def improve(columns, theta, rows, cap, arc_ptr, head, edge, y, unit):
 
 @njit(**PLAIN)
 def bound(labels, theta, u, row, capacity, arc_ptr, head, edge):
-    """B(u) for any u, a row of ``padded(labels)`` columns for each edge; nan if one of them is.
+    """B(u) for any u, a row of ``padded(labels)`` columns for each edge; nan if an entry of u is.
 
     `capacity` must be >= 0.
     """
@@ -250,17 +250,17 @@ def bound(labels, theta, u, row, capacity, arc_ptr, head, edge):
         for k in range(labels):
             row[k] = theta[p * columns + k]
         for a in range(arc_ptr[p], arc_ptr[p + 1]):
-            at = edge[a] * columns
+            start = edge[a] * columns
             if head[a] < p:
                 for k in range(labels):
-                    row[k] -= u[at + k]
+                    row[k] -= u[start + k]
             else:
-                most = u[at]
+                most = u[start]
                 for k in range(1, labels):
-                    most = max(most, u[at + k])
+                    most = max(most, u[start + k])
                 most -= max(capacity[edge[a]], 0.0)
                 for k in range(labels):
-                    row[k] += max(u[at + k], most)
+                    row[k] += max(u[start + k], most)
         most = row[0]
         for k in range(1, labels):
             most = max(most, row[k])

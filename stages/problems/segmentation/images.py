@@ -43,7 +43,7 @@ class Images(NamedTuple):
 
 @inner(**PLAIN)
 def wrong_area(truth, cost, first, y):
-    """The task loss of y: what its wrong labels cost; `first` is the block's first superpixel."""
+    """The task loss of y, the costs of its wrong labels; `first` is the block's first superpixel."""
     total = 0.0
     for p in range(y.size):
         if y[p] != truth[first + p]:
@@ -118,8 +118,8 @@ def checked_images(
 
     def refuse(bad: np.ndarray, describe: Callable[[int], tuple[int, str]]) -> None:
         if bad.any():
-            i, what = describe(int(np.argmax(bad)))
-            raise ValueError(f"{structure}: block {i}: {what}")
+            i, fault = describe(int(np.argmax(bad)))
+            raise ValueError(f"{structure}: block {i}: {fault}")
 
     def block(pointer: np.ndarray, k: int) -> int:
         return int(np.searchsorted(pointer, k, side="right")) - 1
@@ -138,8 +138,11 @@ def checked_images(
     label_ptr, edge_ptr = ptr["unary"], ptr["pairwise"]
     labels, area = np.asarray(arrays["labels"]).reshape(-1), np.asarray(arrays["area"], float).reshape(-1)
     edges = np.asarray(arrays["edges"]).reshape(-1, 2)
-    kept = codes and arrays["unary"].dtype == np.uint8
-    unary, pairwise = frozen(arrays["unary"], None if kept else np.float32), frozen(arrays["pairwise"], np.float32)
+    codes_stored = codes and arrays["unary"].dtype == np.uint8
+    unary, pairwise = (
+        frozen(arrays["unary"], None if codes_stored else np.float32),
+        frozen(arrays["pairwise"], np.float32),
+    )
     refuse(sizes == 0, lambda i: (i, "unary has no superpixels"))
     void, allowed = labels == VOID, "0 or 1" if classes == 2 else f"0 to {classes - 1}"
     refuse(

@@ -51,7 +51,7 @@ def axpy8(a, p, b, q, c, r, d, s, e, t, f, u, g, v, h, x, w):
 
 @inner(**PLAIN)
 def _nonzero(delta, k):
-    """The first place from k on where delta is not zero; delta.size if there is none."""
+    """The first place from k on where delta is not zero; delta.size if all are."""
     while k < delta.size and delta[k] == 0.0:
         k += 1
     return k

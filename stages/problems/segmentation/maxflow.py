@@ -136,7 +136,7 @@ def _distances(arc_ptr, head, reverse, nodes, alive, work):
     the search was exhaustive, and the distances give the sides of the cut.
     """
     excess, residual, distance, queue = work[0], work[1], work[2], work[3]
-    first, last, found = U(0), U(0), 0
+    first, last, reached = U(0), U(0), 0
     for p in range(nodes):
         if excess[p] < 0.0:
             distance[p] = 1
@@ -154,10 +154,10 @@ def _distances(arc_ptr, head, reverse, nodes, alive, work):
                 queue[last] = q
                 last += U(1)
                 if excess[q] > 0.0:
-                    found += 1
-                    if found == alive:
-                        return last, found
-    return last, found
+                    reached += 1
+                    if reached == alive:
+                        return last, reached
+    return last, reached
 
 
 @inner(**PLAIN)

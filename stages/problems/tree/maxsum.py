@@ -23,16 +23,8 @@ import numpy as np
 from numba import njit
 
 from gapwise.stages.problems.protocol import JIT, PLAIN, U
-from gapwise.stages.problems.simd import WIDTH, add, broadcast, larger, largest, load, multiply, store
-
-LOWEST = -1e200
-"""Below every score, and finite, so that differences are numbers."""
-
-
-@njit(**PLAIN)
-def padded(columns):
-    """Length of a stored row of the grid."""
-    return (columns + WIDTH - 1) // WIDTH * WIDTH
+from gapwise.stages.problems.simd import add, larger, load, store
+from gapwise.stages.problems.tree.rows import LOWEST, best_sums, greatest, greatest_sum, most_gain, padded, within
 
 
 @njit(**JIT)
@@ -55,73 +47,21 @@ def workspace(nodes, types, most_rows, most_columns):
 
 
 @njit(**PLAIN)
-def _four(x, start, stride, count, table, first, out, to):
-    """out[to:to + 32] <- max_k x[start + k stride:] + table[first + k], for k < count."""
-    a0 = a1 = a2 = a3 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
-        b = broadcast(table[U(first + k)])
-        a0, a1 = larger(add(load(x, o), b), a0), larger(add(load(x, o + 8), b), a1)
-        a2, a3 = larger(add(load(x, o + 16), b), a2), larger(add(load(x, o + 24), b), a3)
-        o += stride
-    store(out, U(to), a0)
-    store(out, U(to + 8), a1)
-    store(out, U(to + 16), a2)
-    store(out, U(to + 24), a3)
-
-
-@njit(**PLAIN)
-def _two(x, start, stride, count, table, first, out, to):
-    """As `_four`, for 16 columns."""
-    a0 = a1 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
-        b = broadcast(table[U(first + k)])
-        a0, a1 = larger(add(load(x, o), b), a0), larger(add(load(x, o + 8), b), a1)
-        o += stride
-    store(out, U(to), a0)
-    store(out, U(to + 8), a1)
-
-
-@njit(**PLAIN)
-def _one(x, start, stride, count, table, first, out, to):
-    """As `_four`, for 8 columns."""
-    a0 = broadcast(-np.inf)
-    o = start
-    for k in range(count):
-        a0 = larger(add(load(x, o), broadcast(table[U(first + k)])), a0)
-        o += stride
-    store(out, U(to), a0)
-
-
-@njit(**PLAIN)
-def _best_sums(x, start, stride, count, table, first, out, to, columns):
-    """out[to + j] <- max over k < count of x[start + k stride + j] + table[first + k], for j < columns, a multiple of 8."""
-    done = 0
-    while columns - done >= 32:
-        _four(x, start + done, stride, count, table, first, out, to + done)
-        done += 32
-    if columns - done >= 16:
-        _two(x, start + done, stride, count, table, first, out, to + done)
-        done += 16
-    if columns - done >= 8:
-        _one(x, start + done, stride, count, table, first, out, to + done)
-
-
-@njit(**PLAIN)
-def _deformations(weights, anchor, sign, unit, square, rows, columns, table, at, length):
+def _deformations(weights, anchor, sign, unit, square, rows, columns, table, start, length):
     """Scores of one type by displacement of the child from the parent.
 
-    table[at + k] is that of k - (rows - 1) rows, and table[at + length + k] that of (columns - 1) - k columns: in this order
-    the columns of the parent ascend. weights: of dx, -dx^2, dy, -dy^2; unit and square: `per_cell` and
+    table[start + k] is that of k - (rows - 1) rows, and table[start + length + k] that of (columns - 1) - k columns: in
+    this order the columns of the parent ascend. weights: of dx, -dx^2, dy, -dy^2; unit and square: `per_cell` and
     `per_square`. sign: 1 for the parent's types, -1 for the child's, which see the displacement of the parent.
     """
     for k in range(length):
         dy = (sign * (k - (rows - 1)) - anchor[1]) * unit
-        table[at + k] = weights[2] * dy - weights[3] * (square * (dy * dy)) if k < 2 * rows - 1 else LOWEST
+        table[start + k] = weights[2] * dy - weights[3] * (square * (dy * dy)) if k < 2 * rows - 1 else LOWEST
     for k in range(length):
         dx = (sign * ((columns - 1) - k) - anchor[0]) * unit
-        table[at + length + k] = weights[0] * dx - weights[1] * (square * (dx * dx)) if k < 2 * columns - 1 else LOWEST
+        table[start + length + k] = (
+            weights[0] * dx - weights[1] * (square * (dx * dx)) if k < 2 * columns - 1 else LOWEST
+        )
 
 
 @njit(**PLAIN)
@@ -135,45 +75,6 @@ def _maps(relations, start, scale, types, rows, columns, stride, base, out):
                 out[U(o + c)] = x if base.size == 0 else base[U(r * stride + c)] + x
             for c in range(columns, stride):
                 out[o + c] = LOWEST
-
-
-@njit(**PLAIN)
-def _greatest(x, start, count):
-    """The largest of x[start:start + count]; count is a multiple of 8."""
-    best = load(x, start)
-    for k in range(8, count, 8):
-        best = larger(load(x, start + k), best)
-    return largest(best)
-
-
-@njit(**PLAIN)
-def _greatest_sum(x, start, y, first, count):
-    """The largest of x[start + k] + y[first + k] for k < count, a multiple of 8."""
-    best = add(load(x, start), load(y, first))
-    for k in range(8, count, 8):
-        best = larger(add(load(x, start + k), load(y, first + k)), best)
-    return largest(best)
-
-
-@njit(**PLAIN)
-def _most_gain(bounds, at, phi, message, start, count):
-    """The largest of bounds[at + c] + phi[c] - message[start + c] for c < count, a multiple of 8."""
-    best, minus = broadcast(LOWEST), broadcast(-1.0)
-    for c in range(0, count, 8):
-        gain = add(add(load(bounds, at + c), load(phi, c)), multiply(minus, load(message, start + c)))
-        best = larger(gain, best)
-    return largest(best)
-
-
-@njit(**PLAIN)
-def _within(x, start, y, first, count, more):
-    """First and one past the last k < count with x[start + k] + y[first + k] + more > 0."""
-    begin, end = 0, count
-    while begin < end and x[start + begin] + y[first + begin] + more <= 0.0:
-        begin += 1
-    while end > begin and x[start + end - 1] + y[first + end - 1] + more <= 0.0:
-        end -= 1
-    return begin, end
 
 
 @njit(**PLAIN)
@@ -198,14 +99,14 @@ def _message(rows, columns, types, message, child, parent, tables, pair, tops, b
             message[r * stride + c] = LOWEST if c < columns else 0.0
     for u in range(types):
         for r in range(high):
-            tops[u * high + r] = _greatest(child, u * size + r * stride, stride) if r < rows else -np.inf
-        tops[of_child + u] = _greatest(tops, u * high, high)
-        tops[of_parent + u] = _greatest(parent, u * size, size)
+            tops[u * high + r] = greatest(child, u * size + r * stride, stride) if r < rows else -np.inf
+        tops[of_child + u] = greatest(tops, u * high, high)
+        tops[of_parent + u] = greatest(parent, u * size, size)
     for t in range(types):
         for u in range(types):
             own, theirs = 2 * t * length, 2 * (types + u) * length
-            springs = _greatest_sum(tables, own, tables, theirs, padded(2 * rows - 1))
-            springs += _greatest_sum(tables, own + length, tables, theirs + length, padded(2 * columns - 1))
+            springs = greatest_sum(tables, own, tables, theirs, padded(2 * rows - 1))
+            springs += greatest_sum(tables, own + length, tables, theirs + length, padded(2 * columns - 1))
             bounds[t * types + u] = tops[of_child + u] + tops[of_parent + t] + springs
     _order_pairs(types, bounds, order)
     least = LOWEST
@@ -227,28 +128,28 @@ def _pair(t, u, rows, columns, types, message, child, parent, tables, pair, tops
     stride, high = padded(columns), padded(rows)
     size, own, theirs = rows * stride, 2 * t * length, 2 * (types + u) * length
     wide, bound, zeros, here = length, 2 * length, 3 * length, 4 * length
-    there = here + stride
+    upper = here + stride
     for k in range(0, 2 * length, 8):
         store(pair, k, add(load(tables, own + k), load(tables, theirs + k)))
-    _best_sums(pair, wide, 1, columns, pair, zeros, pair, bound, stride)
-    widest = _greatest(pair, wide, padded(2 * columns - 1))
+    best_sums(pair, wide, 1, columns, pair, zeros, pair, bound, stride)
+    widest = greatest(pair, wide, padded(2 * columns - 1))
     for r in range(rows):
         first, start = rows - 1 - r, r * stride
         phi = parent[t * size + start : t * size + start + stride]
-        gain = _most_gain(pair, bound, phi, message, start, stride)
-        if _greatest_sum(tops, u * high, pair, first, high) + gain <= 0.0:
+        gain = most_gain(pair, bound, phi, message, start, stride)
+        if greatest_sum(tops, u * high, pair, first, high) + gain <= 0.0:
             continue
-        begin, end = _within(tops, u * high, pair, first, rows, gain)
-        at = u * size + begin * stride
-        _best_sums(child, at, stride, end - begin, pair, first + begin, pair, here, stride)
-        if _greatest(pair, here, stride) + gain <= 0.0:
+        begin, end = within(tops, u * high, pair, first, rows, gain)
+        child_start = u * size + begin * stride
+        best_sums(child, child_start, stride, end - begin, pair, first + begin, pair, here, stride)
+        if greatest(pair, here, stride) + gain <= 0.0:
             continue
-        gain = _most_gain(pair, zeros, phi, message, start, stride) + widest
-        begin, end = _within(pair, here, pair, zeros, columns, gain)
+        gain = most_gain(pair, zeros, phi, message, start, stride) + widest
+        begin, end = within(pair, here, pair, zeros, columns, gain)
         # the springs of the columns, by place of the parent: those of the child's next column begin one entry earlier
-        _best_sums(pair, wide + columns - 1 - begin, -1, end - begin, pair, here + begin, pair, there, stride)
+        best_sums(pair, wide + columns - 1 - begin, -1, end - begin, pair, here + begin, pair, upper, stride)
         for c in range(0, stride, 8):
-            store(message, start + c, larger(add(load(pair, there + c), load(phi, c)), load(message, start + c)))
+            store(message, start + c, larger(add(load(pair, upper + c), load(phi, c)), load(message, start + c)))
 
 
 @njit(**PLAIN)
@@ -267,12 +168,12 @@ def maximise(P, i, theta, augmented, y, scratch):
         _message(rows, columns, T, message, child, parent, tables, pair, tops, bounds, order)
         for k in range(size):
             best[p * size + k] += message[k]
-    place, top = 0, -np.inf
+    position, top = 0, -np.inf
     for r in range(rows):
         for c in range(columns):
             if best[r * stride + c] > top:
-                place, top = r * columns + c, best[r * stride + c]
-    y[0] = place
+                position, top = r * columns + c, best[r * stride + c]
+    y[0] = position
     for v in range(1, V):
         _tables(P, v - 1, theta, rows, columns, tables, length)
         _best_child(P, i, v, theta, best[v * size : (v + 1) * size], tables, length, stride, y, tops)
@@ -284,11 +185,11 @@ def maximise(P, i, theta, augmented, y, scratch):
 
 
 @njit(**PLAIN)
-def misplaced(P, i, v, place):
+def misplaced(P, i, v, position):
     """The loss of node v at this place: its weight times min(1, squared distance from the truth / s^2)."""
     columns = P.hw[i, 1]
     true = np.int64(P.truth[P.label_ptr[i] + v])
-    dy, dx = place // columns - true // columns, place % columns - true % columns
+    dy, dx = position // columns - true // columns, position % columns - true % columns
     return P.node_loss[v] * min(1.0, (dy * dy + dx * dx) / P.scale2[i])
 
 
@@ -317,7 +218,7 @@ def _tables(P, arc, theta, rows, columns, tables, length):
     for side in range(2):
         for t in range(T):
             o = P.parent.size + ((arc * 2 + side) * T + t) * 4
-            at = 2 * (side * T + t) * length
+            start = 2 * (side * T + t) * length
             _deformations(
                 theta[o : o + 4],
                 P.anchors[arc, side, t],
@@ -327,7 +228,7 @@ def _tables(P, arc, theta, rows, columns, tables, length):
                 rows,
                 columns,
                 tables,
-                at,
+                start,
                 length,
             )
 
@@ -366,27 +267,27 @@ def _best_child(P, i, v, theta, below, tables, length, stride, y, work):
         for b in range(columns):
             wide = max(wide, tables[2 * t * length + length + columns - 1 + s - b])
         most = max(most, work[t] + top + wide)
-    top, place, first, second = -np.inf, 0, 0, 0
+    top, best_cell, first, second = -np.inf, 0, 0, 0
     for a in range(rows):
         for b in range(columns):
-            base, at = below[a * stride + b], a * columns + b
-            t_best, t_found = -np.inf, 0
+            base, cell = below[a * stride + b], a * columns + b
+            t_best, t_of_best = -np.inf, 0
             kr, kc = a - r + rows - 1, length + columns - 1 + s - b
-            u_best, u_found = -np.inf, 0
+            u_best, u_of_best = -np.inf, 0
             for u in range(T):
                 o = 2 * (T + u) * length
-                x = tables[o + kr] + tables[o + kc] + scale_theirs * P.relations[U(theirs + u * rows * columns + at)]
+                x = tables[o + kr] + tables[o + kc] + scale_theirs * P.relations[U(theirs + u * rows * columns + cell)]
                 if x > u_best:
-                    u_best, u_found = x, u
+                    u_best, u_of_best = x, u
             if base + u_best + most < top:
                 continue
             for t in range(T):
                 o = 2 * t * length
                 x = tables[o + kr] + tables[o + kc] + work[t]
                 if x > t_best:
-                    t_best, t_found = x, t
+                    t_best, t_of_best = x, t
             if base + t_best + u_best > top:
-                top, place, first, second = base + t_best + u_best, at, t_found, u_found
-    y[v] = place
+                top, best_cell, first, second = base + t_best + u_best, cell, t_of_best, u_of_best
+    y[v] = best_cell
     y[V + 2 * arc] = first
     y[V + 2 * arc + 1] = second

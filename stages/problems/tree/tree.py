@@ -95,14 +95,14 @@ class Tree(NamedTuple):
             p, c = np.int64(y[self.parent[arc + 1]]), np.int64(y[arc + 1])
             for side in range(2):
                 t = np.int64(y[V + 2 * arc + side])
-                sign, place = 1.0 - 2.0 * side, c if side else p
+                sign, position = 1.0 - 2.0 * side, c if side else p
                 dx = (sign * (c % columns - p % columns) - self.anchors[arc, side, t, 0]) * self.per_cell
                 dy = (sign * (c // columns - p // columns) - self.anchors[arc, side, t, 1]) * self.per_cell
                 o, r = V + ((arc * 2 + side) * T + t) * 4, self.d - 2 * (V - 1) + 2 * arc + side
                 dx2, dy2 = self.per_square * (dx * dx), self.per_square * (dy * dy)
                 total += theta[o] * dx - theta[o + 1] * dx2 + theta[o + 2] * dy - theta[o + 3] * dy2
-                found = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + place)]
-                total += theta[r] * (self.relation_scale * found)
+                relation = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + position)]
+                total += theta[r] * (self.relation_scale * relation)
         return total
 
     def add(self, i, y, c, out):
@@ -113,7 +113,7 @@ class Tree(NamedTuple):
             start, end = np.int64(y[self.parent[arc + 1]]), np.int64(y[arc + 1])
             for side in range(2):
                 t = np.int64(y[V + 2 * arc + side])
-                sign, place = 1.0 - 2.0 * side, end if side else start
+                sign, position = 1.0 - 2.0 * side, end if side else start
                 dx = (sign * (end % columns - start % columns) - self.anchors[arc, side, t, 0]) * self.per_cell
                 dy = (sign * (end // columns - start // columns) - self.anchors[arc, side, t, 1]) * self.per_cell
                 o, r = V + ((arc * 2 + side) * T + t) * 4, self.d - 2 * (V - 1) + 2 * arc + side
@@ -121,8 +121,8 @@ class Tree(NamedTuple):
                 out[o + 1] -= c * (self.per_square * (dx * dx))
                 out[o + 2] += c * dy
                 out[o + 3] -= c * (self.per_square * (dy * dy))
-                found = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + place)]
-                out[r] += c * (self.relation_scale * found)
+                relation = self.relations[U(self.relations_ptr[i] + ((2 * arc + side) * T + t) * size + position)]
+                out[r] += c * (self.relation_scale * relation)
 
     def norm2(self, i, delta):
         total = 0.0
@@ -157,9 +157,9 @@ def weights(nodes: int, types: int) -> int:
 
 def squares(nodes: int, types: int) -> np.ndarray:
     """bool (d,): which weights are those of squared displacements."""
-    found = np.zeros(weights(nodes, types), bool)
-    found[nodes : nodes + 8 * (nodes - 1) * types].reshape(-1, 4)[:, 1::2] = True
-    return found
+    squared = np.zeros(weights(nodes, types), bool)
+    squared[nodes : nodes + 8 * (nodes - 1) * types].reshape(-1, 4)[:, 1::2] = True
+    return squared
 
 
 def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Tree:
@@ -196,8 +196,8 @@ def build(arrays: Mapping[str, np.ndarray], meta: Facts) -> Tree:
         got = np.diff(ptr[name])
         if got.size != n or not np.array_equal(got, expected):
             k = int(np.argmax(got != expected)) if got.size == n else n
-            found = f"block {k}: {name} has length {got[k]}, expected {expected[k]}" if k < n else f"{got.size} blocks"
-            raise ValueError(f"tree: {found} ({name}, for {n} grids)" if k == n else f"tree: {found}")
+            fault = f"block {k}: {name} has length {got[k]}, expected {expected[k]}" if k < n else f"{got.size} blocks"
+            raise ValueError(f"tree: {fault} ({name}, for {n} grids)" if k == n else f"tree: {fault}")
     if scale.shape != (n,) or not ((scale > 0) & (scale < np.inf)).all():
         raise ValueError("tree: loss_scale must be a positive number a block")
     truth = np.asarray(arrays["labels"]).reshape(n, length)

@@ -34,13 +34,13 @@ def quantity(trace: Mapping[str, np.ndarray]) -> str:
 
 
 def chart(run: StoredRun) -> Chart:
-    what = quantity(run.trace)
+    column = quantity(run.trace)
     lams, rows = by_lambda(run)
     fresh = is_fresh(lams, rows)
     name = "ε" if run.can.finds_lambdas else "tolerance"
     words = [f"λ = {lams[0]:.3g}"] if len(lams) == 1 else []
-    words += [f"{name} {run.attrs['eps']:g}"] if what == "gap" else []
-    panels = [_panel(run, what, rows, lams, over, fresh) for over in OVER]
+    words += [f"{name} {run.attrs['eps']:g}"] if column == "gap" else []
+    panels = [_panel(run, column, rows, lams, over, fresh) for over in OVER]
     return Chart(panels, ", ".join(words), beside=True)
 
 
@@ -52,39 +52,41 @@ def is_fresh(lams: list[float], rows: list[Row]) -> bool:
 def by_lambda(run: StoredRun) -> tuple[list[float], list[Row]]:
     """The lambdas that are shown, falling, and their certificates with the work since the start of each."""
     trace = run.trace
-    what = quantity(trace)
+    column = quantity(trace)
     lams = np.unique(trace["lambda"])[::-1]
     if lams.size > LAMBDAS:
         lams = lams[np.linspace(0, lams.size - 1, LAMBDAS).round().astype(int)]
     before = {name: np.concatenate([[0.0], trace[name][:-1]]) for name in OVER}
     rows: list[Row] = []
     for k, lam in enumerate(lams):
-        (at,) = np.nonzero((trace["lambda"] == lam) & (np.nan_to_num(trace[what]) > 0.0))
-        if at.size > ROWS:
-            at = at[np.linspace(0, at.size - 1, ROWS).round().astype(int)]
-        own = {f"own_{name}": trace[name][at] - before[name][at[:1]] if at.size else [] for name in before}
+        (shown,) = np.nonzero((trace["lambda"] == lam) & (np.nan_to_num(trace[column]) > 0.0))
+        if shown.size > ROWS:
+            shown = shown[np.linspace(0, shown.size - 1, ROWS).round().astype(int)]
+        own = {f"own_{name}": trace[name][shown] - before[name][shown[:1]] if shown.size else [] for name in before}
         rows += records(
-            k=np.full(at.size, k), **{name: trace[name][at] for name in ("lambda", what, "passes", "seconds")}, **own
+            k=np.full(shown.size, k),
+            **{name: trace[name][shown] for name in ("lambda", column, "passes", "seconds")},
+            **own,
         )
     return lams.tolist(), rows
 
 
-def _panel(run: StoredRun, what: str, rows: list[Row], lams: list[float], over: str, fresh: bool) -> Panel:
+def _panel(run: StoredRun, column: str, rows: list[Row], lams: list[float], over: str, fresh: bool) -> Panel:
     """The chart over `over`; a page sets its parameters `fresh`, see `is_fresh`, and `chosen`, the number of the only λ to
     show, or -1."""
-    title = gap_label(run.attrs) if what == "gap" else "primal objective"
+    title = gap_label(run.attrs) if column == "gap" else "primal objective"
     named = lams[:: max(len(lams) // 3, 1)]
     many = {"field": "lambda", "type": "quantitative", "scale": {"type": "log", "range": [*FALLING[::-1]]},
             "legend": {"title": "λ", "format": ".2~g", "values": named, "type": "gradient", "direction": "horizontal",
                        "gradientLength": 180}}  # fmt: skip
     encoding: Spec = {
         "x": axis("x", OVER[over] + (" at each λ" if fresh else "")),
-        "y": axis(what, title, {"type": "log", "nice": False, "padding": 8}, format="~g", tickCount=4),
+        "y": axis(column, title, {"type": "log", "nice": False, "padding": 8}, format="~g", tickCount=4),
         "color": many if len(lams) > 1 else {"value": FALLING[0]},
         "detail": {"field": "k"},
         "opacity": {"condition": {"test": "chosen < 0 || datum.k == chosen", "value": 1}, "value": 0.08},
     }  # fmt: skip
-    shown = {"lambda": "λ", what: title, "passes": "passes so far", "seconds": "seconds so far"}
+    shown = {"lambda": "λ", column: title, "passes": "passes so far", "seconds": "seconds so far"}
     whole = {
         "x": encoding["x"], "y": encoding["y"], "order": {"field": "passes"},
         "opacity": {"condition": {"test": "fresh || chosen >= 0", "value": 0}, "value": 0.35},
@@ -94,7 +96,7 @@ def _panel(run: StoredRun, what: str, rows: list[Row], lams: list[float], over: 
         {"mark": {"type": "line", "strokeWidth": 1.5}, "encoding": encoding},
         {"mark": {"type": "point", "filled": True, "size": 30}, "encoding": {**encoding, "tooltip": tooltip(shown)}},
     ]
-    if what == "gap" and not run.attrs.get("relative"):
+    if column == "gap" and not run.attrs.get("relative"):
         name = "ε" if run.can.finds_lambdas else "tolerance"
         layers += level(float(run.attrs["eps"]), f"{name} = {run.attrs['eps']:g}", at_left=True)
     return Panel(

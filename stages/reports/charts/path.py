@@ -82,10 +82,10 @@ def bound(run: StoredRun) -> list[Row]:
     arrays, attrs = run.arrays, run.attrs
     lam = arrays["lambda"]
     first = 1.5 * max(float(attrs.get("lambda_top", attrs.get("lam_top", lam[0]))), float(lam[0]))
-    at, gap = whole_axis(arrays, attrs, first, 0.3 * float(lam[-1]))
-    edges = np.flatnonzero(np.diff(at, prepend=np.nan) != 0)
-    kept = edges if edges.size <= MOST else edges[np.linspace(0, edges.size - 1, MOST).astype(int)]
-    return records(**{"lambda": at[kept], "gap": gap[kept]})
+    lams, gap = whole_axis(arrays, attrs, first, 0.3 * float(lam[-1]))
+    edges = np.flatnonzero(np.diff(lams, prepend=np.nan) != 0)
+    shown = edges if edges.size <= MOST else edges[np.linspace(0, edges.size - 1, MOST).astype(int)]
+    return records(**{"lambda": lams[shown], "gap": gap[shown]})
 
 
 def breakpoints(run: StoredRun) -> Panel:
@@ -93,13 +93,13 @@ def breakpoints(run: StoredRun) -> Panel:
     lam = run.arrays["lambda"]
     steps = records(**{"lambda": lam, "count": np.arange(1, lam.size + 1)})
     y = axis("count", "λ's solved", {"zero": True, "nice": True}, tickCount=4, format="d", tickMinStep=1)
-    at: Spec = {"x": lambda_axis(), "y": y}
+    axes: Spec = {"x": lambda_axis(), "y": y}
     line = {"type": "line", "interpolate": "step-after", "color": GREEN, "strokeWidth": 2}
     end = {"data": {"values": steps[-1:]}}
     words = {"type": "text", "dy": -8, "dx": -2, "align": "right", "color": GREEN}
     layers: list[Spec] = [
-        {"mark": line, "encoding": at},
-        {**end, "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": GREEN}, "encoding": at},
-        {**end, "mark": words, "encoding": {**at, "text": {"field": "count", "type": "quantitative"}}},
+        {"mark": line, "encoding": axes},
+        {**end, "mark": {"type": "point", "filled": True, "size": 50, "opacity": 1, "color": GREEN}, "encoding": axes},
+        {**end, "mark": words, "encoding": {**axes, "text": {"field": "count", "type": "quantitative"}}},
     ]
     return Panel("breakpoints", "Number of λ's solved so far.", layers, {"data": {"values": steps}}, height=130)

@@ -67,25 +67,25 @@ def write_report(run_dir: Location, features: Features | None, target: Location 
 
 
 def sections_of(run: ReportedRun) -> list[tuple[str, Markup]]:
-    """(title, content) of all sections that apply. One that fails says so in its place, and the rest is there."""
+    """(title, content) of all sections that apply; the content of a section that fails is its error."""
     _ = run.arrays  # the one thing that no section can do without
-    found = []
+    sections = []
     for section in _known():
         try:
             if section.applies(run):
-                found.append((section.TITLE, section.content(run)))
+                sections.append((section.TITLE, section.content(run)))
         except Exception as error:  # a part must not take the rest with it
             log.warning("report: %s: %s: %s", section.TITLE, type(error).__name__, error)
             log.debug("report: %s", section.TITLE, exc_info=True)
-            found.append((section.TITLE, fill("missing", kind=type(error).__name__, error=error)))
-    return found
+            sections.append((section.TITLE, fill("missing", kind=type(error).__name__, error=error)))
+    return sections
 
 
 def _known() -> list[Section]:
     """All sections in their order."""
     names = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-    found = [cast(Section, import_module(f"{package.__name__}.{name}")) for name in names]
-    return sorted(found, key=lambda section: section.ORDER)
+    sections = [cast(Section, import_module(f"{package.__name__}.{name}")) for name in names]
+    return sorted(sections, key=lambda section: section.ORDER)
 
 
 def write_page(target: Location, title: str, parts: Sequence[tuple[str, Markup]]) -> Location:

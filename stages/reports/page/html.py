@@ -40,6 +40,6 @@ def picture(alt: str, uri: str) -> Markup:
 
 
 def charts(chart: Chart) -> Markup:
-    """The panels of a chart, each with what it shows in words, for those who cannot see it."""
+    """The panels of a chart, each with a description in words for readers who cannot see it."""
     plots = [{"name": p.name, "words": p.words, "spec": plain(on_page(p))} for p in chart.panels]
     return macro("charts")(plots, chart.beside)

@@ -15,7 +15,7 @@ WORD = re.compile(r"(?:w|word|w0|w\[0\]|token|form)[=:](.*)", re.DOTALL)
 
 
 def picture_shape(run: ReportedRun) -> tuple[int, int] | None:
-    """(height, width) of the picture whose pixels are the first features, if the reader says so with PICTURE."""
+    """(height, width) of the picture whose pixels are the first features, if the reader declares PICTURE."""
     if not run.has_features:
         return None
     try:
@@ -27,7 +27,7 @@ def picture_shape(run: ReportedRun) -> tuple[int, int] | None:
 
 
 def words_by_attribute(run: ReportedRun) -> dict[int, str]:
-    """The word that each attribute stands for, of those that stand for the token's own word; {} if none does."""
+    """From attributes that stand for a token's own word to that word; {} if no attribute does."""
     blocks = run.test_blocks
     if "vocabulary" not in blocks:
         return {}
@@ -38,7 +38,7 @@ def words_by_attribute(run: ReportedRun) -> dict[int, str]:
         own = [skeleton for skeleton, macros in templates if [tuple(macro) for macro in macros] == [(0, 0)]]
         heads = tuple(f"{skeleton}\t" for skeleton in own)
         return {k: name.split("\t", 1)[1] for k, name in enumerate(names) if heads and name.startswith(heads)}
-    return {k: found[1] for k, name in enumerate(names) if (found := WORD.fullmatch(name)) is not None}
+    return {k: match[1] for k, name in enumerate(names) if (match := WORD.fullmatch(name)) is not None}
 
 
 def token_attributes(run: ReportedRun, i: int) -> list[np.ndarray]:

@@ -19,18 +19,18 @@ from gapwise.storage.files import aside, publish
 @cache
 def vega() -> str:
     """A module that defines ``window.vegaEmbed``; the same bytes for the same version of vl-convert-python."""
-    kept = _folder() / f"vega-{version('vl-convert-python')}.js"
-    if (found := _read(kept)) is not None:
-        return found
+    file = _folder() / f"vega-{version('vl-convert-python')}.js"
+    if (text := _read(file)) is not None:
+        return text
     bundle = vega_files({}, bundle=True)["bundle"].decode()
     if "</script" in bundle.lower() or "<!--" in bundle:
         raise ValueError(
             "vl-convert-python: its JavaScript would end the script element that holds it; take another version"
         )
     with contextlib.suppress(OSError):  # a folder that cannot be written costs the next report a second
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        aside(kept).write_text(f"{_seal(bundle)}\n{bundle}", encoding="utf-8", newline="\n")
-        publish(kept)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        aside(file).write_text(f"{_seal(bundle)}\n{bundle}", encoding="utf-8", newline="\n")
+        publish(file)
     return bundle
 
 
@@ -40,7 +40,7 @@ def _folder() -> Path:
 
 
 def _read(file: Path) -> str | None:
-    """The kept bundle; None if there is none, or it is not what was written."""
+    """The stored bundle; None if it is missing or has been changed."""
     try:
         seal, _, bundle = file.read_bytes().decode().partition("\n")
     except (OSError, ValueError):

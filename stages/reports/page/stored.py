@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.problems.chain.metrics import decode_names
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.stored import StoredRun
 from gapwise.storage.backend import Location
 from gapwise.storage.features import Features
@@ -17,34 +17,34 @@ from gapwise.storage.files import read_json
 class ReportedRun(StoredRun):
     """A run with its records. Whatever a later stage would have written is empty before that stage has run."""
 
-    def __init__(self, place: Location, features: Features | None):
-        super().__init__(place, features)  # type: ignore[arg-type]
+    def __init__(self, run_dir: Location, features: Features | None):
+        super().__init__(run_dir, features)  # type: ignore[arg-type]
         self.has_features = features is not None
 
     @property
     def name(self) -> str:
-        return str(self.manifest.get("name", self.place.name))
+        return str(self.manifest.get("name", self.run_dir.name))
 
     @cached_property
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Json:
         return self._record("manifest.json")
 
     @cached_property
-    def verified(self) -> dict[str, Any]:
+    def verified(self) -> Json:
         return self._record("verify.json")
 
     @cached_property
-    def measured(self) -> dict[str, Any]:
+    def measured(self) -> Json:
         return self._record("metrics.json")
 
-    def _record(self, name: str) -> dict[str, Any]:
-        file = self.place / name
-        found = read_json(file) if file.is_file() else {}
-        return found if isinstance(found, dict) else {}
+    def _record(self, name: str) -> Json:
+        file = self.run_dir / name
+        content = read_json(file) if file.is_file() else {}
+        return content if isinstance(content, dict) else {}
 
     @property
-    def science(self) -> dict[str, Any]:
-        """What was asked for, by group of the configuration."""
+    def science(self) -> Json:
+        """The settings of the run, by group of the configuration."""
         return dict(self.manifest.get("science", {}))
 
     @property
@@ -58,7 +58,7 @@ class ReportedRun(StoredRun):
 
     @cached_property
     def label_names(self) -> list[str]:
-        """Names of the labels, in the order of their numbers; [] if they have none."""
+        """Names of the labels, in the order of their numbers; [] for labels without names."""
         if not self.has_features:
             return []
         if "label_names" in self.test_blocks:

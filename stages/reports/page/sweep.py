@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.page import FILE, write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import charts, number, paragraph, picture, table
@@ -28,7 +28,7 @@ from gapwise.storage.results import read_trace
 ROWS = 150
 """Most certificates that are shown of a run."""
 log = logging.getLogger("gapwise")
-Row = Mapping[str, Any]
+Row = Facts
 Part = tuple[str, Markup]
 
 
@@ -40,24 +40,24 @@ def write_sweep_report(folder: Location, target: Location | None = None) -> Loca
     FileNotFoundError
         If there is no summary.json.
     """
-    found = read_json(folder / "summary.json")
-    rows = [row for row in found["jobs"] if row["status"] in ("complete", "done") and row.get("breakpoints", 1)]
-    parts = [("The runs", comparison(found, folder))]
+    summary = read_json(folder / "summary.json")
+    rows = [row for row in summary["jobs"] if row["status"] in ("complete", "done") and row.get("breakpoints", 1)]
+    parts = [("The runs", comparison(summary, folder))]
     for title, make in (("Losses", losses), ("Work", work)):
         try:
             parts += [(title, made)] if (made := make(rows)) else []
         except (ValueError, OSError, KeyError) as error:  # a run that is gone must not take the rest with it
             log.warning("report: %s: %s", title, error)
-    parts += drawn(found, folder)
+    parts += drawn(summary, folder)
     return write_page(folder / FILE if target is None else target, f"{folder.name}: comparison", parts)
 
 
-def comparison(found: Row, folder: Location) -> Markup:
+def comparison(summary: Row, folder: Location) -> Markup:
     """One row per run; the least test loss is marked."""
-    jobs: Sequence[Row] = found["jobs"]
+    jobs: Sequence[Row] = summary["jobs"]
     losses_of = [row.get("test_loss") for row in jobs]
-    there = [loss for loss in losses_of if loss is not None]
-    best = losses_of.index(min(there)) if there else None
+    known = [loss for loss in losses_of if loss is not None]
+    best = losses_of.index(min(known)) if known else None
     heads = [
         "run",
         "status",
@@ -74,7 +74,7 @@ def comparison(found: Row, folder: Location) -> Markup:
          number(row.get("test_loss"), ".4g")]
         for row in jobs
     ]  # fmt: skip
-    counts = ", ".join(f"{count} {status}" for status, count in found.get("statuses", {}).items())
+    counts = ", ".join(f"{count} {status}" for status, count in summary.get("statuses", {}).items())
     said = paragraph(
         f"{len(jobs)} runs: {counts}. ", "The marked row has the least test loss." if best is not None else ""
     )
@@ -83,10 +83,10 @@ def comparison(found: Row, folder: Location) -> Markup:
 
 def linked(row: Row, folder: Location) -> Markup | str:
     """The run's name, with a link to its report if that lies on the same disk."""
-    place = location(row["run"]) if row.get("run") else None
-    if not isinstance(place, Path) or not isinstance(folder, Path) or not (place / FILE).is_file():
+    run_dir = location(row["run"]) if row.get("run") else None
+    if not isinstance(run_dir, Path) or not isinstance(folder, Path) or not (run_dir / FILE).is_file():
         return str(row["name"])
-    return fill("link", to=os.path.relpath(place / FILE, folder).replace(os.sep, "/"), words=row["name"])
+    return fill("link", to=os.path.relpath(run_dir / FILE, folder).replace(os.sep, "/"), words=row["name"])
 
 
 def losses(rows: Sequence[Row]) -> Markup:
@@ -132,11 +132,11 @@ def convergence(rows: Sequence[Row]) -> Markup:
     values: list[Row] = []
     for row in rows:
         trace = read_trace(location(row["run"]))
-        (at,) = np.nonzero(np.nan_to_num(trace["gap"]) > 0.0)
-        at = at[np.linspace(0, at.size - 1, min(at.size, ROWS)).round().astype(int)]
+        (shown,) = np.nonzero(np.nan_to_num(trace["gap"]) > 0.0)
+        shown = shown[np.linspace(0, shown.size - 1, min(shown.size, ROWS)).round().astype(int)]
         values += records(
-            k=[lams.index(row["lambda"])] * at.size, run=[row["name"]] * at.size,
-            **{name: trace[name][at] for name in ("gap", "passes", "seconds")},
+            k=[lams.index(row["lambda"])] * shown.size, run=[row["name"]] * shown.size,
+            **{name: trace[name][shown] for name in ("gap", "passes", "seconds")},
         )  # fmt: skip
     if not values:
         return Markup("")
@@ -159,16 +159,16 @@ def convergence(rows: Sequence[Row]) -> Markup:
     return fill("sweep_convergence", lambdas=lams, charts=charts(Chart(panels, beside=True)))
 
 
-def drawn(found: Row, folder: Location) -> list[Part]:
+def drawn(summary: Row, folder: Location) -> list[Part]:
     """The figures and the table of `sweep.figure`."""
     parts: list[Part] = []
     pictures = []
-    for name in found.get("figures", ()):
+    for name in summary.get("figures", ()):
         file = figure_file(folder, name)
         if name.endswith(".png") and file.is_file():
             pictures.append(picture(name, saved(file)))
     if pictures:
         parts.append(("Figures", Markup("").join(pictures)))
-    if found.get("text"):
-        parts.append(("In numbers", fill("lines", text="\n".join(found["text"]))))
+    if summary.get("text"):
+        parts.append(("In numbers", fill("lines", text="\n".join(summary["text"]))))
     return parts

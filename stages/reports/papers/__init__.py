@@ -1,4 +1,4 @@
-"""What the papers found, as checks on our own runs: a claim a row, one file a paper, found by discovery.
+"""The papers' claims as checks on our own runs: one row per claim, one file per paper, found by discovery.
 
 A claim is measured on the sweep of a part of `+experiment=papers`. A figure of one seed and a small budget can only say
 whether a claim held in these runs, which the page says beside each.
@@ -19,20 +19,20 @@ __path__ = with_parts(__path__, "papers")
 
 def claims() -> list[Claim]:
     """All claims, in the order of the papers' files."""
-    found: list[Claim] = []
+    every: list[Claim] = []
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
         part: Sequence[Claim] = getattr(import_module(f"{__name__}.{name}"), "CLAIMS", ())
-        found += part
-    return found
+        every += part
+    return every
 
 
 def findings(part: str, measured: Measured) -> list[tuple[Claim, Finding]]:
-    """The claims that are measured on this part, and what was found."""
-    found = []
+    """The claims that are measured on this part, with their findings."""
+    pairs = []
     for claim in claims():
         if part in claim.parts:
             try:
-                found.append((claim, claim.measure(measured)))
+                pairs.append((claim, claim.measure(measured)))
             except KeyError as error:
-                found.append((claim, Finding(None, f"there are no complete runs of {error.args[0]}")))
-    return found
+                pairs.append((claim, Finding(None, f"there are no complete runs of {error.args[0]}")))
+    return pairs

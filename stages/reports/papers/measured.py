@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.curves import SMALLEST, Curves, Trace, first_at, read_curves, value_at
 from gapwise.stages.reports.stored import read_numbers
 from gapwise.stages.reports.suboptimality import LEVELS, best_dual, with_suboptimality
@@ -31,7 +31,7 @@ class Finding:
     measured: str
     """The numbers, in words."""
     ratio: float | None = None
-    """By how much, where one number says so: more than 1 where the claim holds."""
+    """By how much, if a single number can say: more than 1 where the claim holds."""
 
 
 class Measured:
@@ -45,7 +45,7 @@ class Measured:
 
     def __init__(self, folder: Location):
         self.folder = folder
-        self.summary: Mapping[str, Any] = read_json(folder / "summary.json")
+        self.summary: Facts = read_json(folder / "summary.json")
         self.jobs = [row for row in self.summary["jobs"] if row["status"] in ("complete", "done")]
 
     @cached_property
@@ -80,20 +80,20 @@ class Measured:
     def iterations(self, variant: str, lam: str) -> list[Mapping[str, np.ndarray]]:
         """What the variant's runs recorded of their outer iterations."""
         rows = [row for row in self.jobs if (row["variant"], row["lambda"]) == (variant, lam)]
-        found = [read_iterations(location(row["run"])) for row in rows]
-        if not any(found):
+        tables = [read_iterations(location(row["run"])) for row in rows]
+        if not any(tables):
             raise KeyError(variant)
-        return [columns for columns in found if columns]
+        return [columns for columns in tables if columns]
 
 
 def better_at_equal_work(
-    ours: str, theirs: str, what: str = "gap", over: str = "passes"
+    ours: str, theirs: str, quantity: str = "gap", over: str = "passes"
 ) -> Callable[[Measured], Finding]:
-    """A claim that `ours` has less of `what` than `theirs` after the work that all their runs reach, at every lambda.
+    """A claim that `ours` has less of `quantity` than `theirs` after the work that all their runs reach, at every lambda.
 
     Parameters
     ----------
-    what : str
+    quantity : str
         A column of the gap trace, or `primal_excess`, `dual_lack`.
     over : str
         The work: `passes`, `oracle_calls` or `seconds`.
@@ -104,11 +104,11 @@ def better_at_equal_work(
         for lam in part.lambdas:
             pair = [part.traces(name, lam) for name in (ours, theirs)]
             x = min(float(trace[over][-1]) for traces in pair for trace in traces)
-            values = [value_at(traces, over, x, what) for traces in pair]
+            values = [value_at(traces, over, x, quantity) for traces in pair]
             if x <= 0.0 or not np.isfinite(values).all():
                 continue
             ratios.append(values[1] / max(values[0], SMALLEST))
-            half = [value_at(traces, over, 0.5 * x, what) for traces in pair]
+            half = [value_at(traces, over, 0.5 * x, quantity) for traces in pair]
             about = budget(ratios[-1], half[1] / max(half[0], SMALLEST))
             words.append(f"λ = {lam}: {values[0]:.2g} against {values[1]:.2g} after {amount(x, over)}{about}")
         return verdict(ratios, words)
@@ -131,7 +131,7 @@ def budget(ratio: float, halfway: float) -> str:
 
 
 def less_work(
-    ours: str, theirs: str, what: str = "gap", over: str = "passes", times: float = 1.0
+    ours: str, theirs: str, quantity: str = "gap", over: str = "passes", times: float = 1.0
 ) -> Callable[[Measured], Finding]:
     """A claim that `ours` needs less work than `theirs`, by more than `times`, to the finest accuracy that both reach.
 
@@ -143,7 +143,7 @@ def less_work(
         ratios, words, open_at = [], [], []
         for lam in part.lambdas:
             mine, other = (part.traces(name, lam) for name in (ours, theirs))
-            work = {level: [work_to(traces, what, over, level) for traces in (mine, other)] for level in SHARES}
+            work = {level: [work_to(traces, quantity, over, level) for traces in (mine, other)] for level in SHARES}
             both = [level for level in SHARES if np.isfinite(work[level]).all() and min(work[level]) > 0.0]
             if both:
                 a, b = work[both[-1]]
@@ -165,10 +165,10 @@ def less_work(
     return measure
 
 
-def work_to(traces: list[Trace], what: str, over: str, level: float) -> float:
-    """The median work until `what` is at most `level` times the largest known dual value; inf if half do not get there."""
-    found = [first_at(trace, over, level * best_dual(trace), what) for trace in traces]
-    return float(np.quantile(found, 0.5, method="higher"))
+def work_to(traces: list[Trace], quantity: str, over: str, level: float) -> float:
+    """The median work until `quantity` is at most `level` times the largest known dual value; inf if half stay above."""
+    amounts = [first_at(trace, over, level * best_dual(trace), quantity) for trace in traces]
+    return float(np.quantile(amounts, 0.5, method="higher"))
 
 
 def amount(work: float, over: str) -> str:

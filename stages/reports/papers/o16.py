@@ -99,10 +99,10 @@ def worst_between(lam: np.ndarray, gap: np.ndarray, growth: np.ndarray, second_o
     share = np.linspace(0.0, 1.0, 66)
     between = np.concatenate([np.exp((1.0 - share) * np.log(a) + share * np.log(b)) for a, b in pairwise(lam)])[:, None]
     if second_order:
-        found = gap + growth * (between - lam) ** 2 / (2.0 * between)
+        bounds = gap + growth * (between - lam) ** 2 / (2.0 * between)
     else:
-        found = np.where(between <= lam * (1.0 + 1e-9), gap + (1.0 - between / lam) * (growth - gap), np.inf)
-    return float(np.max(np.min(found, axis=1)))
+        bounds = np.where(between <= lam * (1.0 + 1e-9), gap + (1.0 - between / lam) * (growth - gap), np.inf)
+    return float(np.max(np.min(bounds, axis=1)))
 
 
 def _toy(part: Measured) -> Finding:

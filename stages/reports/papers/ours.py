@@ -60,27 +60,27 @@ def contests(task: str, parts: Sequence[Measured]) -> list[Contest]:
 
 def _lambdas(curves: Curves) -> list[tuple[str, Curves]]:
     """The curves at each lambda, by falling lambda; those that neither we nor the papers stand for are left out."""
-    found: dict[str, Curves] = {}
+    by_lambda: dict[str, Curves] = {}
     for (name, lam), traces in curves.items():
         if name not in NEITHER:
-            found.setdefault(lam, {})[name, lam] = traces
+            by_lambda.setdefault(lam, {})[name, lam] = traces
 
     def value(item: tuple[str, Curves]) -> float:
         return -float(next(iter(item[1].values()))[0]["lambda"][0])
 
-    return sorted(found.items(), key=value)
+    return sorted(by_lambda.items(), key=value)
 
 
 def _at(task: str, curves: Curves, lam: str) -> list[Contest]:
     """To the least share of D* that both certify, in passes and in seconds; empty if they certify none together."""
     sides = [[key for key in curves if (key[0] in OURS) == mine] for mine in (False, True)]
     for level in reversed(LEVELS):
-        found = [[_least(curves, level, over, keys) for keys in sides] for over in OVERS]
-        if all(side and side[1] > 0.0 for pair in found for side in pair):
+        contestants = [[_least(curves, level, over, keys) for keys in sides] for over in OVERS]
+        if all(side and side[1] > 0.0 for pair in contestants for side in pair):
             goal = f"a gap of {level:g} D*"
             return [
                 Contest(task, lam, goal, over, *best, *ours)
-                for over, (best, ours) in zip(OVERS, found, strict=True)
+                for over, (best, ours) in zip(OVERS, contestants, strict=True)
                 if best and ours
             ]
     return []
@@ -114,9 +114,9 @@ def times(line: Contest) -> str:
 
 def said(line: Contest) -> str:
     """A line in words: what both need."""
-    at = "for all λ" if line.lam == "all" else f"λ = {line.lam}"
+    where = "for all λ" if line.lam == "all" else f"λ = {line.lam}"
     ours, best = amount(line.our_work, line.over), amount(line.best_work, line.over)
-    return f"{at}, to {line.goal}: {line.ours} {ours}, {line.best} {best}, {times(line)}"
+    return f"{where}, to {line.goal}: {line.ours} {ours}, {line.best} {best}, {times(line)}"
 
 
 HEADS = (
@@ -135,11 +135,11 @@ HEADS = (
 
 def rows(lines: Sequence[Contest]) -> list[list[str]]:
     """A row a task and lambda: passes and seconds of the best of the papers' methods, of ours, and how many times less."""
-    found: dict[tuple[str, str, str], dict[str, Contest]] = {}
+    contests: dict[tuple[str, str, str], dict[str, Contest]] = {}
     for line in lines:
-        found.setdefault((line.task, line.lam, line.goal), {})[line.over] = line
+        contests.setdefault((line.task, line.lam, line.goal), {})[line.over] = line
     return [
-        [*key, *(cell for over in OVERS for cell in _cells(pair.get(over)))] for key, pair in found.items()
+        [*key, *(cell for over in OVERS for cell in _cells(pair.get(over)))] for key, pair in contests.items()
     ]  # fmt: skip
 
 

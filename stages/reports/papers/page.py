@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
+from gapwise.stages.problems.facts import Facts
 from gapwise.stages.reports.page import write_page
 from gapwise.stages.reports.page.engine import fill
 from gapwise.stages.reports.page.html import paragraph, table
@@ -58,13 +58,13 @@ class Shown:
         try:
             measured = Measured(folder)
             figures = tuple(name for name in measured.summary.get("figures", ()) if name.endswith(".png"))
-            found, lines = tuple(findings(self.name, measured)), tuple(contests(self.task or self.shows, [measured]))
+            checked, lines = tuple(findings(self.name, measured)), tuple(contests(self.task or self.shows, [measured]))
         except (ValueError, OSError) as error:
             return replace(done, problem=str(error))
         statuses = measured.summary["statuses"]
         missing = ", ".join(f"{n} {status}" for status, n in statuses.items() if status not in ("complete", "done"))
         return replace(
-            done, figures=figures, claims=found, contests=lines, measured=measured,
+            done, figures=figures, claims=checked, contests=lines, measured=measured,
             problem=missing and f"of its runs {missing}",
         )  # fmt: skip
 
@@ -79,61 +79,61 @@ def standings(parts: Sequence[Shown]) -> list[Contest]:
     ]
 
 
-def write_json_claims(target: Location, parts: Sequence[Shown], about: Mapping[str, Any]) -> None:
+def write_json_claims(target: Location, parts: Sequence[Shown], about: Facts) -> None:
     """papers.json: a row a claim and part, and the lines of what this project adds."""
     claims = [
-        {"claim": claim.name, "source": claim.source, "says": claim.says, "part": part.name, "holds": found.holds,
-         "measured": found.measured, "ratio": found.ratio, "command": part.command}
-        for part in parts for claim, found in part.claims
+        {"claim": claim.name, "source": claim.source, "says": claim.says, "part": part.name, "holds": finding.holds,
+         "measured": finding.measured, "ratio": finding.ratio, "command": part.command}
+        for part in parts for claim, finding in part.claims
     ]  # fmt: skip
     ours = [{**vars(line), "ratio": line.ratio} for line in standings(parts)]
     left_out = {part.name: part.problem for part in parts if part.problem}
     write_json(target, {**about, **machine(), "claims": claims, "ours": ours, "left_out": left_out})
 
 
-def write_index(target: Location, parts: Sequence[Shown], about: Mapping[str, Any], places: Places) -> None:
+def write_index(target: Location, parts: Sequence[Shown], about: Facts, where_shown: Places) -> None:
     """index.html: what this project adds, all claims, where every figure is, then every part with figures and claims."""
     said_of = f"{BUDGETS[about['budget']]}; {about['parts']} parts; {', '.join(machine().values())}"
     if about.get("source"):
         said_of += f"; source {about['source']}"
     sections = [
         ("In short", paragraph(said_of) + _standings_table(parts) + _claim_table(parts)),
-        ("Every figure and table of the papers", table(PLACES, place_rows(parts, places), caption="Where it is")),
+        ("Every figure and table of the papers", table(PLACES, place_rows(parts, where_shown), caption="Where it is")),
     ]
     sections += [(part.shows, _part(part, target)) for part in parts]
     write_page(target, "The papers' figures and claims", sections)
 
 
 Places = Mapping[str, str | Sequence[str]]
-"""A figure or table of a paper to the names of the parts that show it, or to why there is none."""
+"""From a figure or table of a paper to the parts that show it, or to the reason why no part does."""
 PLACES = ("figure or table", "here")
 
 
-def place_rows(parts: Sequence[Shown], places: Places) -> list[list[str]]:
+def place_rows(parts: Sequence[Shown], where_shown: Places) -> list[list[str]]:
     """Every figure and table of the papers, and which part shows it."""
     shows = {part.name: part.shows for part in parts}
 
-    def words(there: str | Sequence[str]) -> str:
+    def words(names: str | Sequence[str]) -> str:
         return (
-            there
-            if isinstance(there, str)
-            else "; ".join(shows.get(name, f"not in these parts: {name}") for name in there)
+            names
+            if isinstance(names, str)
+            else "; ".join(shows.get(name, f"not in these parts: {name}") for name in names)
         )
 
-    return [[figure, words(there)] for figure, there in places.items()]
+    return [[figure, words(names)] for figure, names in where_shown.items()]
 
 
 def _standings_table(parts: Sequence[Shown]) -> Markup:
-    found = rows(standings(parts))
-    if not found:
+    body = rows(standings(parts))
+    if not body:
         return Markup("")
-    return table(HEADS, found, caption="What this project adds: work to the finest gap that both sides certify")
+    return table(HEADS, body, caption="What this project adds: work to the finest gap that both sides certify")
 
 
 def _claim_table(parts: Sequence[Shown]) -> Markup:
     rows = [
-        [claim.says, claim.source, part.shows, HOLDS[found.holds], found.measured]
-        for part in parts for claim, found in part.claims
+        [claim.says, claim.source, part.shows, HOLDS[finding.holds], finding.measured]
+        for part in parts for claim, finding in part.claims
     ]  # fmt: skip
     return table(["claim", "source", "measured on", "here", "measured"], rows, caption="The papers' claims")
 
@@ -146,8 +146,8 @@ def _part(part: Shown, target: Location) -> Markup:
         for name in part.figures
     ]
     claims = [
-        {"says": claim.says, "source": claim.source, "holds": HOLDS[found.holds], "measured": found.measured}
-        for claim, found in part.claims
+        {"says": claim.says, "source": claim.source, "holds": HOLDS[finding.holds], "measured": finding.measured}
+        for claim, finding in part.claims
     ]
     report = _link(part.folder / "report.html", target)
     return fill("paper", part=part, figures=figures, claims=claims, contests=map(said, part.contests), report=report)
@@ -166,27 +166,29 @@ def _link(file: Location, target: Location) -> str:
     return os.path.relpath(file, target.parent).replace(os.sep, "/")
 
 
-def write_markdown(target: Location, parts: Sequence[Shown], about: Mapping[str, Any], places: Places) -> None:
+def write_markdown(target: Location, parts: Sequence[Shown], about: Facts, where_shown: Places) -> None:
     """The short page: date, commit, machine, command; what this project adds; the claims; where every figure is."""
     facts = [f"Made on {datetime.now(UTC):%Y-%m-%d} by", "", "```bash", about["command"], "```", ""]
     facts += [
         f"at commit {about.get('source') or 'unknown'}, on {', '.join(machine().values())}; {BUDGETS[about['budget']]}."
     ]
-    held = [found.holds for part in parts for _, found in part.claims]
+    held = [finding.holds for part in parts for _, finding in part.claims]
     counts = [sum(h is is_so for h in held) for is_so in (True, False, None)]
     text = "Claims checked: {}. They hold: {}; they do not: {}; these runs do not tell: {}."
     facts += ["", text.format(len(held), *counts)]
     ours = [[*HEADS], *rows(standings(parts))]
     claims = [["claim", "source", "measured on", "here", "measured"]]
     claims += [
-        [c.says, c.source, part.shows, HOLDS[found.holds], found.measured] for part in parts for c, found in part.claims
+        [claim.says, claim.source, part.shows, HOLDS[finding.holds], finding.measured]
+        for part in parts
+        for claim, finding in part.claims
     ]
-    where = [[*PLACES], *place_rows(parts, places)]
+    where = [[*PLACES], *place_rows(parts, where_shown)]
     left_out = [f"- {part.shows}: {part.problem}" for part in parts if part.problem]
     differs = [f"- {part.shows}: {part.differs}." for part in parts if part.differs]
     lines_of = ["# The papers' figures and claims, here", "", *facts]
-    for title, found in (("What this project adds", ours), ("Claims", claims), ("Every figure and table", where)):
-        lines_of += ["", f"## {title}", "", *(markdown(found) if len(found) > 1 else ["Nothing was measured."])]
+    for title, cells in (("What this project adds", ours), ("Claims", claims), ("Every figure and table", where)):
+        lines_of += ["", f"## {title}", "", *(markdown(cells) if len(cells) > 1 else ["Nothing was measured."])]
     for title, lines in (("What differs from the papers", differs), ("Left out", left_out)):
         lines_of += ["", f"## {title}", "", *lines] if lines else []
     aside(target).write_text("\n".join(lines_of) + "\n", encoding="utf-8")

@@ -14,14 +14,14 @@ def _more_approximate_passes_later(part: Measured) -> Finding:
     """Approximate passes an outer iteration, the second half of a run against the first."""
     ratios, words = [], []
     for lam in part.lambdas:
-        found = []
+        halves = []
         for columns in part.iterations("MP-BCFW", lam):
             passes = np.asarray(columns["approximate_passes"], float)
             half = passes.size // 2
             if half:
-                found.append((passes[:half].mean(), passes[half:].mean()))
-        if found:
-            early, late = np.median(np.array(found), axis=0)
+                halves.append((passes[:half].mean(), passes[half:].mean()))
+        if halves:
+            early, late = np.median(np.array(halves), axis=0)
             ratios.append(late / max(early, 1e-9))
             words.append(f"λ = {lam}: {early:.1f} in the first half of a run, {late:.1f} in the second")
     return verdict(ratios, words)

@@ -44,9 +44,9 @@ def paint(figure: Figure, run: StoredRun) -> None:
 
 def draw(axes: Axes, pair: Aligned) -> None:
     """One sentence pair as a grid: English words down, French ones across."""
-    for j, k in pair.possible - pair.found:
+    for j, k in pair.possible - pair.predicted:
         axes.add_patch(Rectangle((k - 0.5, j - 0.5), 1, 1, facecolor="#edf2f7"))
-    for j, k in pair.found:
+    for j, k in pair.predicted:
         colour = GREEN if (j, k) in pair.sure else BLUE if (j, k) in pair.possible else ORANGE
         axes.add_patch(Rectangle((k - 0.4, j - 0.4), 0.8, 0.8, facecolor=colour))
     for j, k in pair.sure:

@@ -24,16 +24,16 @@ def paint(figure: Figure, run: StoredRun) -> None:
     labels, label_ptr, shown = run.predictions["labels"], run.predictions["label_ptr"], photographs(run, SHOWN)
     names = [str(name) for name in run.features.meta["class_names"]]
     colours = class_colours(run)
-    rows, there = figure.subplots(3, len(shown), squeeze=False), set()
+    rows, present = figure.subplots(3, len(shown), squeeze=False), set()
     for k, photo in enumerate(shown):
         truth, labelled = photo.truth, photo.labelled
         predicted = labels[label_ptr[photo.block] : label_ptr[photo.block + 1]][photo.regions]
-        there |= {int(label) for label in np.unique(np.append(predicted, truth[labelled]))}
+        present |= {int(label) for label in np.unique(np.append(predicted, truth[labelled]))}
         rows[0, k].imshow(photo.rgb)
         rows[1, k].imshow(colours[predicted])
         rows[2, k].imshow(np.where(labelled[..., None], colours[np.where(labelled, truth, 0)], 0))
         right = np.mean((predicted == truth)[labelled]) if labelled.any() else None
         rows[1, k].set_title("" if right is None else f"{right:.2f} right", loc="center")
     finish(rows, ("image", "prediction", "classes"))
-    handles = [Patch(color=colours[label] / 255, label=names[label]) for label in sorted(there)]
+    handles = [Patch(color=colours[label] / 255, label=names[label]) for label in sorted(present)]
     figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 8))

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from gapwise.parts import with_parts
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.formats import saved_as
 from gapwise.storage.backend import Location
 
@@ -33,9 +34,7 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
-def compare_parts(
-    name: str, parts: Mapping[str, Runs], folder: Location, formats: Sequence[str] = ("png",)
-) -> dict[str, Any]:
+def compare_parts(name: str, parts: Mapping[str, Runs], folder: Location, formats: Sequence[str] = ("png",)) -> Json:
     """The same for a sweep over several data sets: the runs of each are drawn into a folder of their own.
 
     The folder is ``folder/<data set>``. Figures are then named ``<data set>/<file>``, see `figure_file`, and rows of the
@@ -43,15 +42,15 @@ def compare_parts(
     """
     if [*parts] in ([], [""]):
         return {**compare(name, parts[""], folder, formats)} if parts else {}
-    found: dict[str, Any] = {"figures": [], "table": [], "text": []}
+    result: Json = {"figures": [], "table": [], "text": []}
     for dataset, runs in parts.items():
-        one: dict[str, Any] = {**compare(name, runs, folder / dataset, formats)}
-        found["figures"] += [f"{dataset}/{file}" for file in one.pop("figures", ())]
-        found["table"] += [{"dataset": dataset, **row} for row in one.pop("table", ())]
-        found["text"] += [f"{dataset}:", *one.pop("text", ())]
-        for key, value in one.items():
-            found.setdefault(key, {})[dataset] = value
-    return found
+        part: Json = {**compare(name, runs, folder / dataset, formats)}
+        result["figures"] += [f"{dataset}/{file}" for file in part.pop("figures", ())]
+        result["table"] += [{"dataset": dataset, **row} for row in part.pop("table", ())]
+        result["text"] += [f"{dataset}:", *part.pop("text", ())]
+        for key, value in part.items():
+            result.setdefault(key, {})[dataset] = value
+    return result
 
 
 def figure_file(folder: Location, name: str) -> Location:

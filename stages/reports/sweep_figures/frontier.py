@@ -71,12 +71,16 @@ def _paint_prices(table: Sequence[Row], style: StyleOf, target: Location) -> Non
 
 
 def _price_line(axes: Axes, rows: Sequence[Row], over: str, name: str, style: Style) -> None:
-    there = sorted((row for row in rows if np.isfinite(row[over])), key=lambda row: -row["tolerance"])
-    at = [row["tolerance"] for row in there]
-    axes.plot([row[over] for row in there], at, marker="o", ms=3.5, lw=1.5, label=name.replace("_", " "), **style)
-    if any(row["seeds"] > 1 for row in there):
-        most = [row[f"{over} most"] if np.isfinite(row[f"{over} most"]) else row[over] for row in there]
-        axes.fill_betweenx(at, [row[f"{over} least"] for row in there], most, color=style["color"], alpha=0.12, lw=0)
+    reached = sorted((row for row in rows if np.isfinite(row[over])), key=lambda row: -row["tolerance"])
+    tolerances = [row["tolerance"] for row in reached]
+    axes.plot(
+        [row[over] for row in reached], tolerances, marker="o", ms=3.5, lw=1.5, label=name.replace("_", " "), **style
+    )
+    if any(row["seeds"] > 1 for row in reached):
+        most = [row[f"{over} most"] if np.isfinite(row[f"{over} most"]) else row[over] for row in reached]
+        axes.fill_betweenx(
+            tolerances, [row[f"{over} least"] for row in reached], most, color=style["color"], alpha=0.12, lw=0
+        )
     missed = [row for row in rows if not np.isfinite(row[over])]
     spent = [row[f"spent_{over}"] for row in missed]
     axes.plot(spent, [row["tolerance"] for row in missed], ls="", marker=">", mfc="none", color=style["color"])
@@ -92,8 +96,8 @@ def _paint_certified(paths: Sequence[PathRun], target: Location) -> None:
             eps, price, solved = float(path.attrs["eps"]), path.price, path.arrays["lambda"]
             axes.plot(*whole_axis(path.arrays, path.attrs, first, last), color=BLUE, lw=1.2, label="certified")
             axes.plot(solved, np.zeros(solved.size), "|", color=GREY, ms=7, label="solved")
-            at, gaps = [s["lambda"] for s in path.samples], [s["gap"] for s in path.samples]
-            axes.plot(at, gaps, "o", ms=4, color=ORANGE, label="exact, at sampled λ's")
+            lams, gaps = [s["lambda"] for s in path.samples], [s["gap"] for s in path.samples]
+            axes.plot(lams, gaps, "o", ms=4, color=ORANGE, label="exact, at sampled λ's")
             axes.axhline(eps, color=GREY, ls="--", lw=1)
             count, name = solved.size, price.variant.replace("_", " ")
             axes.set_title(f"{name}: {count} λ{'s' * (count > 1)} solved, {price.passes:.0f} exact passes")

@@ -47,18 +47,18 @@ def read_outer_iterations(runs: Runs, curves: Curves) -> Curves:
 
     Without the outer iteration in which a limit ended the solve: it has an exact pass only.
     """
-    found: Curves = {}
-    for variant, lam, _, place in runs:
-        columns = read_iterations(place)
+    iterations: Curves = {}
+    for variant, lam, _, run_dir in runs:
+        columns = read_iterations(run_dir)
         if columns and np.any(columns["approximate_passes"] > 0):
             ended = columns["approximate_passes"][-1] == 0.0
             columns = {name: column[:-1] for name, column in columns.items()} if ended else columns
             trace = curves[variant, lam][0]
             blocks = trace["oracle_calls"][-1] / trace["passes"][-1]
-            found.setdefault((variant, lam), []).append(
+            iterations.setdefault((variant, lam), []).append(
                 {**columns, "lambda": trace["lambda"], "passes": columns["oracle_calls"] / blocks}
             )
-    return found
+    return iterations
 
 
 def _style(names: Sequence[str]) -> StyleOf:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from gapwise.stages.problems.facts import Json
 from gapwise.stages.reports.curves import Runs
 from gapwise.stages.reports.paint import SPARE, figure_in, legend_beside
 from gapwise.stages.reports.stored import read_numbers
@@ -21,16 +20,16 @@ PANELS = {
 
 
 def make(runs: Runs, folder: Location) -> Compared:
-    paths = {name: read_numbers(place)[0] for name, _, _, place in runs}
+    paths = {name: read_numbers(run_dir)[0] for name, _, _, run_dir in runs}
     with figure_in(folder / "figures" / "paths.png", (10.5, 7.4)) as figure:
         grid = figure.subplots(2, 2, sharex=True).ravel()
-        for axes, (what, label) in zip(grid, PANELS.items(), strict=True):
+        for axes, (quantity, label) in zip(grid, PANELS.items(), strict=True):
             for number, (name, arrays) in enumerate(paths.items()):
                 style = {"color": SPARE[number % len(SPARE)], "ls": "--" if name.startswith("grid") else "-", "lw": 1.4}
-                values = _so_far(arrays, what)
+                values = _so_far(arrays, quantity)
                 if values is not None:
                     axes.plot(arrays["lambda"], values, label=name.replace("_", " "), **style)
-            axes.set(xscale="log", yscale="linear" if what == "test_loss" else "log", ylabel=label)
+            axes.set(xscale="log", yscale="linear" if quantity == "test_loss" else "log", ylabel=label)
         grid[0].invert_xaxis()
         for axes in grid[2:]:
             axes.set_xlabel("λ")
@@ -39,15 +38,15 @@ def make(runs: Runs, folder: Location) -> Compared:
     return {"figures": ["paths.png"], "table": table, "text": _lines(table)}
 
 
-def _so_far(arrays: dict[str, np.ndarray], what: str) -> np.ndarray | None:
-    if what == "breakpoints":
+def _so_far(arrays: dict[str, np.ndarray], quantity: str) -> np.ndarray | None:
+    if quantity == "breakpoints":
         return np.arange(1, arrays["lambda"].size + 1)
-    if what not in arrays:
+    if quantity not in arrays:
         return None
-    return arrays[what] if what == "test_loss" else np.cumsum(arrays[what])
+    return arrays[quantity] if quantity == "test_loss" else np.cumsum(arrays[quantity])
 
 
-def _row(name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _row(name: str, arrays: dict[str, np.ndarray]) -> Json:
     """Cost and least test loss of one path or grid; a path's last lambda says how far its certificate goes."""
     return {
         "variant": name,
@@ -59,7 +58,7 @@ def _row(name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     }
 
 
-def _lines(table: list[dict[str, Any]]) -> list[str]:
+def _lines(table: list[Json]) -> list[str]:
     lines = [f"{'':<20}{'λ’s':>7}{'last λ':>12}{'passes':>12}{'seconds':>10}{'least test loss':>18}"]
     for row in table:
         loss = "–" if row["test_loss"] is None else f"{row['test_loss']:.4f}"

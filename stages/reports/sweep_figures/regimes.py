@@ -25,23 +25,23 @@ def make(runs: Runs, folder: Location) -> Compared:
         grid = figure.subplots(len(rows), 2, squeeze=False)
         for row, (lam, variants) in zip(grid, rows.items(), strict=True):
             for axes, over in zip(row, AXES, strict=True):
-                at = min(float(trace[over][-1]) for traces in variants.values() for trace in traces)
-                _regime(axes, variants, over, at)
+                budget = min(float(trace[over][-1]) for traces in variants.values() for trace in traces)
+                _regime(axes, variants, over, budget)
                 axes.set_title(f"{lambda_title(lam, variants)}: {axes.get_title(loc='left')}")
     return {"figures": ["regimes.png"], **summary(curves)}
 
 
-def _regime(axes: Axes, variants: Mapping[str, Sequence[Trace]], over: str, at: float) -> None:
-    found = {}
+def _regime(axes: Axes, variants: Mapping[str, Sequence[Trace]], over: str, budget: float) -> None:
+    gap_of = {}
     others = []
     for variant, traces in variants.items():
         match = re.fullmatch(r"F=(\S+) nu=(\S+)", variant)
         if match:
-            found[float(match[1]), float(match[2])] = value_at(traces, over, at)
+            gap_of[float(match[1]), float(match[2])] = value_at(traces, over, budget)
         else:
-            others.append(f"{variant} {value_at(traces, over, at):.2g}")
-    many_F, many_nu = sorted({F for F, _ in found}), sorted({nu for _, nu in found})
-    values = np.array([[found.get((F, nu), np.nan) for F in many_F] for nu in many_nu])
+            others.append(f"{variant} {value_at(traces, over, budget):.2g}")
+    many_F, many_nu = sorted({F for F, _ in gap_of}), sorted({nu for _, nu in gap_of})
+    values = np.array([[gap_of.get((F, nu), np.nan) for F in many_F] for nu in many_nu])
     image = np.log10(values)
     axes.imshow(image, origin="lower", cmap="viridis_r", aspect="auto")
     middle = 0.5 * (np.nanmin(image) + np.nanmax(image))
@@ -54,4 +54,6 @@ def _regime(axes: Axes, variants: Mapping[str, Sequence[Trace]], over: str, at: 
     axes.set_xlabel("F")
     axes.set_ylabel("ν")
     axes.grid(False)
-    axes.set_title(f"gap after {at:.3g} {AXES[over]} ({', '.join(others)})" if others else f"gap after {at:.3g} {over}")
+    axes.set_title(
+        f"gap after {budget:.3g} {AXES[over]} ({', '.join(others)})" if others else f"gap after {budget:.3g} {over}"
+    )

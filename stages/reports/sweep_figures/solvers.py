@@ -44,7 +44,11 @@ def make(runs: Runs, folder: Location) -> Compared:
 
 
 def _paint(curves: Curves, style: StyleOf, over: str, gap: str, target: Location) -> None:
-    rows = {what: label for what, label in {**ROWS, "gap": gap}.items() if what in next(iter(curves.values()))[0]}
+    rows = {
+        quantity: label
+        for quantity, label in {**ROWS, "gap": gap}.items()
+        if quantity in next(iter(curves.values()))[0]
+    }
     draw_grid(
         target, curves, rows, over, style, x_label=AXES[over], linear=("test_loss",), log=True,
         floor=lambda variants: 0.3 * _smallest_gap(variants),

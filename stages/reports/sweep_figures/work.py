@@ -14,7 +14,7 @@ from gapwise.storage.backend import Location
 
 
 def make(runs: Runs, folder: Location) -> Compared:
-    paths = [(name, read_numbers(place)[0]) for name, _, _, place in runs]
+    paths = [(name, read_numbers(run_dir)[0]) for name, _, _, run_dir in runs]
     made = save_charts({"work": work_chart(paths)}, folder / "figures", wanted.get())
     table = [
         {"variant": name, "lambdas": int(a["lambda"].size), "passes": float(np.sum(a["effective_passes"])),

@@ -1,4 +1,4 @@
-"""The test sentence pairs with the most wrong or missed links: a grid of words with what was found and what is true."""
+"""The test sentence pairs with the most wrong or missed links: a grid of words with predicted and true links."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def content(run: ReportedRun) -> Markup:
 
 
 def worst(pairs: list[Aligned]) -> list[Aligned]:
-    """At most SHOWN pairs with mistakes, those with the most first."""
+    """At most SHOWN pairs with mistakes, most mistakes first."""
     wrong = [pair for pair in pairs if pair.mistakes]
     short = [pair for pair in wrong if max(len(pair.e), len(pair.f)) <= WORDS]
     return sorted(short or wrong, key=lambda pair: -pair.mistakes)[:SHOWN]
@@ -48,7 +48,7 @@ def grid(pair: Aligned) -> Row:
     """English words down, French ones across; truth as frames and shades, predicted links as coloured squares."""
     left, top = (8 + LETTER * max(map(len, words)) for words in (pair.e, pair.f))
     cells = [_square(pair, link, left, top, "maybe") for link in sorted(pair.possible)]
-    cells += [_square(pair, link, left, top, _kind(pair, link), 2) for link in sorted(pair.found)]
+    cells += [_square(pair, link, left, top, _kind(pair, link), 2) for link in sorted(pair.predicted)]
     cells += [_square(pair, link, left, top, "frame", 1) for link in sorted(pair.sure)]
     return {
         "width": math.ceil(left + CELL * len(pair.f) + 1), "height": math.ceil(top + CELL * len(pair.e) + 1),
@@ -80,7 +80,7 @@ def _lines(left: float, top: float, columns: int, rows: int) -> str:
 
 
 def _in_words(pair: Aligned) -> str:
-    """What the grid shows, for those who cannot see it."""
+    """The grid in words, for readers who cannot see it."""
 
     def named(links: set[tuple[int, int]]) -> str:
         return ", ".join(f"{pair.e[j]} – {pair.f[k]}" for j, k in sorted(links)) or "none"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from markupsafe import Markup
 
@@ -25,7 +23,7 @@ def applies(run: ReportedRun) -> bool:
 def content(run: ReportedRun) -> Markup:
     arrays = run.arrays
     losses = [name for name in ("train", "validation", "test") if f"{name}_loss" in arrays]
-    heads: list[Any] = [
+    heads: list[object] = [
         "",
         "λ",
         term("duality gap", "gap"),
@@ -54,7 +52,7 @@ def content(run: ReportedRun) -> Markup:
     return said + table(heads, rows, marked=marked, caption="Every λ that was solved")
 
 
-def cells(run: ReportedRun, k: int, losses: list[str]) -> list[Any]:
+def cells(run: ReportedRun, k: int, losses: list[str]) -> list[object]:
     """The row of breakpoint `k`."""
     arrays, attrs = run.arrays, run.attrs
     kind = run.verdict.sense

@@ -28,13 +28,13 @@ def applies(run: ReportedRun) -> bool:
 
 def content(run: ReportedRun) -> Markup:
     truth, _ = run.truth
-    found = run.predictions["labels"]
-    count = 1 + max(int(truth.max(initial=0)), int(found.max(initial=0)), len(run.label_names) - 1)
-    counts = counted(truth, found, count).astype(int)
+    predicted = run.predictions["labels"]
+    count = 1 + max(int(truth.max(initial=0)), int(predicted.max(initial=0)), len(run.label_names) - 1)
+    counts = counted(truth, predicted, count).astype(int)
     right = int(np.trace(counts))
     return fill(
         "classes", total=truth.size, right=right, counts=matrix(run, counts) if count <= MOST else pairs(run, counts),
-        wrong=mistaken(run, truth, found) if run.structure == "multiclass" else [],
+        wrong=mistaken(run, truth, predicted) if run.structure == "multiclass" else [],
     )  # fmt: skip
 
 
@@ -62,10 +62,10 @@ def pairs(run: ReportedRun, counts: np.ndarray) -> Markup:
     return table(["truth", "predicted", "times"], rows, caption="The most frequent mistakes")
 
 
-def mistaken(run: ReportedRun, truth: np.ndarray, found: np.ndarray) -> list[Row]:
-    """Pictures of the first inputs that were taken for another class; none if inputs are no pictures."""
+def mistaken(run: ReportedRun, truth: np.ndarray, predicted: np.ndarray) -> list[Row]:
+    """Pictures of the first misclassified inputs; [] if inputs are not pictures."""
     shape = picture_shape(run)
-    (wrong,) = np.nonzero(truth != found)
+    (wrong,) = np.nonzero(truth != predicted)
     if shape is None or "x" not in run.test_blocks or not wrong.size:
         return []
     shots: list[Row] = []
@@ -74,6 +74,6 @@ def mistaken(run: ReportedRun, truth: np.ndarray, found: np.ndarray) -> list[Row
         span = np.ptp(values) or 1.0
         uri = ink((values - values.min()) / span)
         shots.append(
-            {"uri": uri, "number": i + 1, "truth": run.label(int(truth[i])), "found": run.label(int(found[i]))}
+            {"uri": uri, "number": i + 1, "truth": run.label(int(truth[i])), "found": run.label(int(predicted[i]))}
         )
     return shots

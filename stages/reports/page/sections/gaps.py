@@ -15,7 +15,7 @@ TITLE = "How sure: the gap over λ"
 
 
 def applies(run: ReportedRun) -> bool:
-    """False for a single lambda, whose one gap is in the table, and where nothing has a gap."""
+    """False for a single lambda, whose gap is in the table, and for paths without gaps."""
     return path.applies(run) and bool(np.isfinite(run.arrays["gap"]).any())
 
 

@@ -39,8 +39,8 @@ def content(run: ReportedRun) -> Markup:
         regions, mask, counted = photo.regions, photo.truth, photo.labelled
         truth = np.where(counted, mask if several else mask > 0, len(colours) - 1).astype(np.uint8)
         maps = [labels[a][k][regions].astype(np.uint8) for a in range(len(lams))]
-        right = [float(np.mean((found == truth)[counted])) if counted.any() else None for found in maps]
-        drawn = [label_map(found, colours) for found in maps]
+        right = [float(np.mean((predicted_map == truth)[counted])) if counted.any() else None for predicted_map in maps]
+        drawn = [label_map(predicted_map, colours) for predicted_map in maps]
         unique = list(dict.fromkeys(drawn))
         moving.append({"maps": unique, "which": [unique.index(uri) for uri in drawn], "right": right})
         shots.append({
@@ -73,7 +73,7 @@ def first_shown(run: ReportedRun, lams: list[float]) -> int:
 def predicted(run: ReportedRun, lams: list[float], blocks: np.ndarray) -> list[list[np.ndarray]]:
     """Labels of each block at each lambda, with the run's own weights."""
     problem = build(run.structure, run.test_blocks, run.features.meta)
-    weights = weights_at(run.place / "path.zarr")
+    weights = weights_at(run.run_dir / "path.zarr")
     ends = np.cumsum(problem.label_ptr[blocks + 1] - problem.label_ptr[blocks])[:-1]
     return [np.split(predictions(problem, weights(lam), blocks)[0], ends) for lam in lams]
 
@@ -82,9 +82,9 @@ def losses(run: ReportedRun, lams: list[float]) -> list[str]:
     """The losses at each lambda in words; empty where none was measured."""
     words = []
     for lam in lams:
-        (at,) = np.nonzero(run.arrays["lambda"] == lam)
-        there = [split for split in ("train", "validation", "test") if at.size and f"{split}_loss" in run.arrays]
-        said = [f"{split} loss {number(float(run.arrays[f'{split}_loss'][at[0]]))}" for split in there]
+        (row,) = np.nonzero(run.arrays["lambda"] == lam)
+        splits = [split for split in ("train", "validation", "test") if row.size and f"{split}_loss" in run.arrays]
+        said = [f"{split} loss {number(float(run.arrays[f'{split}_loss'][row[0]]))}" for split in splits]
         words.append(" · ".join(said + ["best λ"] * (lam == run.measured.get("best_lambda"))))
     return words
 

@@ -25,8 +25,8 @@ def applies(run: ReportedRun) -> bool:
 
 def content(run: ReportedRun) -> Markup:
     truth, pointer = run.truth
-    found = run.predictions["labels"]
-    wrong = np.add.reduceat((found != truth).astype(np.int64), pointer[:-1])
+    predicted = run.predictions["labels"]
+    wrong = np.add.reduceat((predicted != truth).astype(np.int64), pointer[:-1])
     worst = np.argsort(-wrong, kind="stable")[:SHOWN]
     worst = worst[wrong[worst] > 0]
     if not worst.size:
@@ -42,12 +42,12 @@ def sequence(run: ReportedRun, i: int, wrong: int, words: dict[int, str], shape:
     """One sequence: input, true label and predicted label of each token."""
     truth, pointer = run.truth
     length = int(pointer[i + 1] - pointer[i])
-    at = slice(pointer[i], pointer[i] + min(length, TOKENS))
+    part = slice(pointer[i], pointer[i] + min(length, TOKENS))
     inputs = [glimpse(ids, words, shape) for ids in token_attributes(run, i)] if words or shape else []
     tokens = [
         {"truth": a, "found": b, "true_name": run.label(a), "found_name": run.label(b), "uri": "", "word": "",
          **(inputs[k] if inputs else {})}
-        for k, (a, b) in enumerate(zip(truth[at].tolist(), run.predictions["labels"][at].tolist(), strict=True))
+        for k, (a, b) in enumerate(zip(truth[part].tolist(), run.predictions["labels"][part].tolist(), strict=True))
     ]  # fmt: skip
     cut = TOKENS if length > TOKENS else 0
     return {"number": i + 1, "wrong": wrong, "length": length, "cut": cut, "inputs": bool(inputs), "tokens": tokens}

@@ -1,4 +1,4 @@
-"""What the run was asked for, so that it can be made again."""
+"""The settings of the run, so that it can be repeated."""
 
 from __future__ import annotations
 
@@ -18,12 +18,17 @@ def applies(run: ReportedRun) -> bool:
 
 
 def content(run: ReportedRun) -> Markup:
-    found = run.manifest
-    facts = {"run": run.name, "key": found.get("key"), "begun": found.get("created"), "Python": found.get("python")}
-    facts |= dict(found.get("versions", {}))
+    manifest = run.manifest
+    facts = {
+        "run": run.name,
+        "key": manifest.get("key"),
+        "begun": manifest.get("created"),
+        "Python": manifest.get("python"),
+    }
+    facts |= dict(manifest.get("versions", {}))
     facts |= {
         f"seconds of {name}": f"{stage['seconds']:.1f}"
-        for name, stage in found.get("stages", {}).items()
+        for name, stage in manifest.get("stages", {}).items()
         if "seconds" in stage and name != "report"
     }
     facts |= {"view of steps": run.attrs.get("view") or None, "of cached passes": run.attrs.get("cached_view") or None}

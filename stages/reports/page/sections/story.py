@@ -1,4 +1,4 @@
-"""What was trained, in two sentences, and the numbers one looks for first."""
+"""What was trained, in two sentences, and the most important numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def applies(run: ReportedRun) -> bool:
 
 def content(run: ReportedRun) -> Markup:
     """Task, data, lambdas, method and work; what is proven; the lambda to take, and on what grounds; a few numbers."""
-    attrs, found, lam = run.attrs, run.measured, run.arrays["lambda"]
+    attrs, measured, lam = run.attrs, run.measured, run.arrays["lambda"]
     lams = {"count": lam.size, "first": lam[0], "last": lam[-1], "most": lam.max(), "least": lam.min()}
     return fill(
         "story", task=LEARNS.get(run.structure, "predict structured objects"), data=run.dataset,
@@ -38,7 +38,8 @@ def content(run: ReportedRun) -> Markup:
         lams={name: value if name == "count" else number(float(value)) for name, value in lams.items()},
         method=run.manifest.get("solver", attrs.get("method", "")), calls=total(run, "oracle_calls", ",.0f"),
         passes=total(run, "effective_passes", ",.1f"), seconds=total(run, "seconds", ",.1f"), verdict=verdict(run),
-        best=number(found["best_lambda"]) if "best_lambda" in found else None, test_loss=number(found.get("test_loss")),
+        best=number(measured["best_lambda"]) if "best_lambda" in measured else None,
+        test_loss=number(measured.get("test_loss")),
         validated="validation_loss" in run.arrays, tiles=tiles(run),
     )  # fmt: skip
 
@@ -49,17 +50,17 @@ def total(run: ReportedRun, name: str, form: str) -> str:
 
 def tiles(run: ReportedRun) -> list[tuple[str, str]]:
     """Number and name of a few facts."""
-    found = run.measured
+    measured = run.measured
     shown = [
-        ("best λ" if run.arrays["lambda"].size > 1 else "λ", found.get("best_lambda")),
-        ("test loss", found.get("test_loss")),
-        ("train loss", found.get("train_loss")),
+        ("best λ" if run.arrays["lambda"].size > 1 else "λ", measured.get("best_lambda")),
+        ("test loss", measured.get("test_loss")),
+        ("train loss", measured.get("train_loss")),
         ("largest gap", run.verdict.largest_gap if run.verified else None),
     ]
     words = ("error", "accuracy", "f1", "iou")
     shown += [
         (name.removeprefix("test_").replace("_", " "), value)
-        for name, value in found.items()
+        for name, value in measured.items()
         if name.startswith("test_") and name.endswith(words)
     ]
     return [(number(value), name) for name, value in shown[:8] if value is not None]

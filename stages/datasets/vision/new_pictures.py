@@ -1,0 +1,85 @@
+"""Blocks of new pictures, from the vocabularies of a feature store that `pictures.featurize_pictures` made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from gapwise.stages.datasets import NEW, DataError, MapBlocks, Raw, Sink
+from gapwise.stages.datasets.vision.features import (
+    Words,
+)
+from gapwise.stages.datasets.vision.masks import decoded
+from gapwise.stages.datasets.vision.pictures import FEATURES_VERSION, check_finite, described, groundwork
+from gapwise.stages.datasets.vision.superpixels import tally
+from gapwise.stages.problems.facts import Facts
+
+
+@dataclass(frozen=True)
+class PictureEncoder:
+    """Blocks of new pictures, from the vocabularies and the facts under ``pictures`` of a feature store."""
+
+    words: Words
+    superpixels: int
+    pairwise: bool
+    own: bool = False
+
+    def encode(self, raw: Raw, sink: Sink, map_blocks: MapBlocks) -> None:
+        """Pictures, each uint8 (H, W, 3), RGB, or the contents of a PNG or JPEG file, of about the training pictures' size.
+
+        Besides its features a block has `superpixel_map` (H * W,) and `hw` (1, 2), which turn labels of superpixels into
+        those of pixels.
+        """
+        pictures = [_checked(number, picture) for number, picture in enumerate(raw)]
+        if not pictures:
+            raise DataError("input: holds no pictures")
+        work = partial(_new_block, encoder=self)
+        for number, arrays in enumerate(map_blocks(work, pictures)):
+            check_finite(arrays, f"input: picture {number}")
+            sink.append(NEW, **arrays)
+
+
+def _checked(number: int, picture: object) -> np.ndarray:
+    picture = decoded(picture, f"input: picture {number}") if isinstance(picture, bytes) else np.asarray(picture)
+    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] != 3 or min(picture.shape[:2]) < 8:
+        raise DataError(
+            f"input: picture {number} is {picture.dtype}{picture.shape}; expected uint8 (H, W, 3), RGB, at least 8 x 8"
+        )
+    return picture
+
+
+def _new_block(rgb: np.ndarray, encoder: PictureEncoder) -> dict[str, np.ndarray]:
+    ground = groundwork(rgb, encoder.superpixels)
+    regions, arrays = described(rgb, ground, encoder.words, encoder.pairwise, encoder.own)
+    return arrays | unlabelled(regions)
+
+
+def unlabelled(regions: np.ndarray) -> dict[str, np.ndarray]:
+    """What a new block has besides features and edges: areas, labels 0 for the unknown truth, the superpixel map."""
+    counted = tally(regions, np.zeros(regions.shape, np.uint8))
+    return {
+        "labels": counted["labels"],
+        "area": counted["area"],
+        "superpixel_map": regions.astype(np.uint16).ravel(),
+        "hw": np.array([regions.shape], dtype=np.int32),
+    }
+
+
+def picture_encoder(meta: Facts, shared: Mapping[str, np.ndarray]) -> PictureEncoder:
+    """The encoder of a feature store made by `featurize_pictures`."""
+    facts = meta["pictures"]
+    check_version(facts["features_version"])
+    words = Words(np.asarray(shared["colour_words"]), np.asarray(shared["sift_words"]))
+    return PictureEncoder(words, int(facts["superpixels"]), bool(facts["pairwise"]), bool(facts.get("own", False)))
+
+
+def check_version(version: int) -> None:
+    """Raise DataError unless this program computes the features of that version."""
+    if version != FEATURES_VERSION:
+        raise DataError(
+            f"these features are of version {version}, and this program computes version {FEATURES_VERSION}; featurize "
+            "and solve again, or encode with the program that made them"
+        )

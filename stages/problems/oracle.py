@@ -1,0 +1,140 @@
+"""A user's own oracle in Python: the class that users subclass, and how ``module:Class`` becomes an object of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gapwise.stages.problems.answers import describe
+from gapwise.stages.problems.facts import Options
+from gapwise.stages.problems.user_code import told, user_module
+
+MOST_LABELS = 1 << 15
+"""Values that an entry of a labelling can take at most: labels are stored as uint8 or int16."""
+
+
+class Oracle:
+    """The blocks of one split, as a user describes them to the solver.
+
+    This is the one interface through which the solver calls a user's Python. `gapwise.StructuredModel`, which describes one
+    example (x, y) to the estimator `StructuredSVM`, becomes an `Oracle` through the adapter
+    `pipeline.estimators.examples.Examples`.
+
+    Each process creates its own object as ``Class(split, **arguments)``, with split "train" or "test"; the object reads its
+    data itself. Several threads may call its methods at once. Methods must not keep `theta`, and must always return the
+    same result for the same arguments: certificates and resuming rely on that. `features` or `loss` must raise an error
+    for a row of integers that is no labelling of the block.
+
+    Attributes
+    ----------
+    d : int
+        Number of weights.
+    labels : int
+        Entries of a labelling are 0, ..., labels - 1; at most 32768.
+    lower, upper : sequence of float
+        Bounds on w, of length d; empty: none.
+    approximate : bool
+        Whether `max_oracle` may miss the maximum. Gaps are then upper-bounded if the class defines `max_bound`, and only
+        estimates, which certify nothing, if it does not.
+    accuracy : float, optional
+        Only of an approximate oracle: nu in (0, 1], if the block gap that `max_oracle` shows is always at least nu times the
+        true one (multiplicative accuracy: LJ13 section 4). Results then say what that promises, unless it has `max_bound`.
+    """
+
+    d: int
+    labels: int = 2
+    lower: Sequence[float] | np.ndarray = ()
+    upper: Sequence[float] | np.ndarray = ()
+    approximate: bool = False
+    accuracy: float | None = None
+
+    @classmethod
+    def files(cls, **arguments: object) -> Sequence[str | Path]:
+        """Paths of all data files that both splits read, given the arguments besides the split.
+
+        A run's key has their contents: edit one, and the same command makes a new run. Undeclared files are not seen.
+        """
+        return ()
+
+    def __len__(self) -> int:
+        """Number of blocks n."""
+        raise NotImplementedError
+
+    def truth(self, i: int) -> ArrayLike:
+        """The true labelling of block i: integers, (length of the block's labellings,)."""
+        raise NotImplementedError
+
+    def features(self, i: int, y: np.ndarray) -> ArrayLike:
+        """phi(x_i, y), (d,), or only its entries at `coordinates(i)` if that is not None."""
+        raise NotImplementedError
+
+    def loss(self, i: int, y: np.ndarray) -> float:
+        """Task loss L_i(y) >= 0, zero at the truth."""
+        raise NotImplementedError
+
+    def max_oracle(self, i: int, theta: np.ndarray) -> ArrayLike:
+        """argmax_y L_i(y) + <theta, features(i, y)>; theta is w, or w at `coordinates(i)`."""
+        raise NotImplementedError
+
+    def decode(self, i: int, theta: np.ndarray) -> ArrayLike:
+        """argmax_y <theta, features(i, y)>."""
+        raise NotImplementedError
+
+    def max_bound(self, i: int, theta: np.ndarray) -> float:
+        """A number >= max_y L_i(y) + <theta, features(i, y)>; only of an approximate oracle that can bound its maximum.
+
+        A path needs it to be the maximum itself, the largest loss, at theta = 0.
+        """
+        raise NotImplementedError
+
+    def least_loss(self, i: int) -> float:
+        """A lower bound on L_i over all labellings but the truth; infinite if there is no other labelling.
+
+        If 0 (no bound is known), `path.relative` ends above lambda 0.
+        """
+        return 0.0
+
+    def coordinates(self, i: int) -> ArrayLike | None:
+        """Indices, without repeats, of the weights that block i can touch; None (for every block, or for none): all."""
+        return None
+
+
+def labels_of(oracle: Oracle) -> int:
+    """The number of labels that an oracle declares; ValueError unless it is an integer that labels can be stored for."""
+    labels = oracle.labels
+    if isinstance(labels, bool) or not isinstance(labels, int | np.integer) or not 1 <= labels <= MOST_LABELS:
+        raise ValueError(f"{type(oracle).__name__}.labels: must be an integer from 1 to {MOST_LABELS}, is {labels!r}")
+    return int(labels)
+
+
+def has_bound(oracle: Oracle) -> bool:
+    """Whether a user's class defines `max_bound`."""
+    return type(oracle).max_bound is not Oracle.max_bound
+
+
+def load_oracle(oracle: str, split: str, arguments: Options) -> Oracle:
+    """An object of the class that ``oracle="module:Class"`` names; ValueError says what is missing."""
+    make: Any = oracle_class(oracle)
+    try:
+        made: Oracle = make(split, **arguments)
+    except SystemExit as error:
+        raise ValueError(f"{oracle}: {describe(error)}") from error
+    except Exception as error:
+        own = error.__traceback__ is not None and error.__traceback__.tb_next is not None  # raised in the class's code
+        raise ValueError(
+            f"{oracle} cannot be made from split={split!r} and dataset.arguments={dict(arguments)}: "
+            f"{told(error) if own else error}"
+        ) from error
+    return made
+
+
+def oracle_class(oracle: str) -> type[Oracle]:
+    """The class that ``module:Class`` names; ValueError says what is missing."""
+    made = getattr(user_module(oracle), oracle.partition(":")[2], None)
+    if not (isinstance(made, type) and issubclass(made, Oracle)):
+        raise ValueError(f"python_oracle: {oracle} is not a subclass of gapwise.Oracle")
+    return made
