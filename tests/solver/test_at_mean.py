@@ -53,9 +53,9 @@ def test_cells__hold_at_random_lambdas(name, relative):
     problem, status, records, start, sides = tiny_path(name, relative)
     assert status is Status.CONVERGED
     assert any(not np.allclose(b.dual_norm2, (b.point.lam**2) * b.point.norm2, rtol=1e-3) for b in records)
-    lowest = max(LOWEST, sides.cells[-1].low)
+    lowest = max(LOWEST, sides.stack.cells[-1].low)
     for lam in np.exp(np.random.default_rng(5).uniform(np.log(lowest), np.log(2.0 * start.lam_top), 8)):
-        cell = next(c for c in sides.cells if c.low <= lam)
+        cell = next(c for c in sides.stack.cells if c.low <= lam)
         primal = primal_value(problem, weights(records, cell), lam)
         assert primal - optimum(problem, lam) <= EPS * (primal if relative else 1.0) * (1 + 1e-6)
 
@@ -86,11 +86,11 @@ def test_pair__bounds_both_values_where_w_is_not_that_of_alpha(name):
 
 def test_rule__keeps_the_norm_of_the_dual_point_and_not_that_of_w():
     _, _, records, _, sides = tiny_path("multiclass")
-    (point,), (dual,), last = sides.points, sides.duals, records[-1]
+    (point,), (dual,), last = sides.stack.points, sides.stack.duals, records[-1]
     assert point.dual_norm2 == pytest.approx(last.dual_norm2, rel=1e-12)
     assert point.dual_norm2 == pytest.approx(point.lam**2 * float(dual @ dual), rel=1e-12)
     assert point.dual_norm2 != pytest.approx(point.lam**2 * point.norm2, rel=1e-4)
-    np.testing.assert_array_equal(sides.vectors[0], last.weights)
+    np.testing.assert_array_equal(sides.stack.vectors[0], last.weights)
 
 
 def test_verifier__takes_primal_numbers_from_the_weights_and_dual_ones_from_the_supports():

@@ -93,7 +93,7 @@ def test_rules__say_all_that_they_can_in_their_record() -> None:
     assert rules() == ("anytime", "grid", "heuristic", "one_sided", "paper", "single", "two_sided")
     for name in rules():
         assert isinstance(capabilities(name), Capabilities)
-        assert hasattr(path_rule(name), "product") is capabilities(name).takes_product
+        assert hasattr(path_rule(name), "use_product") is capabilities(name).takes_product
     assert {name for name in rules() if not capabilities(name).finds_lambdas} == {*GIVEN}
     assert {name for name in rules() if capabilities(name).certifies_path} == {*rules()} - {*GIVEN, "heuristic"}
     assert steppers() == ("one_sided", "paper")

@@ -64,6 +64,10 @@ from gapwise.stages.solver.objective import Certificate
 MOST_HALVINGS = 30
 """How often a cell may be halved when its middle holds and an end does not."""
 
+FLOOR = 1e-9
+"""No path goes below this share of its largest lambda: there psi = lambda w is a small difference of large sums, and
+rounding shows."""
+
 GRID = 64
 """Number of lambdas between two solved ones among which the worst is searched."""
 

@@ -69,9 +69,9 @@ class Descending(ABC):
     def lower_end(point: Certificate, eps: float) -> float:
         """The smallest lambda at which `point` certifies eps; 0 if it certifies every smaller one. Needs gap < eps."""
 
+    @abstractmethod
     def following(self, solved: Solved) -> Following:
-        """The next lambda down."""
-        return next_down(self, solved)
+        """The next lambda, or the end."""
 
 
 def next_down(rule: Descending, solved: Solved) -> Following:

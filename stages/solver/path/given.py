@@ -34,9 +34,9 @@ class Given(ABC):
         """The lambdas, in the order they are solved."""
 
     @classmethod
+    @abstractmethod
     def check(cls, path: PathOptions) -> None:
-        """There is nothing more to check than for every path."""
-        return
+        """Raise ValueError, naming the key, if a lambda cannot be solved."""
 
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> None:

@@ -20,7 +20,7 @@ from gapwise.stages.solver.path.rules import path_rule
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.objective import Certificate
+    from gapwise.stages.solver.objective import Certificate, Product
     from gapwise.stages.solver.packed import ArraySpec
 
 
@@ -120,9 +120,6 @@ class PathRule(Protocol):
         What the rule can do; the same for every path.
     specs : tuple of ArraySpec
         The arrays that `packed` returns.
-    product : Product
-        <a, b> of two solved points, of rules with `capabilities.takes_product` alone; `walk.in_metric_of` sets that of the
-        problem's own metric.
     """
 
     capabilities: ClassVar[Capabilities]
@@ -188,6 +185,13 @@ class PathRule(Protocol):
     @classmethod
     def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
+
+
+class TakesProduct(Protocol):
+    """A rule that mixes solved points (`capabilities.takes_product`), so that it needs their inner products."""
+
+    def use_product(self, product: Product) -> None:
+        """Take <a, b> of two solved points by `product`, that of the problem's own metric."""
 
 
 class OpenEnded(Protocol):

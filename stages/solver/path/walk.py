@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Generator
 from functools import partial
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.methods import method
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
 from gapwise.stages.solver.path.breakpoints import Breakpoint, breakpoint_of
-from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved
+from gapwise.stages.solver.path.rule import PathRule, PathStart, Solved, TakesProduct
 from gapwise.stages.solver.solver import Boundary, Solver
 from gapwise.stages.solver.state import pool_of, truth_pool, vertices_pool
 from gapwise.stages.solver.supports import Supports
@@ -43,10 +43,10 @@ def begin(
     return solver
 
 
-def in_metric_of(problem: Problem, rule: Any) -> Any:
+def in_metric_of(problem: Problem, rule: PathRule) -> PathRule:
     """The rule itself, whose inner products are from now on those of the problem's weights."""
     if rule.capabilities.takes_product and own_metric(problem):
-        rule.product = partial(product_of, problem)
+        cast("TakesProduct", rule).use_product(partial(product_of, problem))
     return rule
 
 

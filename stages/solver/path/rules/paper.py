@@ -17,8 +17,16 @@ import numpy as np
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions
 from gapwise.stages.solver.path.capabilities import Capabilities
-from gapwise.stages.solver.path.descend import Descending, below_first, check_gap, just_above, stepwise_model, to_zero
-from gapwise.stages.solver.path.rule import PathStart
+from gapwise.stages.solver.path.descend import (
+    Descending,
+    below_first,
+    check_gap,
+    just_above,
+    next_down,
+    stepwise_model,
+    to_zero,
+)
+from gapwise.stages.solver.path.rule import Following, PathStart, Solved
 
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
@@ -48,6 +56,10 @@ class Paper(Descending):
     def warm_start(self) -> str:
         """w stays; alpha moves towards the truth."""
         return "keep_primal"
+
+    def following(self, solved: Solved) -> Following:
+        """The lower end."""
+        return next_down(self, solved)
 
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each breakpoint's w down to the next one; above the first (lambda_1 / lambda) w^1."""
