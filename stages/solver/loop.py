@@ -18,6 +18,7 @@ from gapwise.stages.problems.protocol import JIT, PLAIN, widest_block
 from gapwise.stages.solver.block.cached_step import cached_step
 from gapwise.stages.solver.block.draws import draw
 from gapwise.stages.solver.block.step import step
+from gapwise.stages.solver.block.views.distances import by_distances
 from gapwise.stages.solver.block.views.features import by_features
 from gapwise.stages.solver.block.views.margins import by_margins
 from gapwise.stages.solver.codes import (
@@ -172,3 +173,23 @@ def cached_steps_driver(fingerprint: str) -> Any:
                 cached_step(P, S, flags, order[k], theta, delta, slots, places, values)
 
     return run_cached
+
+
+@driver
+def distance_steps_driver(fingerprint: str) -> Any:
+    """`run_visits(P, S, flags, precision, order) -> atoms scored`: steps by distances, of every block of `order`.
+
+    No block is in `order` twice. Pool and distances have room for an atom more per block if `flags.vertex_from` asks the
+    oracle. `precision`: `ByDistances.precision`.
+    """
+
+    @njit(cache=True, **JIT)
+    def run_visits(P, S, flags, precision, order):
+        fingerprint  # noqa: B018
+        V = by_distances(P, S, P.scratch(), precision)
+        for k in range(order.size):
+            fetch_ahead(P, S, order, k, True)  # called by the view, it made a pass over USPS half as long again
+            step(P, S, V, flags, order[k])
+        return V.counts[2]
+
+    return run_visits

@@ -81,7 +81,7 @@ def step_towards(P, S, V, flags, i, seen, target, h):
     if choice.gamma > 0.0:
         move(P, S, V, flags, i, choice, target, seen.away, S.pool.losses[max(target, 0)])
     S.counters[AVERAGED] += 1
-    V.end_visit(S, flags, i)
+    V.end_visit(P, S, flags, i)
 
 
 @driver

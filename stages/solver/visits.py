@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gapwise.stages.parallel import Pace
+from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.block.draws import drawn_ahead
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.distances import no_distances, with_room
@@ -17,6 +18,17 @@ from gapwise.stages.solver.loop import Flags, cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
 from gapwise.stages.solver.setup import DISTANCES
 from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
+
+
+def no_steps(problem: Problem) -> Callable[..., tuple[int, int]]:
+    """In place of `loop.steps_driver`, where it takes no step; RuntimeError if one is asked for."""
+
+    def run(*arguments: Any) -> tuple[int, int]:
+        if arguments[-1]:
+            raise RuntimeError("all steps of this solve are made by distance_steps_driver")
+        return 0, DONE
+
+    return run
 
 
 @dataclass

@@ -10,13 +10,14 @@ from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, DualPoint, best_between, between
-from gapwise.stages.solver.codes import ORACLE_ALWAYS
+from gapwise.stages.solver.block.views.distances import FIRST_ORDER
+from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.methods import method_options
 from gapwise.stages.solver.methods.mpbcfw import SPARE
 from gapwise.stages.solver.objective import squared_norm
 from gapwise.stages.solver.options import MultiplaneGroup, Status
-from gapwise.stages.solver.plane_steps import planes_driver
 
 COSTS = MultiplaneGroup(oracle_seconds=1e-4, plane_seconds=1e-6)
 
@@ -50,7 +51,10 @@ def test_tracks__equal_the_naive_recursions(name, averaging):
                     if kind == EXACT:
                         method.visit(method.visits.call_pace, flags(vertex_from=ORACLE_ALWAYS), order[i : i + 1])
                     else:
-                        planes_driver(problem)(problem, solver.iterate.state, flags(rounds=4), order[i : i + 1])
+                        distance_steps_driver(problem)(
+                            problem, solver.iterate.state, flags(rounds=4, vertex_from=CACHE_ONLY), FIRST_ORDER,
+                            order[i : i + 1],
+                        )  # fmt: skip
                     S = solver.iterate.state
                     seen[kind if averaging == "two_track" else EXACT].append([*S.u, S.z_ell[1]])
     points = mean.tracks.points(solver.iterate.state)

@@ -12,12 +12,13 @@ from pools import slots_of
 from single import LAM, never, solver_of
 from tiny import by_all_methods, instance, multiclass
 
+from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
+from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.methods import method_options, mpbcfw
 from gapwise.stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_distances, worth_another
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, Status
-from gapwise.stages.solver.plane_steps import planes_driver
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
@@ -34,7 +35,7 @@ def multiplane_of(problem, lam=LAM, *, multiplane=None, **choices):
 
 
 def after_exact_passes(problem, passes=3, **choices):
-    """A solver after some exact passes without approximate ones, ready for `plane_steps`."""
+    """A solver after some exact passes without approximate ones, ready for steps by distances."""
     solver = multiplane_of(problem, multiplane={"approximate_passes": 0}, **choices)
     solver.rebase()
     for _ in range(passes):
@@ -43,6 +44,12 @@ def after_exact_passes(problem, passes=3, **choices):
     state = solver.iterate.state
     solver.iterate.state = state._replace(distances=with_room(state.distances, state.pool.counts))
     return solver
+
+
+def steps_by_distances(solver, order, rounds=1):
+    """The steps of an approximate pass; returns how many labellings they scored."""
+    flags = visits_of(solver).flags(rounds=rounds, vertex_from=CACHE_ONLY)
+    return distance_steps_driver(solver.problem)(solver.problem, solver.iterate.state, flags, FIRST_ORDER, order)
 
 
 # -- the slope rule ---------------------------------------------------------------------------------------------------
@@ -187,7 +194,7 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
 # -- approximate steps ------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("step", steps())
-def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
+def test_steps_by_distances__first_step_is_that_of_the_plain_loop(name, step):
     """From inner products, which chains keep in single precision, as from features: the same move."""
     ends = []
     for kernel in ("step", "planes"):
@@ -198,7 +205,7 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
                 visits_of(solver).flags(sampler=PERMUTATION, vertex_from=CACHE_ONLY), order, order.size
             )
         else:
-            planes_driver(solver.problem)(solver.problem, solver.iterate.state, visits_of(solver).flags(), order)
+            steps_by_distances(solver, order)
         ends.append((solver.iterate.state.u.copy(), solver.iterate.state.ell.copy(), solver.dual_value()))
     for a, b in zip(*ends, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
@@ -207,14 +214,13 @@ def test_plane_steps__first_step_is_that_of_the_plain_loop(name, step):
 @pytest.mark.parametrize("name", by_all_methods())
 @pytest.mark.parametrize("step", steps())
 @pytest.mark.parametrize("by_mu", [0, 1])
-def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
+def test_steps_by_distances__keep_the_state_that_of_alpha_and_never_lose_dual_value(name, step, by_mu):
     problem = instance(name)
     solver = after_exact_passes(problem, step=step)
     solver.iterate.state.by_mu[:] = by_mu  # empty, as mu is, where no move reads it
     order, last = np.arange(problem.n), solver.dual_value()
-    flags = visits_of(solver).flags(rounds=10)
     for k in range(5 * problem.n):
-        planes_driver(problem)(problem, solver.iterate.state, flags, order[k % problem.n : k % problem.n + 1])
+        steps_by_distances(solver, order[k % problem.n : k % problem.n + 1], rounds=10)
         dual = solver.dual_value()
         assert dual >= last - 1e-12
         last = dual
@@ -229,15 +235,13 @@ def test_plane_steps__keep_the_state_that_of_alpha_and_never_lose_dual_value(nam
         np.testing.assert_allclose(a, b, atol=1e-11)
 
 
-def test_plane_steps__several_a_visit_gain_more_than_one_and_count_their_work():
+def test_steps_by_distances__several_a_visit_gain_more_than_one_and_count_their_work():
     gains, scored = [], []
     for rounds in (1, 10):
         solver = after_exact_passes(instance("chain"), lam=0.02)
         problem, before = solver.problem, solver.dual_value()
         order = np.arange(problem.n)
-        scored.append(
-            planes_driver(problem)(problem, solver.iterate.state, visits_of(solver).flags(rounds=rounds), order)
-        )
+        scored.append(steps_by_distances(solver, order, rounds))
         gains.append(solver.dual_value() - before)
     assert gains[1] > gains[0] > 0.0
     assert scored[0] == solver.iterate.state.pool.counts.sum()
@@ -352,7 +356,7 @@ def test_exact_pass__from_inner_products_refuses_the_plain_loop():
     order, loop = np.arange(solver.problem.n), visits_of(solver).stepper
     arguments = solver.problem, solver.iterate.state, visits_of(solver).flags(), solver.iterate.rng, order
     assert loop(*arguments, 0) == (0, DONE)
-    with pytest.raises(RuntimeError, match="exact passes of this solve are made by planes_driver"):
+    with pytest.raises(RuntimeError, match="all steps of this solve are made by distance_steps_driver"):
         loop(*arguments, order.size)
 
 

@@ -69,7 +69,7 @@ def fixed_step(P, S, V, flags, i):
     norm2 = V.measure_move(P, S, flags, i, FW, target, -1)
     move(P, S, V, flags, i, Choice(FW, gamma, h - seen.base, norm2), target, -1, loss)
     S.counters[AVERAGED] += 1
-    V.end_visit(S, flags, i)
+    V.end_visit(P, S, flags, i)
 
 
 @driver

@@ -1,7 +1,7 @@
 """Multi-plane block-coordinate Frank-Wolfe with S15's slope rule (S15 Alg. 3, 3.4, 3.5).
 
 An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
-within its working set (`working_sets`), which call no oracle (`plane_steps`). There are approximate passes for as
+within its working set (`working_sets`), which call no oracle (`block.views.distances`). There are approximate passes for as
 long as the last one raised the dual by more per second than the whole outer iteration so far, its exact pass
 included (`worth_another`): the more an oracle call costs, the more of them.
 
@@ -19,32 +19,30 @@ order. Pairwise and away steps, in both kinds of passes, and gap sampling in exa
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, TRACKS, Averages, RecentMean
+from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.block_method import block_method
-from gapwise.stages.solver.codes import DONE, ORACLE_ALWAYS, ORACLE_CALLS
+from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, ORACLE_CALLS
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import Flags, steps_driver
+from gapwise.stages.solver.loop import Flags, distance_steps_driver, steps_driver
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, MultiplaneOptions
 from gapwise.stages.solver.packed import ArraySpec
-from gapwise.stages.solver.plane_steps import planes_driver
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.visits import Visits, no_steps
 from gapwise.stages.solver.working_sets import retire, working_set_sizes
 
 MEASURED, UNSETTLED = 5, 2
@@ -85,17 +83,6 @@ Options = MultiplaneOptions
 
 SPARE = 1
 """Labellings that an exact pass may add to a block's distances."""
-
-
-def no_steps(problem: Any) -> Callable[..., tuple[int, int]]:
-    """In place of `loop.steps_driver`, where it takes no step; RuntimeError if one is asked for."""
-
-    def run(*arguments: Any) -> tuple[int, int]:
-        if arguments[-1]:
-            raise RuntimeError("exact passes of this solve are made by planes_driver")
-        return 0, DONE
-
-    return run
 
 
 def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
@@ -330,7 +317,8 @@ class Multiplane:
         it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, 0))
         # at most as long without an oracle
         self.plane_pace.size = max(self.plane_pace.size, self.visits.call_pace.size)
-        flags, work = self.visits.flags(rounds=options.rounds), calls * counts.oracle_seconds
+        flags = self.visits.flags(rounds=options.rounds, vertex_from=CACHE_ONLY)
+        work = calls * counts.oracle_seconds
         before_cost, seconds, total = counts.plane_seconds, 0.0, 0
         for k in range(int(options.approximate_passes)):
             began = time.thread_time()  # which, unlike oracles, has nothing to wait for
@@ -351,10 +339,13 @@ class Multiplane:
 
     def visit(self, pace: Pace, flags: Flags, order: np.ndarray) -> int:
         """A visit of every block of `order`; returns how many labellings were scored without an oracle."""
-        it, driver = self.it, planes_driver(self.it.problem)
+        it, driver = self.it, distance_steps_driver(self.it.problem)
+        asks = flags.vertex_from == ORACLE_ALWAYS
+        state = it.state if asks else it.state._replace(gap=np.empty(it.problem.n))  # gaps are those of the oracle
 
         def part(start: int, stop: int) -> int:
-            return int(driver(it.problem, it.state, flags, order[start:stop]))
+            scored = int(driver(it.problem, state, flags, FIRST_ORDER, order[start:stop]))
+            return 0 if asks else scored
 
         return sum(pace.run(part, 0, order.size, it.ledger.check_stop))
 
@@ -390,7 +381,7 @@ class Multiplane:
         retire(S.pool, 0, NEVER)
         working_set_sizes(S.pool)
         with_room(no_distances(1), np.ones(1, np.int64), SPARE)
-        planes_driver(P)(P, S, self.visits.flags(), np.empty(0, np.int64))
+        distance_steps_driver(P)(P, S, self.visits.flags(), FIRST_ORDER, np.empty(0, np.int64))
         cached_driver(P)(P, S.pool, S.w, np.empty(P.n))
 
     # -- committed state ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ step for each pair of structure and view.
 |---|---|---|---|
 | `features` | B_i^T w, computed from features | B_i delta, from features or a Gram matrix | B_i^T w again, or its change |
 | `margins` | inner products of w and vectors kept for each atom | difference of two vectors | inner products again |
+| `distances` | B_i^T w, once a visit | squared distances kept between atoms | change of the scores; u follows once a visit |
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numba.extending import overload_method
 
 from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.solver.block.choice import Seen
 
 
 class View(Protocol):
@@ -39,6 +41,9 @@ class View(Protocol):
         The scores may lack a term common to all atoms of the block. On a later `turn` the view knows of `follow_move`.
         """
 
+    def survey(self, S: Any, flags: Any, count: int) -> Seen:
+        """What is `Seen` of the scored atoms (`choice.survey`); `best` may be sought among some of them only."""
+
     def mean_score(self, P: Any, S: Any, flags: Any, i: int, base: float) -> float:
         """sum_y alpha(y) h(y), which is `base` if it is summed over the scored atoms."""
 
@@ -50,6 +55,9 @@ class View(Protocol):
 
     def ask_oracle(self, P: Any, S: Any, flags: Any, i: int, base: float) -> tuple[int, float, float]:
         """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`answers.note_answer`)."""
+
+    def partner(self, S: Any, flags: Any, i: int, turn: int, seen: Seen, target: int, h: float) -> Seen:
+        """`seen`, with another `away` where the view chooses it for this vertex; `target` itself: the visit ends."""
 
     def measure_move(self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int) -> float:
         """||B_i delta||^2; the view may keep B_i delta for `push_move` and `follow_move`."""
@@ -64,7 +72,7 @@ class View(Protocol):
     ) -> None:
         """Note that w has changed by a move, before `score_atoms` is called for another turn."""
 
-    def end_visit(self, S: Any, flags: Any, i: int) -> None:
+    def end_visit(self, P: Any, S: Any, flags: Any, i: int) -> None:
         """Clean up after the steps of a block."""
 
     def fetch(self, P: Any, S: Any, flags: Any, order: np.ndarray, k: int, i: int) -> None:
@@ -83,6 +91,16 @@ def _forward(declaration: Any) -> None:
 @_forward
 def score_atoms(self, P, S, flags, i, turn):
     return self.instance_class.score_atoms
+
+
+@_forward
+def survey(self, S, flags, count):
+    return self.instance_class.survey
+
+
+@_forward
+def partner(self, S, flags, i, turn, seen, target, h):
+    return self.instance_class.partner
 
 
 @_forward
@@ -121,7 +139,7 @@ def follow_move(self, P, S, flags, i, direction, target, away, gamma):
 
 
 @_forward
-def end_visit(self, S, flags, i):
+def end_visit(self, P, S, flags, i):
     return self.instance_class.end_visit
 
 

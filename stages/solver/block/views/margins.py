@@ -12,6 +12,7 @@ import numpy as np
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import FAST, JIT, PLAIN, dot, widest_block
 from gapwise.stages.solver.block.answers import note_answer
+from gapwise.stages.solver.block.choice import survey
 from gapwise.stages.solver.steps import PAIRWISE
 
 
@@ -33,6 +34,9 @@ class ByMargins(NamedTuple):
         score_margins(P, S.pool, self, i, S.w, delta, self.slots[:count], self.values[:count])
         return count
 
+    def survey(self, S, flags, count):
+        return survey(S.pool, self.slots, self.values, count)
+
     def mean_score(self, P, S, flags, i, base):
         return base
 
@@ -51,6 +55,9 @@ class ByMargins(NamedTuple):
         target, h = note_answer(P, S, flags, i, theta, y, loss, base + common)
         return target, h - common, loss
 
+    def partner(self, S, flags, i, turn, seen, target, h):
+        return seen
+
     def measure_move(self, P, S, flags, i, direction, target, away):
         delta = self.delta[: P.local_ptr[i + 1] - P.local_ptr[i]]
         to, from_ = margin(P, S.pool, self, i, target, delta), margin(P, S.pool, self, i, away, delta)
@@ -63,7 +70,7 @@ class ByMargins(NamedTuple):
     def follow_move(self, P, S, flags, i, direction, target, away, gamma):
         pass
 
-    def end_visit(self, S, flags, i):
+    def end_visit(self, P, S, flags, i):
         pass
 
     def fetch(self, P, S, flags, order, k, i):
