@@ -14,7 +14,8 @@ included. Where it is only an estimate, nothing is certified and nothing refused
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import numpy as np
 from numba import njit
@@ -23,7 +24,7 @@ from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import ESTIMATE, UPPER_BOUNDED, certainty_of
 from gapwise.stages.problems.compiled import driver
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import JIT, Problem, frozen
+from gapwise.stages.problems.protocol import JIT, Bounded, Problem, frozen
 
 ROUNDING = 1e-6
 """Share of the terms of two values by which the oracle's may fall behind: oracles may sum in float32."""
@@ -141,7 +142,7 @@ def _compare_at_hand(P, i, theta, y, most, z, decode, values, scratch, rival, wo
 
 
 @driver
-def answers_driver(fingerprint: str) -> Any:
+def answers_driver(fingerprint: str) -> Callable[..., None]:
     """`answers(P, w, blocks, decode, values, labels, most, hinges, rival, worth)`: one oracle call per block.
 
     `decode`: also compare with the decoded labellings. `values`: labels that an entry can take if the structure is
@@ -171,7 +172,7 @@ def answers_driver(fingerprint: str) -> Any:
 
 
 @driver
-def bounded_driver(fingerprint: str) -> Any:
+def bounded_driver(fingerprint: str) -> Callable[..., None]:
     """`bounded(P, w, blocks, decode, values, labels, most, hinges, rival, worth, found)`: one call of oracle and bound each.
 
     As `answers_driver`, but `most` holds the bounds, and `found` what the answers are worth.
@@ -202,7 +203,7 @@ def bounded_driver(fingerprint: str) -> Any:
 
 
 @driver
-def stored_driver(fingerprint: str) -> Any:
+def stored_driver(fingerprint: str) -> Callable[..., None]:
     """`stored(P, w, offset, label, label_offset, answer, most, rival, worth)`: compare answers with a dual point's labels.
 
     answer (flat like truth) and most (n,) are the oracle's at w.
@@ -232,14 +233,14 @@ def answers_and_decoded(problem: Problem, w: np.ndarray, blocks: np.ndarray) -> 
     return _answers(problem, w, blocks, True)
 
 
-def _answers(problem: Any, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
+def _answers(problem: Problem, w: np.ndarray, blocks: np.ndarray, decode: bool) -> Answers:
     P, size = problem, blocks.size
     labels = np.empty(int(np.sum(P.label_ptr[blocks + 1] - P.label_ptr[blocks])), P.truth.dtype)
     most, found = np.empty(size), np.empty(size)
     results = most, np.empty(size), np.zeros(size, np.int8), np.full(size, math.nan)
     arguments = P, frozen(w), frozen(blocks), decode, P.labels if P.unconstrained else 0, labels
     if certainty_of(P) == UPPER_BOUNDED:
-        bounded_driver(P)(P.tightened(), *arguments[1:], *results, found)
+        bounded_driver(P)(cast(Bounded, P).tightened(), *arguments[1:], *results, found)
     else:
         answers_driver(P)(*arguments, *results)
         found = most

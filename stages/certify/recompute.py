@@ -7,8 +7,8 @@ solver's and sums in another order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -70,7 +70,7 @@ def chunk_length(d: int) -> int:
 
 
 @driver
-def rebuild_driver(fingerprint: str) -> Any:
+def rebuild_driver(fingerprint: str) -> Callable[..., tuple[float, float]]:
     """`rebuild(P, offset, alpha, label, label_offset, mu, ell, psi, chunk) -> (largest |sum alpha - 1| or -alpha, scale)`.
 
     ell (n,) and psi = (1/n) sum_i B_i (m_i(y_i) - mu_i) (d,) come in zeroed, or with the mu (flat local) and ell of a dual
@@ -120,7 +120,7 @@ def rebuild_driver(fingerprint: str) -> Any:
 
 
 @driver
-def inside_driver(fingerprint: str) -> Any:
+def inside_driver(fingerprint: str) -> Callable[..., None]:
     """`inside(P, w, offset, alpha, label, label_offset, mu, out)`: out_i <- <theta_i, mu_i>; mu_i as in `rebuild_driver`."""
 
     @njit(cache=True, **JIT)

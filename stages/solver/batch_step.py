@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -32,7 +33,7 @@ def batch_step(it: Iterate, found: ExactGaps, gamma: float = LINE_SEARCH) -> Non
 
 
 @driver
-def batch_driver(fingerprint: str) -> Any:
+def batch_driver(fingerprint: str) -> Callable[..., float]:
     """`batch(P, S, scale, vertex, loss, gap, direction, capacity, given)`: one Frank-Wolfe step of all blocks together.
 
     All blocks move by the same gamma towards the vertices of an exact pass at the current w (batch Frank-Wolfe, LJ13

@@ -11,7 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from gapwise.stages.solver.counts import TRACE
 from gapwise.stages.solver.events import Event, Kind, Observer, Packed, Sink, limit_of
 from gapwise.stages.solver.methods import method, method_options
 from gapwise.stages.solver.options import MethodOptions, PathOptions, Status
+from gapwise.stages.solver.packed import Attrs
 from gapwise.stages.solver.path.breakpoints import Breakpoint
 from gapwise.stages.solver.path.rule import PathRule, PathStart, certainty_of_path, rule_of
 from gapwise.stages.solver.path.walk import begin, in_metric_of, own_primal, walk
@@ -90,9 +91,7 @@ class Engine:
         return cls(task, solver, in_metric_of(problem, rule_of(path).begin(path, start)), start, spread)
 
     @classmethod
-    def restored(
-        cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], spread: Spread = HERE
-    ) -> Self:
+    def restored(cls, task: Task, arrays: Mapping[str, np.ndarray], attrs: Attrs, spread: Spread = HERE) -> Self:
         """At a packed state; ValueError, KeyError or TypeError if that does not fit the task."""
         task.check()
         problem, path, nothing = task.problem, task.path, np.empty(0)
@@ -190,7 +189,7 @@ class Engine:
         solver, rule = self.solver, self.rule
         arrays, method_attrs = solver.packed()
         rule_arrays, rule_attrs = rule.packed()
-        attrs = {
+        attrs: dict[str, object] = {
             "trace_columns": list(TRACE),
             "method": {"name": solver.options.method, **method_attrs},
             "rule": rule_attrs,

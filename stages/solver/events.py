@@ -36,7 +36,7 @@ class Packed(NamedTuple):
     specs: tuple[ArraySpec, ...]
     arrays: dict[str, np.ndarray]
     """copies, so that a thread may write them while the solve goes on"""
-    attrs: dict[str, Any]
+    attrs: dict[str, object]
     """JSON-able"""
     trace: np.ndarray
     """float64, (rows, columns): the trace so far (`solver.trace`)"""
@@ -115,7 +115,7 @@ class Stop:
         return Status.INTERRUPTED if event.kind is Kind.BOUNDARY and self.stop() else None
 
 
-def progress(engine: Walking) -> dict[str, Any]:
+def progress(engine: Walking) -> dict[str, float | str]:
     """The present lambda, breakpoint, passes, gap, its certainty and tolerance, oracle_calls, seconds.
 
     `certified` as well, where the path may be stopped anywhere: the eps that holds at every lambda so far.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -111,7 +112,7 @@ def _gaps(found: Vertices, base: np.ndarray, certainty: str) -> ExactGaps:
 
 
 @driver
-def cached_driver(fingerprint: str) -> Any:
+def cached_driver(fingerprint: str) -> Callable[..., None]:
     """`cached(P, pool, w, gap)`: lower bounds on the gaps at w (d,) from cached labellings; no oracle call."""
 
     @njit(cache=True, **JIT)

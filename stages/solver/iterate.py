@@ -28,10 +28,10 @@ from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, resto
 from gapwise.stages.solver.loop import State
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.objective import dual_value
-from gapwise.stages.solver.packed import ArraySpec, Json
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
 from gapwise.stages.solver.proximal import dual_norms
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
-from gapwise.stages.solver.schedule import Arrays, Attrs
+from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
 from gapwise.stages.solver.state import check_state, derive, new_state, restored_state, truth_pool
 from gapwise.stages.solver.supports import Pool, Supports, drop_unused, grown, keep_vertices, normalise, pack, repack

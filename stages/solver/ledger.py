@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import MethodOptions, Status
 
 if TYPE_CHECKING:
-    from gapwise.stages.solver.packed import Json
+    from gapwise.stages.solver.packed import Attrs, Json
 
 Row = tuple[float, ...]
 """A row of the trace, columns as `counts.TRACE`."""
@@ -130,7 +130,7 @@ def packed_rng(rng: np.random.Generator) -> dict[str, Json]:
     return {**state, "state": {name: str(value) for name, value in state["state"].items()}}
 
 
-def restored_rng(packed: Mapping[str, Any]) -> np.random.Generator:
+def restored_rng(packed: Attrs) -> np.random.Generator:
     """The generator of a `packed_rng`."""
     rng = np.random.default_rng(0)
     rng.bit_generator.state = {**packed, "state": {name: int(value) for name, value in packed["state"].items()}}

@@ -7,7 +7,8 @@ loop; plain methods have kappa = 0 and u = v. All choices are flags read at run 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numba import njit
@@ -99,6 +100,20 @@ class Flags(NamedTuple):
     """return when steps have made this many oracle calls"""
 
 
+class FlagChoices(TypedDict, total=False):
+    """The flags that a pass may choose anew."""
+
+    sampler: int
+    kinds: int
+    vertex_from: int
+    rounds: int
+    skip_below: float
+    capacity: int
+    average: bool
+    stop_sum: float
+    stop_calls: int
+
+
 @inner(**PLAIN)
 def reason_to_return(S, flags):
     """POOL_FULL, CALLS_REACHED or SUM_REACHED if the loop must return before the next step, otherwise DONE."""
@@ -132,7 +147,7 @@ def steps_by(P, S, V, flags, rng, order, steps):
 
 
 @driver
-def steps_driver(fingerprint: str) -> Any:
+def steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     """`run_steps(P, S, flags, rng, order, steps) -> (steps made, why it returned)`: steps by features."""
 
     @njit(cache=True, **JIT)
@@ -144,7 +159,7 @@ def steps_driver(fingerprint: str) -> Any:
 
 
 @driver
-def margin_steps_driver(fingerprint: str) -> Any:
+def margin_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     """`run(P, S, margins, flags, rng, order, steps) -> (steps made, why it returned)`: the same by margin vectors."""
 
     @njit(cache=True, **JIT)
@@ -156,7 +171,7 @@ def margin_steps_driver(fingerprint: str) -> Any:
 
 
 @driver
-def cached_steps_driver(fingerprint: str) -> Any:
+def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
     """`run_cached(P, S, flags, order)`: pairwise steps by distances, of every block of `order` that does not sit out."""
 
     @njit(cache=True, **JIT)
@@ -176,7 +191,7 @@ def cached_steps_driver(fingerprint: str) -> Any:
 
 
 @driver
-def distance_steps_driver(fingerprint: str) -> Any:
+def distance_steps_driver(fingerprint: str) -> Callable[..., int]:
     """`run_visits(P, S, flags, precision, order) -> atoms scored`: steps by distances, of every block of `order`.
 
     No block is in `order` twice. Pool and distances have room for an atom more per block if `flags.vertex_from` asks the

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.capabilities import MethodCapabilities
@@ -47,7 +47,7 @@ AVERAGES = ("none", "weighted")
 WARM_STARTS = ("none", "keep_primal", "keep_dual")
 
 
-def check(name: str, value: Any, ok: bool, expected: str) -> None:
+def check(name: str, value: object, ok: bool, expected: str) -> None:
     """Raise ValueError, naming the key, unless `ok`."""
     if not ok:
         raise ValueError(f"{name}: expected {expected}, got {value!r}")

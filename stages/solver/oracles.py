@@ -7,7 +7,8 @@ function of their own, which adds the bounds; for all others nothing changes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -87,7 +88,7 @@ def exact_block(P, w, mu, ell, pool, what, i, k, theta_all, scratch, h, base, hi
 
 
 @driver
-def exact_driver(fingerprint: str) -> Any:
+def exact_driver(fingerprint: str) -> Callable[..., None]:
     """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex)`: entry k of the results is for blocks[k].
 
     what[0] has the bits ORACLES (h, hinge, loss, vertex: one oracle call per block) and BASES (base = ell_i + <theta_i,
@@ -111,7 +112,7 @@ def exact_driver(fingerprint: str) -> Any:
 
 
 @driver
-def bounded_driver(fingerprint: str) -> Any:
+def bounded_driver(fingerprint: str) -> Callable[..., None]:
     """`bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex, bound)`: also the bounds on the maxima.
 
     The other arguments and results are those of `exact_driver`.

@@ -10,22 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from gapwise.stages.solver.events import Event, Kind
 from gapwise.stages.solver.options import MethodOptions, Status
+from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.solver import Solver
 
 
 class Parts(Protocol):
     """Where snapshots are kept: `storage.snapshots.SnapshotParts`."""
 
-    parts: list[dict[str, Any]]
+    @property
+    def parts(self) -> list[dict[str, Json]]: ...
 
-    def resume(self, parts: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]: ...
-    def append(self, rows: Sequence[Mapping[str, Any]]) -> None: ...
+    def resume(self, parts: Sequence[Mapping[str, object]]) -> dict[str, np.ndarray]: ...
+    def append(self, rows: Sequence[Mapping[str, object]]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Snapshots:
 
     def __init__(self, store: Parts, spacing: Spacing) -> None:
         self.store, self.spacing = store, spacing
-        self.rows: list[dict[str, Any]] = []
+        self.rows: list[dict[str, float | np.ndarray]] = []
         self._last: tuple[int, int] | None = None
 
     def __call__(self, event: Event) -> Status | None:
@@ -62,9 +64,9 @@ class Snapshots:
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return sum(row["weights"].nbytes for row in self.rows)
+        return sum(np.asarray(row["weights"]).nbytes for row in self.rows)
 
-    def resume(self, parts: list[dict[str, Any]]) -> None:
+    def resume(self, parts: Sequence[Mapping[str, object]]) -> None:
         """Continue after the parts of a commit."""
         last = self.store.resume(parts)
         self._last = (int(last["breakpoint"][-1]), int(last["oracle_calls"][-1])) if last else None
@@ -92,7 +94,7 @@ class Snapshots:
             }
         )
 
-    def commit(self) -> list[dict[str, Any]]:
+    def commit(self) -> list[dict[str, Json]]:
         """Write the snapshots in memory; returns what the next commit has to record."""
         if self.rows:
             self.store.append(self.rows)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import PLAIN, Problem
 from gapwise.stages.solver.block.samplers import Sampler, sampler, samplers
 from gapwise.stages.solver.sampling import PERMUTATION
+
+if TYPE_CHECKING:
+    from gapwise.stages.solver.loop import Flags, State
 
 ALL: tuple[Sampler, ...] = tuple(sampler(name) for name in samplers())
 
@@ -51,7 +54,9 @@ def drawn_ahead(run: Callable[..., tuple[int, int]], number: int) -> Callable[..
     if ahead is None:
         return run
 
-    def steps_drawn(P: Any, S: Any, flags: Any, rng: np.random.Generator, order: Any, steps: int) -> tuple[int, int]:
+    def steps_drawn(
+        P: Problem, S: State, flags: Flags, rng: np.random.Generator, order: np.ndarray, steps: int
+    ) -> tuple[int, int]:
         before = rng.bit_generator.state
         order = ahead(rng, P.n, steps)
         made, why = run(P, S, flags._replace(sampler=PERMUTATION), rng, order, steps)

@@ -7,9 +7,7 @@ have been made. The clock decides only which rebase points are committed; everyt
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -30,7 +28,7 @@ from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
-from gapwise.stages.solver.visits import Visits
+from gapwise.stages.solver.visits import Loop, Visits
 
 EARLY = 0.8
 """Share of the tolerance at which the stale gap sum triggers an exact pass (O16, the authors' code)."""
@@ -73,7 +71,7 @@ class Bcfw:
 
     it: Iterate
     options: Options
-    loop: Callable[[Any], Any] = steps_driver
+    loop: Loop = steps_driver
     """The compiled steps."""
     counts: StepCounts = field(default_factory=StepCounts)
 

@@ -11,8 +11,8 @@ average, and the exact passes that certify. k begins anew at every lambda, so th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from numba import njit
 
@@ -73,7 +73,7 @@ def fixed_step(P, S, V, flags, i):
 
 
 @driver
-def fixed_steps_driver(fingerprint: str) -> Any:
+def fixed_steps_driver(fingerprint: str) -> Callable[..., tuple[int, int]]:
     """`run_fixed(P, S, flags, rng, order, steps) -> (steps made, why it returned)`, as `loop.steps_driver`."""
 
     @njit(cache=True, **JIT)

@@ -31,8 +31,8 @@ exponentially, but the closer their gradients are to the largest, the slower.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -51,8 +51,8 @@ from gapwise.stages.solver.ledger import Ledger, restored_trace
 from gapwise.stages.solver.objective import Certificate, dual_value, squared_norm
 from gapwise.stages.solver.options import MethodOptions, Status, check
 from gapwise.stages.solver.oracles import load_exact
-from gapwise.stages.solver.packed import ArraySpec, Json
-from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.state import chunk_length, fold
 from gapwise.stages.solver.supports import Pool
@@ -131,7 +131,7 @@ def visit(P, i, scale, growth, theta, trial, delta, scratch, sigma, weight, eta,
 
 
 @driver
-def visits_driver(fingerprint: str) -> Any:
+def visits_driver(fingerprint: str) -> Callable[..., None]:
     """`visits(P, order, scale, growth, sigma, weight, eta, mu, ell, u, w, counters)`: a step on each block of `order`."""
 
     @njit(cache=True, **JIT)
@@ -152,7 +152,7 @@ def visits_driver(fingerprint: str) -> Any:
 
 
 @driver
-def derive_driver(fingerprint: str) -> Any:
+def derive_driver(fingerprint: str) -> Callable[..., None]:
     """`derive(P, scale, sigma, weight, mu, ell, u, chunk)`: block states from the scores, and u += scale sum_i
     B_i (m_i(y_i) - mu_i), blocks in order."""
 

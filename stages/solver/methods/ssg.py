@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -46,8 +47,8 @@ from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, resto
 from gapwise.stages.solver.objective import Certificate, squared_norm
 from gapwise.stages.solver.options import AVERAGES, MethodOptions, check, check_one_of
 from gapwise.stages.solver.oracles import load_exact, vertices_at
-from gapwise.stages.solver.packed import ArraySpec, Json
-from gapwise.stages.solver.schedule import Arrays, Attrs, Ended, Goal, Schedule
+from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
+from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.solver import Recipe
 from gapwise.stages.solver.supports import Pool
 
@@ -186,7 +187,7 @@ def boxed_step(P, S, lam, radius, i, theta_all, delta_all, y_all, scratch):
 
 
 @driver
-def subgradient_driver(fingerprint: str) -> Any:
+def subgradient_driver(fingerprint: str) -> Callable[..., None]:
     """`run_subgradient(P, S, lam, radius, rng, steps)`: steps of blocks drawn uniformly; radius 0: no projection."""
 
     @njit(cache=True, **JIT)

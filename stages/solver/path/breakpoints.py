@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class Breakpoint:
         arrays = (self.weights, self.block_gap, *self.supports, *(self.scores or ()))
         return sum(array.nbytes for array in arrays)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Its numbers and arrays under the names of `storage.layout.PATH`."""
         point = self.point
         bounds = {"bound_slack": self.slack, "proven": self.proven} if self.certainty == UPPER_BOUNDED else {}

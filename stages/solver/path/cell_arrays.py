@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
+from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.cells import Cell, Pair, Point, zero
 
 CELL_COLUMNS = 9
@@ -40,13 +40,13 @@ def model_of(cells: list[Cell]) -> dict[str, np.ndarray]:
     }
 
 
-def bound_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+def bound_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
     """The bound on the gap (or gap / primal) that the cells of path.zarr certify at `lam`, nan where there is no cell."""
     columns = [arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")]
     columns.append(arrays["dual_norm2"] if "dual_norm2" in arrays else arrays["lambda"] ** 2 * arrays["norm2"])
     points = [Point(*row) for row in zip(*columns, strict=True)]
-    hinge_at_zero, relative = float(attrs["hinge_at_zero"]), bool(attrs["relative"])
-    above_all = zero(hinge_at_zero, float(attrs["psi_norm2"]))
+    hinge_at_zero, relative = number(attrs, "hinge_at_zero"), bool(attrs["relative"])
+    above_all = zero(hinge_at_zero, number(attrs, "psi_norm2"))
     nothing = Point(0.0, 0.0, hinge_at_zero, 0.0, 0.0, 0.0)
     low, bounds = arrays["cell_low"], []
     for x in np.ravel(lam).tolist():

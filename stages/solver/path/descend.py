@@ -6,12 +6,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance, closing, where_it_ends
 
@@ -47,12 +48,12 @@ class Descending(ABC):
 
     @classmethod
     def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]
     ) -> Self:
         """The rule again."""
         return cls.begin(path, start)
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Nothing."""
         return {}, {}
 

@@ -6,11 +6,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.packed import Json
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.rule import Following, PathStart, Solved, Tolerance
 
@@ -50,12 +51,12 @@ class Given(ABC):
 
     @classmethod
     def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]
     ) -> Self:
         """The rule again."""
         return cls(path)
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Nothing."""
         return {}, {}
 
@@ -81,6 +82,6 @@ class Given(ABC):
         return {}
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """Nothing is certified between the given lambdas."""
         return np.full(np.shape(lam), np.nan)

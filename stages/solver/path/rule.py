@@ -6,9 +6,9 @@ certificates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.objective import Certificate, Product
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.packed import ArraySpec, Json
 
 
 MARGIN = 1e-6
@@ -67,7 +67,7 @@ class PathStart:
     psi_scale: float = 0.0
     """mean_i ||psi_i|| of these labellings: the unit of rounding errors in psi"""
 
-    def scalars(self) -> dict[str, Any]:
+    def scalars(self) -> dict[str, Json]:
         """The numbers of the start, which are committed and stored as attributes."""
         arrays = ("labels", "losses", "psi")
         return {name: value for name, value in vars(self).items() if name not in arrays}
@@ -94,7 +94,7 @@ class Solved:
     """None if the method does not certify."""
     weights: np.ndarray
     """float64, (d,): the certified w"""
-    worst_hinge: Any
+    worst_hinge: Callable[[], float]
     """worst_hinge() -> the largest hinge of a block in units of the least loss of its wrong labellings"""
     dual_weights: np.ndarray | None = None
     """float64, (d,): w(alpha) of the dual point, if `weights` is another point"""
@@ -150,11 +150,11 @@ class PathRule(Protocol):
         path: PathOptions,
         start: PathStart | None,
         arrays: Mapping[str, np.ndarray],
-        attrs: Mapping[str, Any],
+        attrs: Mapping[str, object],
     ) -> Self:
         """The rule in its packed state."""
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and JSON-able attributes."""
 
     def tolerance(self) -> Tolerance:
@@ -183,7 +183,7 @@ class PathRule(Protocol):
         """
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, from path.zarr; nan where nothing is certified."""
 
 
@@ -213,7 +213,7 @@ class OpenEnded(Protocol):
     def kept(self) -> list[int]:
         """Numbers, in the order they were solved, of the breakpoints that the certificate rests on."""
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, Json]:
         """Attributes of path.zarr that say what is certified, `eps` among them."""
 
 
@@ -251,7 +251,7 @@ def where_it_ends(path: PathOptions, start: PathStart, floor: float, point: Cert
     return Status.ROUNDING_LIMIT if low <= rounding_floor(path, start, floor) else None
 
 
-def attributes_of(path: PathOptions) -> dict[str, Any]:
+def attributes_of(path: PathOptions) -> dict[str, Json]:
     """What path.zarr says of the options that its path was solved with."""
     return {
         "rule": path.rule,

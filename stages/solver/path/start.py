@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import numpy as np
 from numba import njit
@@ -140,6 +139,10 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
     return found.vertex[mask], found.loss, psi, scale
 
 
-def path_start(lam: float, top: float, *rest: Any) -> PathStart:
+def path_start(
+    lam: float, top: float, hinge: float, psi_norm2: float, labels: np.ndarray, losses: np.ndarray, psi: np.ndarray,
+    calls: int, scale: float,
+) -> PathStart:  # fmt: skip
     """The start. If all labellings of w = 0 score as the truth does, any first lambda will do; it is 1."""
-    return PathStart(*((1.0, 1.0) if lam == 0.0 else (lam, top)), *rest)
+    first, above = (1.0, 1.0) if lam == 0.0 else (lam, top)
+    return PathStart(first, above, hinge, psi_norm2, labels, losses, psi, calls, scale)

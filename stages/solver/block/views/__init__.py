@@ -13,15 +13,19 @@ step for each pair of structure and view.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numba import types
 from numba.extending import overload_method
 
 from gapwise.stages.problems.inner import LINKED
-from gapwise.stages.problems.protocol import PLAIN
+from gapwise.stages.problems.protocol import PLAIN, Problem
 from gapwise.stages.solver.block.choice import Seen
+
+if TYPE_CHECKING:
+    from gapwise.stages.solver.loop import Flags, State
 
 
 class View(Protocol):
@@ -35,54 +39,54 @@ class View(Protocol):
     @property
     def values(self) -> np.ndarray: ...
 
-    def score_atoms(self, P: Any, S: Any, flags: Any, i: int, turn: int) -> int:
+    def score_atoms(self, P: Problem, S: State, flags: Flags, i: int, turn: int) -> int:
         """slots[:count], values[:count] <- the block's atoms in list order and their scores h; returns count.
 
         The scores may lack a term common to all atoms of the block. On a later `turn` the view knows of `follow_move`.
         """
 
-    def survey(self, S: Any, flags: Any, count: int) -> Seen:
+    def survey(self, S: State, flags: Flags, count: int) -> Seen:
         """What is `Seen` of the scored atoms (`choice.survey`); `best` may be sought among some of them only."""
 
-    def mean_score(self, P: Any, S: Any, flags: Any, i: int, base: float) -> float:
+    def mean_score(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> float:
         """sum_y alpha(y) h(y), which is `base` if it is summed over the scored atoms."""
 
-    def allowed_moves(self, flags: Any) -> int:
+    def allowed_moves(self, flags: Flags) -> int:
         """Bits of the moves that a step may make; a constant leaves the others out of the code."""
 
-    def vertex_source(self, flags: Any) -> int:
+    def vertex_source(self, flags: Flags) -> int:
         """CACHE_FIRST to CACHE_ONLY; a constant leaves the others out of the code."""
 
-    def ask_oracle(self, P: Any, S: Any, flags: Any, i: int, base: float) -> tuple[int, float, float]:
+    def ask_oracle(self, P: Problem, S: State, flags: Flags, i: int, base: float) -> tuple[int, float, float]:
         """(slot or -1, h, L_i) of the max-oracle's answer at the current w, which is noted (`answers.note_answer`)."""
 
-    def partner(self, S: Any, flags: Any, i: int, turn: int, seen: Seen, target: int, h: float) -> Seen:
+    def partner(self, S: State, flags: Flags, i: int, turn: int, seen: Seen, target: int, h: float) -> Seen:
         """`seen`, with another `away` where the view chooses it for this vertex; `target` itself: the visit ends."""
 
-    def measure_move(self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int) -> float:
+    def measure_move(self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int) -> float:
         """||B_i delta||^2; the view may keep B_i delta for `push_move` and `follow_move`."""
 
     def push_move(
-        self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int, gamma: float
+        self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int, gamma: float
     ) -> None:
         """Move u, and what else the view keeps up to date, by the move measured last; alpha has not moved yet."""
 
     def follow_move(
-        self, P: Any, S: Any, flags: Any, i: int, direction: int, target: int, away: int, gamma: float
+        self, P: Problem, S: State, flags: Flags, i: int, direction: int, target: int, away: int, gamma: float
     ) -> None:
         """Note that w has changed by a move, before `score_atoms` is called for another turn."""
 
-    def end_visit(self, P: Any, S: Any, flags: Any, i: int) -> None:
+    def end_visit(self, P: Problem, S: State, flags: Flags, i: int) -> None:
         """Clean up after the steps of a block."""
 
-    def fetch(self, P: Any, S: Any, flags: Any, order: np.ndarray, k: int, i: int) -> None:
+    def fetch(self, P: Problem, S: State, flags: Flags, order: np.ndarray, k: int, i: int) -> None:
         """Fetch what this visit and the next ones will read (`prefetching`); changes nothing."""
 
-    def exhausted(self, S: Any) -> bool:
+    def exhausted(self, S: State) -> bool:
         """Whether the view lacks room for another step."""
 
 
-def _forward(declaration: Any) -> None:
+def _forward(declaration: Callable[..., object]) -> None:
     forward: Any = overload_method  # its stub lacks jit_options
     forward(types.BaseNamedTuple, declaration.__name__, jit_options={**PLAIN, **LINKED})(declaration)
 

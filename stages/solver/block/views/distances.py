@@ -19,7 +19,7 @@ and the atoms are scored again. `block.cached_step` uses the same distances.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class ByDistances(NamedTuple):
     """int64, (3,): atoms of the block; moves of the visit that u does not know of; atoms scored so far, all together"""
     precision: float
     """`FIRST_ORDER`; or pairs are chosen by second order, and a visit ends at this share of its first gap"""
-    work: Any
+    work: object
 
     def score_atoms(self, P, S, flags, i, turn):
         if turn > 0:

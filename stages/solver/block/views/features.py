@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ class ByFeatures(NamedTuple):
     """the oracle's answer"""
     slots: np.ndarray
     values: np.ndarray
-    work: Any
+    work: object
     """the oracle's workspace, `P.scratch()`; () for steps that call none. (`scratch` is a method of every named tuple.)"""
 
     def score_atoms(self, P, S, flags, i, turn):

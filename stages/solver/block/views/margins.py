@@ -5,7 +5,7 @@ A step reads no features unless the oracle is called or an atom is new. Scores l
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class ByMargins(NamedTuple):
     y: np.ndarray
     slots: np.ndarray
     values: np.ndarray
-    work: Any
+    work: object
 
     def score_atoms(self, P, S, flags, i, turn):
         count, delta = S.pool.counts[i], self.delta[: P.local_ptr[i + 1] - P.local_ptr[i]]

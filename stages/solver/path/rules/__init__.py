@@ -1,11 +1,16 @@
 """The path rules, one file each with the class `RULE` (`stages.solver.path.rule.PathRule`); `path.rule` names the file."""
 
+from __future__ import annotations
+
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gapwise.parts import with_parts
 from gapwise.stages.solver.path.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from gapwise.stages.solver.path.rule import PathRule
 
 __path__ = with_parts(__path__, "rules")
 
@@ -15,17 +20,17 @@ def rules() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
-def path_rule(name: str) -> Any:
+def path_rule(name: str) -> type[PathRule]:
     """The class of a rule; ValueError lists the rules there are."""
     if name not in rules():
         raise ValueError(f"path.rule: expected one of {', '.join(rules())}, got {name!r}")
-    return import_module(f"{__name__}.{name}").RULE
+    rule: type[PathRule] = import_module(f"{__name__}.{name}").RULE
+    return rule
 
 
 def capabilities(name: str) -> Capabilities:
     """What a rule can do; ValueError if there is no such rule."""
-    found: Capabilities = path_rule(name).capabilities
-    return found
+    return path_rule(name).capabilities
 
 
 def steppers() -> tuple[str, ...]:

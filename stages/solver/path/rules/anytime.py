@@ -24,13 +24,14 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.objective import Product
 from gapwise.stages.solver.options import PathOptions, Status, check
+from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.axis import DUALS, SPECS, Axis, Levels, Member, packed_members, restored_members
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
@@ -41,7 +42,7 @@ from gapwise.stages.solver.path.sweep import Sweep
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.packed import ArraySpec, Json
 
 CERTIFIED: ArraySpec = ("path_certified", ("solved",), "f8", "eps certified at every lambda after each solved one")
 
@@ -133,21 +134,21 @@ class Anytime:
         """The arrays of `packed`."""
         return (*SPECS, CERTIFIED, DUALS) if self.axis.apart else (*SPECS, CERTIFIED)
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and scalars."""
         arrays = {**packed_members(self.axis), "path_certified": np.array(self.certified, dtype=float)}
         return arrays, {"done": self.axis.levels.done, "falling": self.sweep.falling}
 
     @classmethod
     def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]
     ) -> Self:
         """The rule in its packed state; ValueError, naming the array, if one is not what `packed` gives."""
         assert start is not None
         members = restored_members(arrays)
         certified = check_array("path_certified", arrays["path_certified"], (None,), float, finite=True)
-        axis = Axis(path, start, Levels(path, attrs["done"]), members)
-        return cls(path, axis, Sweep(axis, attrs["falling"]), certified.tolist())
+        axis = Axis(path, start, Levels(path, number(attrs, "done")), members)
+        return cls(path, axis, Sweep(axis, bool(attrs["falling"])), certified.tolist())
 
     # -- results ------------------------------------------------------------------------------------------------------
     @property
@@ -155,7 +156,7 @@ class Anytime:
         """Numbers of the breakpoints that the certificate rests on."""
         return sorted(m.number for m in self.axis.members if m.number >= 0)
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, Json]:
         """What path.zarr says of the certificate: its eps, from where on w = 0 will do, how the axis ends below."""
         ended = self.axis.bottom(self.reached)[1] or Status.CONVERGED
         return {"eps": self.reached, "lam_top": self.axis.top(self.reached), "axis_end": ended.value}
@@ -165,7 +166,7 @@ class Anytime:
         return model_of(self.axis.cells(self.reached))
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap at `lam`, nan where nothing is certified."""
         return bound_of(arrays, attrs, lam)
 

@@ -10,12 +10,13 @@ at 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import PathOptions
+from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.descend import (
     Descending,
@@ -67,11 +68,11 @@ class Paper(Descending):
         return stepwise_model(solved, [(0, just_above(first), (0.0, 1.0), first)])
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap at `lam`, nan where nothing is certified."""
         first, gap, ell = (float(arrays[name][0]) for name in ("lambda", "gap", "loss_dual"))
         s = first / lam
-        above = s * gap + (1.0 - s) * (float(attrs["hinge_at_zero"]) - ell)
+        above = s * gap + (1.0 - s) * (number(attrs, "hinge_at_zero") - ell)
 
         def at_or_below(at: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
             first_order = at["gap"] + (1 - x / at["lambda"]) * (at["hinge"] - at["gap"])

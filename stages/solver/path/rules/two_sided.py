@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from gapwise.stages.solver.objective import Certificate, Product
 from gapwise.stages.solver.options import PathOptions, Status
+from gapwise.stages.solver.packed import number
 from gapwise.stages.solver.path.capabilities import Capabilities
 from gapwise.stages.solver.path.cell_arrays import bound_of, model_of
 from gapwise.stages.solver.path.cells import (
@@ -43,7 +44,7 @@ from gapwise.stages.solver.path.stride import Stride
 if TYPE_CHECKING:
     from gapwise.stages.parallel import Spread
     from gapwise.stages.problems.protocol import Problem
-    from gapwise.stages.solver.packed import ArraySpec
+    from gapwise.stages.solver.packed import ArraySpec, Json
 
 
 @dataclass
@@ -167,18 +168,19 @@ class TwoSided:
         """The arrays of `packed`."""
         return self.stack.specs
 
-    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    def packed(self) -> tuple[dict[str, np.ndarray], dict[str, Json]]:
         """Arrays of `specs`, and scalars."""
         return self.stack.packed(), {"theta": self.stride.theta, "fall": self.stride.fall}
 
     @classmethod
     def restored(
-        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any]
+        cls, path: PathOptions, start: PathStart | None, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object]
     ) -> Self:
         """The rule in its packed state; ValueError, naming the array, if one is not what `packed` gives."""
         assert start is not None
         stack = Stack.restored(start.hinge_at_zero, arrays)
-        return cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top, **attrs))
+        theta, fall = number(attrs, "theta"), number(attrs, "fall")
+        return cls(path, start, stack, Stride(path, start.hinge_at_zero, start.lam_top, theta, fall))
 
     # -- results ------------------------------------------------------------------------------------------------------
     def model(self, solved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -186,7 +188,7 @@ class TwoSided:
         return model_of(self.stack.cells)
 
     @classmethod
-    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, Any], lam: np.ndarray) -> np.ndarray:
+    def bound(cls, arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam: np.ndarray) -> np.ndarray:
         """The certified bound on the gap (or gap / primal) at `lam`, nan where nothing is certified."""
         return bound_of(arrays, attrs, lam)
 
