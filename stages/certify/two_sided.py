@@ -198,9 +198,9 @@ class TwoSided:
             hinge = 0.0
         at_zero = self._miss(hinge, ell if dual_norm2 == 0.0 else 0.0)
         turn = min(dual_norm2 / ell, high) if ell > 0.0 else high
-        places = [x for x in (turn, high) if x > 0.0]
+        lams = [x for x in (turn, high) if x > 0.0]
         return max(
-            [at_zero, *(self._miss(0.5 * x * scale**2 * norm2 + hinge, ell - dual_norm2 / (2.0 * x)) for x in places)]
+            [at_zero, *(self._miss(0.5 * x * scale**2 * norm2 + hinge, ell - dual_norm2 / (2.0 * x)) for x in lams)]
         )
 
     def _hinge_by_margins(self, w: np.ndarray, scale: float) -> float:

@@ -135,12 +135,12 @@ class Averages:
 
     def points(self, state: State) -> list[DualPoint]:
         """The average of each track that counts a step; the current point if none does."""
-        now, found = DualPoint(state.u, float(state.z_ell[1])), []
+        now, means = DualPoint(state.u, float(state.z_ell[1])), []
         for z, z_ell, count in zip(self.z, self.z_ell, self.counts, strict=True):
             if count:
                 factor = 2.0 / (float(count) * float(count + 1))
-                found.append(DualPoint(now.v - factor * z, float(now.ell - factor * z_ell)))
-        return found or [now]
+                means.append(DualPoint(now.v - factor * z, float(now.ell - factor * z_ell)))
+        return means or [now]
 
     def best(self, problem: Problem, lam: float, state: State) -> DualPoint:
         """The average of one track, or the best point between the averages of two."""

@@ -24,11 +24,11 @@ LINE_SEARCH = -1.0
 """In place of a gamma: the one that raises the dual objective most."""
 
 
-def batch_step(it: Iterate, found: ExactGaps, gamma: float = LINE_SEARCH) -> None:
+def batch_step(it: Iterate, answers: ExactGaps, gamma: float = LINE_SEARCH) -> None:
     """Move all blocks of an iterate by `gamma` towards the vertices of an exact pass at its current w (LJ13 Alg. 2)."""
     P = it.problem
     it.make_room(P.n)
-    vertices = found.vertex, found.loss, found.gap
+    vertices = answers.vertex, answers.loss, answers.gap
     batch_driver(P)(P, it.state, it.scale, *vertices, np.zeros(P.d), it.setup.capacity, gamma)
 
 

@@ -148,11 +148,11 @@ class Engine:
                 observer(event)
 
         self.status = None
-        found = walk(self.solver, self.rule, self.task.path, boundary)
+        breakpoints = walk(self.solver, self.rule, self.task.path, boundary)
         try:
             while True:
                 try:
-                    solved = next(found)
+                    solved = next(breakpoints)
                 except StopIteration as end:
                     self.status = end.value
                     break
@@ -272,13 +272,13 @@ def solve(
     along = PathOptions(rule="single", lam=lam, tolerance=tolerance, relative=relative)
     engine = Engine.begin(Task(problem, options or method_options(), along, seed, initial=initial), spread)
     engine.warm_up()
-    found = list(engine.walk(observers))
+    breakpoints = list(engine.walk(observers))
     status = engine.status
-    if not found:
+    if not breakpoints:
         engine = engine.without_steps()
-        found = list(engine.walk())
+        breakpoints = list(engine.walk())
     assert status is not None
-    (solved,) = found
+    (solved,) = breakpoints
     status = solved.status if status is Status.CONVERGED else status  # that of the walk, not of the lambda
     return Solution(status, solved, trace_of(engine.solver, engine.rule)[0])
 

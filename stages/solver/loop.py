@@ -179,13 +179,13 @@ def cached_steps_driver(fingerprint: str) -> Callable[..., None]:
         fingerprint  # noqa: B018
         widest = widest_block(P.local_ptr)
         theta, delta, most = np.empty(widest), np.empty(widest), S.pool.counts.max()
-        slots, places, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+        slots, rows, values = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
         for k in range(order.size):
             fetch_ahead(P, S, order, k, True)
             if S.skip[order[k]] > 0:
                 S.skip[order[k]] -= 1
             else:
-                cached_step(P, S, flags, order[k], theta, delta, slots, places, values)
+                cached_step(P, S, flags, order[k], theta, delta, slots, rows, values)
 
     return run_cached
 

@@ -325,11 +325,11 @@ class PathOptions:
     @property
     def can(self) -> Capabilities:
         """What the rule can do on this path."""
-        found = capabilities(self.rule)
-        return replace(found, starts_exactly=capabilities(self.descend).starts_exactly) if found.descends else found
+        own = capabilities(self.rule)
+        return replace(own, starts_exactly=capabilities(self.descend).starts_exactly) if own.descends else own
 
     @property
     def given(self) -> tuple[float, ...]:
         """The given lambdas, in the order they are solved; () where the rule finds them."""
-        found: tuple[float, ...] = path_rule(self.rule).lambdas(self)
-        return found
+        lams: tuple[float, ...] = path_rule(self.rule).lambdas(self)
+        return lams

@@ -97,10 +97,10 @@ class Planes:
 
     def used(self, slots: int) -> np.ndarray:
         """bool, (slots,): whether a plane chooses the atom."""
-        found = np.zeros(slots, bool)
+        chosen = np.zeros(slots, bool)
         for atom in self.atom:
-            found[atom] = True
-        return found
+            chosen[atom] = True
+        return chosen
 
     def renumber(self, new: np.ndarray) -> None:
         """Replace every slot s by new[s]."""

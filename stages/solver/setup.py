@@ -49,8 +49,8 @@ class Setup:
         """The choices that block methods share; `other` replaces some."""
         rule, caching = step_rule(options.step), options.cache.kind != "none"
         capacity = int(options.cache.capacity) if caching else NEVER
-        found = cls(rule, options.cache, caching=caching, capacity=capacity, mu=rule.kinds != PAIRWISE)
-        return replace(found, **other)
+        setup = cls(rule, options.cache, caching=caching, capacity=capacity, mu=rule.kinds != PAIRWISE)
+        return replace(setup, **other)
 
     def flags(self, scale: float, exact_total: float, **other: Unpack[FlagChoices]) -> Flags:
         """The choices as compiled loops read them; `other` replaces some."""

@@ -73,21 +73,23 @@ class Snapshots:
 
     def offer(self, solver: Solver) -> None:
         """Take a snapshot if one is due; call only where the state can be committed."""
-        calls, at = solver.oracle_calls, solver.at
+        calls, counts = solver.oracle_calls, solver.counts
         if not self.spacing.every_passes:
             return
-        apart = max(self.spacing.every_passes * solver.problem.n, self.spacing.every_share * (calls - at.calls_before))
-        if self._last is not None and self._last[0] == at.breakpoint and calls - self._last[1] < apart:
+        apart = max(
+            self.spacing.every_passes * solver.problem.n, self.spacing.every_share * (calls - counts.calls_before)
+        )
+        if self._last is not None and self._last[0] == counts.breakpoint and calls - self._last[1] < apart:
             return
-        self._last = (at.breakpoint, calls)
+        self._last = (counts.breakpoint, calls)
         self.rows.append(
             {
-                "breakpoint": at.breakpoint,
-                "lambda": at.lam,
+                "breakpoint": counts.breakpoint,
+                "lambda": counts.lam,
                 "passes": calls / solver.problem.n,
                 "oracle_calls": calls,
                 "steps": solver.steps,
-                "seconds": at.seconds,
+                "seconds": counts.seconds,
                 "stale_gap": solver.known_gap,
                 "dual": solver.dual_value(),
                 "weights": solver.point.copy(),

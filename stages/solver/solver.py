@@ -106,9 +106,9 @@ class Solver:
         return self.options.capabilities.certifies
 
     @property
-    def at(self) -> Counts:
+    def counts(self) -> Counts:
         """The scalars of the solve."""
-        return self.ledger.at
+        return self.ledger.counts
 
     @property
     def trace(self) -> list[Row]:

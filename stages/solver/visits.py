@@ -50,7 +50,7 @@ class Visits:
 
     def flags(self, **other: Unpack[FlagChoices]) -> Flags:
         """The iterate's choices as compiled loops read them; `other` replaces some."""
-        return self.it.setup.flags(self.it.scale, self.it.at.exact_total, **other)
+        return self.it.setup.flags(self.it.scale, self.it.counts.exact_total, **other)
 
     @property
     def stepper(self) -> Callable[..., tuple[int, int]]:
@@ -81,9 +81,9 @@ class Visits:
     def visit(self, times: int = 1, **choices: Unpack[FlagChoices]) -> None:
         """Visit every block `times` times, each time in a new seeded permutation; `choices` replace flags."""
         it = self.it
-        rng = np.random.default_rng([it.seed, it.at.permutations])
+        rng = np.random.default_rng([it.seed, it.counts.permutations])
         order = np.concatenate([rng.permutation(it.problem.n) for _ in range(times)])
-        it.at.permutations += 1
+        it.counts.permutations += 1
         flags = self.flags(**choices)
         if it.views.cached == DISTANCES and flags.vertex_from == CACHE_ONLY:
             self.cached_visits(flags, order)
@@ -101,13 +101,13 @@ class Visits:
 
         self.cached_pace.run(part, 0, order.size, it.ledger.check_stop)
 
-    def bcfw_pass(self, rounds: int, kept: int) -> None:
+    def bcfw_pass(self, rounds: int, most: int) -> None:
         """A step of every block with the oracle, so that w moves; then labellings unused for `kept` passes are dropped."""
         it = self.it
         it.make_room(it.problem.n)
         it.state.curvature[:] = 0.0
         self.visit(vertex_from=ORACLE_ALWAYS, rounds=rounds)
-        mark_pass(it, kept)
+        mark_pass(it, most)
 
     # -- compiling ----------------------------------------------------------------------------------------------------
     def warm_up(self) -> None:

@@ -153,8 +153,8 @@ def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None
     problem = TINY["multiclass_cone"]()
     path = path_of(**PATH)
     assert solved(problem, tmp_path, at_mean(), path) is Status.CONVERGED
-    found = verify(problem, tmp_path, asked=asked_for(path, METHOD, seed=3, key="k"))
-    assert found["certified"]
+    verdict = verify(problem, tmp_path, asked=asked_for(path, METHOD, seed=3, key="k"))
+    assert verdict["certified"]
     stored = open_path(tmp_path)
     lams = stored["lambda"].values
     for lam in (1.5 * lams[0], np.sqrt(lams[1] * lams[2]), lams[-1]):
@@ -162,10 +162,10 @@ def test_verify__knows_the_path_and_open_path_its_models(tmp_path: Path) -> None
         assert primal - optimum(problem, lam) <= PATH["eps"] * (1 + 1e-6)
 
 
-def entry(name, at, value):
+def entry(name, index, value):
     def tamper(group: zarr.Group) -> None:
         array = group[name][...]
-        array[at] = value(array[at])
+        array[index] = value(array[index])
         group[name][...] = array
 
     return tamper

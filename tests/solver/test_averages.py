@@ -70,8 +70,8 @@ def test_best_between__is_at_least_as_good_as_both_and_as_all_between(seed, boxe
     bounds = np.sort(rng.normal(scale=0.3, size=(2, 12)), axis=0) if boxed else np.empty((2, 0))
     problem = multiclass(seed, lower=bounds[0], upper=bounds[1])
     a, b = (DualPoint(rng.normal(scale=0.5, size=problem.d), float(rng.uniform())) for _ in range(2))
-    found = best_between(problem, LAM, a, b)
-    value = found.value(problem, LAM)
+    best = best_between(problem, LAM, a, b)
+    value = best.value(problem, LAM)
     assert value >= max(between(a, b, share).value(problem, LAM) for share in np.linspace(0.0, 1.0, 201)) - 1e-12
     assert best_between(problem, LAM, a, a).value(problem, LAM) == pytest.approx(a.value(problem, LAM), abs=1e-12)
 

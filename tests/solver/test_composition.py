@@ -104,8 +104,8 @@ def stopped(solver: Solver, left: int) -> Solver:
 
 def measured_apart(arrays: Arrays) -> dict[str, np.ndarray]:
     """The arrays without what is measured in seconds."""
-    kept = {name: array for name, array in arrays.items() if name != "iteration_seconds"}
-    return {**kept, "trace": np.delete(kept["trace"], (5, 6), axis=1)}
+    others = {name: array for name, array in arrays.items() if name != "iteration_seconds"}
+    return {**others, "trace": np.delete(others["trace"], (5, 6), axis=1)}
 
 
 @pytest.mark.slow
@@ -129,12 +129,12 @@ def test_packed__are_exactly_the_arrays_that_the_method_names(name: str) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("name", methods())
 def test_restored__packs_the_same_bits_and_goes_on_with_them(name: str) -> None:
-    one = stopped(solver_of(name), 4)
-    arrays, attrs = one.packed()
+    first = stopped(solver_of(name), 4)
+    arrays, attrs = first.packed()
     stored = json.loads(json.dumps(attrs))
-    two = method(name).restored(one.problem, one.options, 3, arrays, stored)
+    second = method(name).restored(first.problem, first.options, 3, arrays, stored)
     for _ in range(2):
-        (a, a_attrs), (b, b_attrs) = one.packed(), two.packed()
+        (a, a_attrs), (b, b_attrs) = first.packed(), second.packed()
         for key in ("seconds", "seconds_before"):
             del a_attrs["counts"][key], b_attrs["counts"][key]
         assert json.dumps(a_attrs) == json.dumps(b_attrs)
@@ -143,10 +143,10 @@ def test_restored__packs_the_same_bits_and_goes_on_with_them(name: str) -> None:
         for key, array in left.items():
             assert array.dtype == right[key].dtype, key
             assert array.tobytes() == right[key].tobytes(), key
-        for solver in (one, two):
+        for solver in (first, second):
             stopped(solver, 3)
             solver.rebase()
-    assert one.steps > arrays["trace"].shape[0]
+    assert first.steps > arrays["trace"].shape[0]
 
 
 @dataclass

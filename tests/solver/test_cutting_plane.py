@@ -85,7 +85,7 @@ def test_gram__is_that_of_the_planes_and_follows_them(way: str) -> None:
                 slopes[k] += share * psi(problem, int(block[s]), pool.labels[s]) / problem.n
         np.testing.assert_allclose(made.planes.gram, slopes @ slopes.T, atol=1e-13)
         np.testing.assert_allclose(
-            solver.at.lam * solver.iterate.dual_point()[0], made.planes.beta @ slopes, atol=1e-12
+            solver.counts.lam * solver.iterate.dual_point()[0], made.planes.beta @ slopes, atol=1e-12
         )
         used = made.planes.used(pool.alpha.size)
         used[made.truth] = True
@@ -127,7 +127,7 @@ def test_hard__without_a_loss_there_is_nothing_to_do(way: str) -> None:
     solver = solver_of(multiclass(cost=np.zeros((3, 3))), way)
     status, point = solver.solve(1e-12, never)
     assert status is Status.CONVERGED
-    assert (point.gap, point.primal, solver.at.gap_passes) == (0.0, 0.0, 1)
+    assert (point.gap, point.primal, solver.counts.gap_passes) == (0.0, 0.0, 1)
 
 
 @pytest.mark.parametrize("way", WAYS)

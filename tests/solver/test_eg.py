@@ -68,7 +68,7 @@ def test_eg__counts_marginals_as_oracle_calls() -> None:
     visits, marginals, halved = solver.iterate.counters
     assert visits == method_of(solver).counts.passes * solver.problem.n
     assert visits < marginals <= visits + halved
-    assert solver.oracle_calls == marginals + solver.at.gap_passes * solver.problem.n
+    assert solver.oracle_calls == marginals + solver.counts.gap_passes * solver.problem.n
     assert solver.passes_here >= 30.0
 
 
@@ -103,10 +103,10 @@ def test_eg__is_bit_equal_when_resumed_and_verified(tmp_path: Path, warm: str) -
     stops = np.random.default_rng(4).integers(0, 5, size=5)
     assert stopped_and_resumed(problem, tmp_path / "parts", options, path, stops) >= 3
     assert_same_path(tmp_path / "whole", tmp_path / "parts")
-    found = verify(problem, tmp_path / "whole")
-    assert found["certified"]
-    assert found["broken"] == []
-    assert found["max_rebuild_error"] < 1e-10
+    verdict = verify(problem, tmp_path / "whole")
+    assert verdict["certified"]
+    assert verdict["broken"] == []
+    assert verdict["max_rebuild_error"] < 1e-10
 
 
 @pytest.fixture(scope="module")

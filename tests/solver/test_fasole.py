@@ -115,7 +115,7 @@ def test_outer__leaves_out_blocks_of_small_gap_and_takes_them_back(monkeypatch) 
             left_out, gap = left_out + n - blocks.size, after
     assert left_out > 0
     visited = sum(blocks.size for passes in seen for blocks, _ in passes)
-    assert solver.oracle_calls == visited + solver.at.gap_passes * n
+    assert solver.oracle_calls == visited + solver.counts.gap_passes * n
 
 
 def test_fasole__without_shrinking_visits_every_block() -> None:

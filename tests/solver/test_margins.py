@@ -67,10 +67,10 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, n
             B, length = feature_matrix(problem, i), problem.label_ptr[i + 1] - problem.label_ptr[i]
             truth = local(problem, i, problem.truth[problem.label_ptr[i] : problem.label_ptr[i + 1]])
             for s in slots_of(pool, i):
-                if pool.place[s] >= 0:
+                if pool.row[s] >= 0:
                     expected = B @ (truth - local(problem, i, pool.labels[s, :length]))
-                    np.testing.assert_allclose(solver.iterate.margins.rows.psi[pool.place[s]], expected, atol=1e-6)
-                    rows.append(int(pool.place[s]))
+                    np.testing.assert_allclose(solver.iterate.margins.rows.psi[pool.row[s]], expected, atol=1e-6)
+                    rows.append(int(pool.row[s]))
         assert len(set(rows)) == len(rows)
         seen += len(rows)
 
@@ -133,12 +133,12 @@ def test_rows__are_enough_and_keep_what_is_known(kept):
     solver.rebase()
     visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 20)
     pool, before = solver.iterate.state.pool, solver.iterate.margins.rows.psi.copy()
-    held = [int(pool.place[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.place[s] >= 0]
+    held = [int(pool.row[s]) for i in range(problem.n) for s in slots_of(pool, i) if pool.row[s] >= 0]
     after = with_rows(solver.iterate.margins.rows, pool)
     np.testing.assert_array_equal(after.psi[held], before[held])
     free = after.free[: after.left[0]].tolist()
     assert sorted([*free, *held]) == list(range(len(after.psi)))
-    pool.place[:] = -1
+    pool.row[:] = -1
     assert with_rows(no_rows(problem.d), pool).left[0] >= pool.counts.sum()
 
 
@@ -173,11 +173,11 @@ def test_rows__never_take_more_than_their_bound(monkeypatch):
     rows = with_rows(no_rows(3), pool_of(20))
     for atoms in range(20, 300):
         pool = pool_of(atoms)
-        pool.place[:10] = np.arange(10)
+        pool.row[:10] = np.arange(10)
         rows = with_rows(rows, pool)
         assert rows.psi.nbytes <= margins.MOST_BYTES
         known = 10 if atoms <= 200 - 66 else 0
-        assert (pool.place[:10] >= 0).sum() == known
+        assert (pool.row[:10] >= 0).sum() == known
         assert rows.left[0] == len(rows.psi) - known
         assert Margins(rows).holds(pool) == (atoms <= 200)
     assert len(rows.psi) == 200
@@ -203,8 +203,8 @@ def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
     def few(known, pool):
         nonlocal asked
         asked += 1
-        found = with_rows(known, pool)
-        return found._replace(left=np.minimum(found.left, pool.counts.max() + 2))
+        rows = with_rows(known, pool)
+        return rows._replace(left=np.minimum(rows.left, pool.counts.max() + 2))
 
     for scarce in (False, True):
         solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
@@ -226,10 +226,10 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
 
     def counted(known, pool):
         nonlocal forgotten
-        before = (pool.place >= 0).sum()
-        found = with_rows(known, pool)
-        forgotten += bool(before and not (pool.place >= 0).any())
-        return found
+        before = (pool.row >= 0).sum()
+        rows = with_rows(known, pool)
+        forgotten += bool(before and not (pool.row >= 0).any())
+        return rows
 
     for bounded in (False, True):
         solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
@@ -239,7 +239,7 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
             monkeypatch.setattr(margins, "SPARE", 0)
             monkeypatch.setattr(margins, "MOST_BYTES", 0)
             solver.iterate.margins.rows = no_rows(problem.d)
-            solver.iterate.state.pool.place[:] = -1
+            solver.iterate.state.pool.row[:] = -1
         visits_of(solver).run(visits_of(solver).flags(), np.empty(0, np.int64), 40)
         S = solver.iterate.state
         ends.append((S.u, S.gap, S.counters, S.pool.alpha, S.pool.labels, S.pool.used))
@@ -253,11 +253,11 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
 def test_rows__are_given_back_when_the_vectors_become_too_large(kept, monkeypatch):
     solver = accelerated_of(TINY["multiclass"]())
     solver.solve(0.3, never)
-    assert (solver.iterate.state.pool.place >= 0).any()
+    assert (solver.iterate.state.pool.row >= 0).any()
     monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: False)
     solver.rebase()
     assert solver.iterate.margins is None
-    assert (solver.iterate.state.pool.place < 0).all()
+    assert (solver.iterate.state.pool.row < 0).all()
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
 
 

@@ -125,17 +125,17 @@ def test_retire__leaves_the_last_active_ones_and_all_that_has_weight(seed):
     before, most = int(rng.integers(6)), int(rng.integers(1, 8))
     expected = []
     for i in range(3):
-        there = slots_of(pool, i)
-        recent = [s for s in there if pool.used[s] >= before]
-        order = sorted(recent, key=lambda s: (-pool.used[s], there.index(s)))
-        expected.append((set(order[:most]), {s for s in there if pool.alpha[s] > 0.0}))
+        slots = slots_of(pool, i)
+        recent = [s for s in slots if pool.used[s] >= before]
+        order = sorted(recent, key=lambda s: (-pool.used[s], slots.index(s)))
+        expected.append((set(order[:most]), {s for s in slots if pool.alpha[s] > 0.0}))
     retire(pool, before, most)
-    for i, (kept, weighted) in enumerate(expected):
-        there = slots_of(pool, i)
-        assert {s for s in there if pool.used[s] != RETIRED} == kept
-        assert set(there) == kept | weighted
-        assert pool.counts[i] == len(there)
-    np.testing.assert_array_equal(working_set_sizes(pool), [len(kept) for kept, _ in expected])
+    for i, (recent_ones, weighted) in enumerate(expected):
+        slots = slots_of(pool, i)
+        assert {s for s in slots if pool.used[s] != RETIRED} == recent_ones
+        assert set(slots) == recent_ones | weighted
+        assert pool.counts[i] == len(slots)
+    np.testing.assert_array_equal(working_set_sizes(pool), [len(recent_ones) for recent_ones, _ in expected])
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -144,16 +144,16 @@ def test_grown__has_the_same_lists_and_room_for_as_many_again(seed):
     pool = empty_pool(4, 12, 3, np.uint8)
     for k in range(12):
         s = insert(pool, int(rng.integers(1, 4)), rng.integers(9, size=3).astype(np.uint8), 0.1 * k, 10**9)
-        pool.alpha[s], pool.used[s], pool.place[s] = rng.random(), k, rng.integers(-1, 5)
+        pool.alpha[s], pool.used[s], pool.row[s] = rng.random(), k, rng.integers(-1, 5)
     larger = grown(pool)
     for k in range(12):
         insert(larger, k % 4, np.full(3, 9, np.uint8), 5.0, 10**9)
     assert larger.free.tolist() == [-1, 0]
     for i in range(4):
-        there, before = slots_of(larger, i), slots_of(pool, i)
-        assert larger.counts[i] == len(there) == len(before) + 3
+        after, before = slots_of(larger, i), slots_of(pool, i)
+        assert larger.counts[i] == len(after) == len(before) + 3
         for old, new in zip(pool[:5], larger[:5], strict=True):
-            np.testing.assert_array_equal(new[there[3:]], old[before])
+            np.testing.assert_array_equal(new[after[3:]], old[before])
 
 
 @pytest.mark.parametrize("step", ["fw", "pairwise"])
@@ -172,17 +172,17 @@ def test_working_sets__obey_their_cap_and_forget_what_is_not_used(monkeypatch, s
         pool = solver.iterate.state.pool
         oldest = starts[-unused] if len(starts) >= unused else -1
         chosen = pool.used != RETIRED
-        there = np.concatenate([slots_of(pool, i) for i in range(problem.n)])
+        slots = np.concatenate([slots_of(pool, i) for i in range(problem.n)])
         assert working_set_sizes(pool).max() <= most
-        assert (pool.used[there][chosen[there]] > oldest).all()
-        outside = there[~chosen[there]]
+        assert (pool.used[slots][chosen[slots]] > oldest).all()
+        outside = slots[~chosen[slots]]
         if len(starts) > len(seen):  # the first approximate pass; later ones may have taken the weight
             assert (pool.alpha[outside] > 0.0).all()
-        found = approximate_pass(flags)
+        work = approximate_pass(flags)
         assert (pool.used[outside] == RETIRED).all(), "no approximate step chooses what has left the working set"
         if len(starts) > len(seen):
             seen.append(outside.size)
-        return found
+        return work
 
     monkeypatch.setattr(method, "bcfw_pass", noted_exact)
     monkeypatch.setattr(method, "approximate_pass", noted)
@@ -280,15 +280,15 @@ def test_multiplane__reaches_the_optimum_with_a_feasible_certificate(name, sampl
 def test_multiplane__without_approximate_passes_is_bcfw(name):
     """In permuted order, with the seeds of `bcfw`."""
     problem = instance(name)
-    one = solver_of(problem, sampler="permutation", step="fw", refresh_every=0)
-    two = multiplane_of(problem, multiplane={"approximate_passes": 0})
-    for solver in (one, two):
+    bcfw = solver_of(problem, sampler="permutation", step="fw", refresh_every=0)
+    multiplane = multiplane_of(problem, multiplane={"approximate_passes": 0})
+    for solver in (bcfw, multiplane):
         solver.rebase()
     for _ in range(4):
-        method_of(one).take_steps(-1.0)
-        method_of(two).bcfw_pass()
-        np.testing.assert_allclose(one.iterate.state.u, two.iterate.state.u, rtol=1e-9, atol=1e-12)
-    assert one.dual_value() == pytest.approx(two.dual_value(), abs=1e-12)
+        method_of(bcfw).take_steps(-1.0)
+        method_of(multiplane).bcfw_pass()
+        np.testing.assert_allclose(bcfw.iterate.state.u, multiplane.iterate.state.u, rtol=1e-9, atol=1e-12)
+    assert bcfw.dual_value() == pytest.approx(multiplane.dual_value(), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["chain", "chain_sparse", "multiclass"])
@@ -341,11 +341,11 @@ def test_permutation__depends_on_its_number_only(monkeypatch, ordered):
     monkeypatch.setattr(mpbcfw, "ORDERED", ordered)
     solver = multiplane_of(instance("chain"))
     for first in (0, 3, 40):
-        solver.at.permutations = first
+        solver.counts.permutations = first
         for k in range(first, first + ORDERS + 2):
             expected = np.random.default_rng([solver.iterate.seed, k]).permutation(solver.problem.n)
             np.testing.assert_array_equal(method_of(solver).permutation(), expected)
-    assert solver.at.permutations == 40 + ORDERS + 2
+    assert solver.counts.permutations == 40 + ORDERS + 2
     assert len(method_of(solver).orders) < ORDERS
 
 
@@ -365,7 +365,7 @@ def test_iterations__count_the_approximate_passes_after_a_certificate_in_vain(mo
     method, made, tried = method_of(solver), [], []
     approximate_pass = method.approximate_pass
     monkeypatch.setattr(
-        method, "approximate_pass", lambda flags: made.append(solver.at.exact_due) or approximate_pass(flags)
+        method, "approximate_pass", lambda flags: made.append(solver.counts.exact_due) or approximate_pass(flags)
     )
     monkeypatch.setattr(method, "seems_solved", lambda tolerance: tried.append(len(tried) % 3) or tried[-1] == 2)
     assert solver.solve(1e-2, never)[0] is Status.CONVERGED

@@ -62,8 +62,8 @@ def visit(solver, kind, order):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("kind", ["steps", "cached", "planes"])
 def test_visits__are_the_same_whether_the_next_ones_are_known_or_not(name, kind):
-    for one, whole in zip(after_visits(name, kind, 1), after_visits(name, kind, 10**6), strict=True):
-        np.testing.assert_array_equal(one, whole)
+    for single, whole in zip(after_visits(name, kind, 1), after_visits(name, kind, 10**6), strict=True):
+        np.testing.assert_array_equal(single, whole)
 
 
 @pytest.mark.parametrize("calls", [1, 7, 12])

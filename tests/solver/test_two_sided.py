@@ -50,14 +50,14 @@ def test_best_share__is_the_maximum_over_the_triangle():
         x, y = rng.normal(size=(2, 2 if trial % 3 else 1))  # in one dimension the curvature is singular
         numbers = (float(x @ x), float(x @ y), float(y @ y))
         gain, scale = tuple(rng.normal(size=2) + 0.5), float(rng.exponential())
-        found = best_share(gain, *numbers, scale)
-        assert min(found) >= 0.0
-        assert sum(found) <= 1.0 + 1e-12
+        share = best_share(gain, *numbers, scale)
+        assert min(share) >= 0.0
+        assert sum(share) <= 1.0 + 1e-12
 
         def value(s, gain=gain, numbers=numbers, scale=scale):
             return gain[0] * s[0] + gain[1] * s[1] - 0.5 * scale * quadratic(s, *numbers)
 
-        assert value(found) >= max(value(s) for s in grid) - 1e-9
+        assert value(share) >= max(value(s) for s in grid) - 1e-9
 
 
 def test_best_share__knows_points_that_are_zero():
@@ -180,8 +180,8 @@ def test_path__solves_between_where_its_steps_were_too_long(name, monkeypatch):
 
 def test_path__needs_fewer_breakpoints_than_one_sided():
     for name in sorted(TINY):
-        one = walked(TINY[name](), rule="one_sided", lambda_min=LOWEST, eps=0.01)[1]
-        assert len(tiny_path(name, eps=0.01)[2]) < len(one)
+        one_sided = walked(TINY[name](), rule="one_sided", lambda_min=LOWEST, eps=0.01)[1]
+        assert len(tiny_path(name, eps=0.01)[2]) < len(one_sided)
 
 
 def test_step__goes_little_below_the_end_of_the_path():

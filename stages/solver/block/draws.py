@@ -32,10 +32,10 @@ def _first_of(number: int, first: Callable[..., int], others: Callable[..., int]
 
 def _composed() -> Callable[..., int]:
     """One function of all samplers, so that compiled code can call whichever the flags say."""
-    found = ALL[-1].draw
+    composed = ALL[-1].draw
     for number in range(len(ALL) - 2, -1, -1):
-        found = _first_of(number, ALL[number].draw, found)
-    return found
+        composed = _first_of(number, ALL[number].draw, composed)
+    return composed
 
 
 draw = _composed()

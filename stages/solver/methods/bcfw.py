@@ -87,27 +87,27 @@ class Bcfw:
 
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve; then steps until the next rebase point (O16 Alg. 2)."""
-        it, at = self.it, self.it.at
-        bound = goal.bound(at.dual)
-        if at.exact_due:
-            point, found = due_pass(it, goal, better=self.better)
-            if found:
+        it, counts = self.it, self.it.counts
+        bound = goal.bound(counts.dual)
+        if counts.exact_due:
+            point, answers = due_pass(it, goal, better=self.better)
+            if answers:
                 self.count_anew()
             it.ledger.record(point)
             bound = goal.bound(point.dual)
             status = judged(it, point, goal)
             if status:
                 return status, point
-            if found and self.options.batch_step:
-                batch_step(it, found)
+            if answers and self.options.batch_step:
+                batch_step(it, answers)
         self.take_steps((EARLY if goal.exact else 1.0) * left_for_oracle(it, bound) if bound == bound else -1.0)
         if goal.relative and not self.options.refresh_every and not bound > 0.0:
-            at.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
+            counts.exact_due = True  # a relative tolerance needs a dual value, which only an exact pass gives
         return None
 
     def take_steps(self, threshold: float) -> None:
         """Take steps until the next rebase point; sets `exact_due` when the stale gap sum or the count asks for it."""
-        it, at, options, n = self.it, self.it.at, self.options, self.it.problem.n
+        it, counts, options, n = self.it, self.it.counts, self.options, self.it.problem.n
         counters, sampler = it.state.counters, it.setup.sampler
         summed = sampler != MAX_GAP and it.setup.degree == 1.0  # if so, the tree's root is the stale gap sum
         steps = options.rebase_steps or 10 * n
@@ -123,9 +123,9 @@ class Bcfw:
         stop_calls = int(min(float(self.counts.next_refresh), calls + max(calls_left, 1.0)))
         flags = self.visits.flags(stop_sum=threshold if summed else -1.0, stop_calls=stop_calls)
         why = (self.visits.run if options.batch_size == 1 else self.run_batches)(flags, order, steps)
-        at.exact_due = bool(why != DONE or it.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
-        if options.refresh_every and it.ledger.steps - at.last_refresh >= CACHED_SHARE * options.refresh_every * n:
-            at.exact_due = True
+        counts.exact_due = bool(why != DONE or it.known_gap <= threshold or counters[ORACLE_CALLS] >= stop_calls)
+        if options.refresh_every and it.ledger.steps - counts.last_refresh >= CACHED_SHARE * options.refresh_every * n:
+            counts.exact_due = True
 
     def run_batches(self, flags: Flags, order: np.ndarray, steps: int) -> int:
         """`Visits.run` in mini-batches, with the same number of steps; returns why it ended."""
@@ -141,8 +141,8 @@ class Bcfw:
             made, why = collect_driver(P)(P, it.state, flags, it.rng, order, steps, block)
             steps, order, block = steps - made, order[made:], block[block >= 0]
             if block.size:
-                found = vertices_at(P, it.state.w, block, it.ledger.spread)
-                answers_driver(P)(P, it.state, flags, Answers(block, found.loss, found.vertex))
+                vertices = vertices_at(P, it.state.w, block, it.ledger.spread)
+                answers_driver(P)(P, it.state, flags, Answers(block, vertices.loss, vertices.vertex))
             elif why != DONE:
                 return int(why)
         return DONE

@@ -211,16 +211,16 @@ class MarginalIterate:
         self.ledger.counters = self.counters
 
     @property
-    def at(self) -> BlockCounts:
+    def counts(self) -> BlockCounts:
         """The scalars."""
-        found = self.ledger.at
-        assert isinstance(found, BlockCounts)
-        return found
+        counts = self.ledger.counts
+        assert isinstance(counts, BlockCounts)
+        return counts
 
     @property
     def scale(self) -> float:
         """1 / (lambda n)."""
-        return 1.0 / (self.at.lam * self.problem.n)
+        return 1.0 / (self.counts.lam * self.problem.n)
 
     @property
     def known_gap(self) -> float:
@@ -247,7 +247,7 @@ class MarginalIterate:
     def dual_value(self) -> float:
         """D(alpha) at present."""
         P = self.problem
-        return dual_value(float(np.sum(self.ell)) / P.n, self.u, self.w, self.at.lam, P.lower, P.upper)
+        return dual_value(float(np.sum(self.ell)) / P.n, self.u, self.w, self.counts.lam, P.lower, P.upper)
 
     def dual_weights(self) -> np.ndarray:
         """(d,): w."""
@@ -272,7 +272,7 @@ class MarginalIterate:
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
         """Begin another lambda with the present weights and the first step sizes."""
         self.ledger.begin_lambda(lam, breakpoint)
-        self.at.exact_due = exact_due
+        self.counts.exact_due = exact_due
         self.eta[:], self.gap[:] = self.options.eta, np.inf
 
     def move_to(self, lam: float, warm_start: str) -> None:
@@ -290,7 +290,7 @@ class MarginalIterate:
             "counters": self.counters,
             "trace": self.ledger.packed_trace(),
         }
-        return {name: np.array(array) for name, array in arrays.items()}, {"counts": asdict(self.at)}
+        return {name: np.array(array) for name, array in arrays.items()}, {"counts": asdict(self.counts)}
 
 
 def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Ledger) -> MarginalIterate:
@@ -301,9 +301,9 @@ def begin(problem: Problem, options: Options, pool: Pool, seed: int, ledger: Led
         )
     n, p = problem.n, int(problem.local_ptr[-1])
     arrays = np.empty(p), np.empty(n), np.empty(n), np.full(n, np.inf), np.zeros(3, np.int64)
-    found = MarginalIterate(problem, options, seed, ledger, *arrays)
-    found.forget()
-    return found
+    iterate = MarginalIterate(problem, options, seed, ledger, *arrays)
+    iterate.forget()
+    return iterate
 
 
 def restored(
@@ -316,7 +316,7 @@ def restored(
     gap = check_array("block_gap", arrays["block_gap"], (n,), np.float64)
     counters = check_array("counters", arrays["counters"], (3,), np.int64)
     sigma, weight, eta, gap, counters = (np.array(array) for array in (*scores, eta, gap, counters))
-    ledger.at, ledger.trace = BlockCounts(**attrs["counts"]), restored_trace(arrays["trace"])
+    ledger.counts, ledger.trace = BlockCounts(**attrs["counts"]), restored_trace(arrays["trace"])
     return MarginalIterate(problem, options, seed, ledger, sigma, weight, eta, gap, counters)
 
 
@@ -343,10 +343,10 @@ class ExponentiatedGradient:
     def advance(self, goal: Goal) -> Ended | None:
         """An exact pass if one is due, which may end the solve, otherwise a pass over the blocks."""
         it, counts, ledger = self.it, self.counts, self.it.ledger
-        if not it.at.exact_due:
+        if not it.counts.exact_due:
             self.one_pass()
             due = counts.passes - counts.passes_at_exact >= self.options.refresh_every
-            it.at.exact_due = due or ledger.limit() is not None
+            it.counts.exact_due = due or ledger.limit() is not None
             return None
         point = self.exact_pass()
         ledger.record(point)
@@ -368,15 +368,15 @@ class ExponentiatedGradient:
 
     def exact_pass(self) -> Certificate:
         """One max-oracle call per block at w: the certificate."""
-        it, P, at = self.it, self.it.problem, self.it.at
+        it, P, counts = self.it, self.it.problem, self.it.counts
         with it.ledger.asking():
-            found = exact_gaps(P, it.w, it.mu, it.ell, it.ledger.spread)
-        it.gap[:], it.hinges = found.gap, found.hinge
-        at.gap_passes += 1
-        at.exact_due, self.counts.passes_at_exact = False, self.counts.passes
-        at.exact_total, at.dual = float(np.sum(found.gap)), it.dual_value()
-        hinge, ell = float(np.sum(found.hinge)) / P.n, float(np.sum(it.ell)) / P.n
-        return Certificate(at.lam, at.exact_total, hinge, ell, squared_norm(it.w), at.dual)
+            answers = exact_gaps(P, it.w, it.mu, it.ell, it.ledger.spread)
+        it.gap[:], it.hinges = answers.gap, answers.hinge
+        counts.gap_passes += 1
+        counts.exact_due, self.counts.passes_at_exact = False, self.counts.passes
+        counts.exact_total, counts.dual = float(np.sum(answers.gap)), it.dual_value()
+        hinge, ell = float(np.sum(answers.hinge)) / P.n, float(np.sum(it.ell)) / P.n
+        return Certificate(counts.lam, counts.exact_total, hinge, ell, squared_norm(it.w), counts.dual)
 
     def start(self) -> None:
         """Another lambda has begun."""

@@ -101,42 +101,42 @@ class Fasole:
     def advance(self, goal: Goal) -> Ended | None:
         """An outer iteration; or, if one is due, an exact pass, which may end the solve."""
         it = self.it
-        if not it.at.exact_due:
+        if not it.counts.exact_due:
             self.outer(goal)
             return None
         point, _ = due_pass(it, goal)
         it.ledger.record(point)
         status = judged(it, point, goal)
-        it.at.exact_due = False
+        it.counts.exact_due = False
         return (status, point) if status else None
 
     def outer(self, goal: Goal) -> None:
         """A pass over all blocks, then passes over the active ones; sets `exact_due` when the gap is small enough."""
-        it, at, options, n = self.it, self.it.at, self.options, self.it.problem.n
+        it, counts, options, n = self.it, self.it.counts, self.options, self.it.problem.n
         mark_pass(it, options.unused_iterations)
         self.visit(np.arange(n))
         total = it.known_gap
         bound = left_for_oracle(it, goal.bound(it.dual_value()))
-        at.exact_due = total <= bound or it.ledger.limit() is not None
-        for _ in range(0 if at.exact_due else options.active_passes):
+        counts.exact_due = total <= bound or it.ledger.limit() is not None
+        for _ in range(0 if counts.exact_due else options.active_passes):
             active = self.active(total)
             if not active.size or float(np.sum(it.state.gap[active])) <= options.active_share * total:
                 break
             self.visit(active)
             if it.ledger.limit():
-                at.exact_due = True
+                counts.exact_due = True
                 break
 
     def active(self, total: float) -> np.ndarray:
         """int64: the blocks whose last gap is at least `shrink_share` of total / n."""
-        found: np.ndarray = np.flatnonzero(self.it.state.gap >= self.options.shrink_share * total / self.it.problem.n)
-        return found
+        blocks: np.ndarray = np.flatnonzero(self.it.state.gap >= self.options.shrink_share * total / self.it.problem.n)
+        return blocks
 
     def visit(self, blocks: np.ndarray) -> None:
         """Visit some blocks once each, in a new seeded permutation."""
         it = self.it
-        order = np.random.default_rng([it.seed, it.at.permutations]).permutation(blocks)
-        it.at.permutations += 1
+        order = np.random.default_rng([it.seed, it.counts.permutations]).permutation(blocks)
+        it.counts.permutations += 1
         it.make_room(blocks.size)
         it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts + 1))
         flags, precision = self.flags(), float(self.options.precision)
@@ -149,7 +149,7 @@ class Fasole:
 
     def start(self) -> None:
         """Restart the outer iterations."""
-        self.it.at.marks = []
+        self.it.counts.marks = []
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls."""

@@ -111,7 +111,10 @@ class MultiplaneCounts:
 
 
 SPECS: tuple[ArraySpec, ...] = (
-    *((f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {what}") for name, what in ITERATION),
+    *(
+        (f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {meaning}")
+        for name, meaning in ITERATION
+    ),
     ("average", ("track", "average_feature"), "f8", "running sums of averages, or the iterates of `recent`"),
     ("average_ell", ("track",), "f8", "the same for the mean loss of the dual point"),
     ("average_count", ("track",), "i8", "steps that each average counts"),
@@ -172,7 +175,7 @@ class Mean:
             return it.state.w
         if self.averaging == "recent":
             return self.recent.mean() if self.recent.points else it.state.w
-        return self.tracks.best(it.problem, it.at.lam, it.state).weights(it.problem)
+        return self.tracks.best(it.problem, it.counts.lam, it.state).weights(it.problem)
 
     def clear(self) -> None:
         """Begin again, at another lambda."""
@@ -186,9 +189,9 @@ class Mean:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The committed arrays."""
-        kept = self.recent.points or self.tracks.z
+        points = self.recent.points or self.tracks.z
         return {
-            "average": np.array(kept).reshape(len(kept), -1 if kept else 0),
+            "average": np.array(points).reshape(len(points), -1 if points else 0),
             "average_ell": self.tracks.z_ell,
             "average_count": self.tracks.counts,
         }
@@ -196,8 +199,8 @@ class Mean:
     def restore(self, arrays: Arrays) -> None:
         """Take them from a commit; ValueError if one does not fit the problem."""
         into, tracks, d = self.tracks, len(self.tracks.z), self.it.problem.d
-        kept = min(len(arrays["average"]), RECENT) if self.averaging == "recent" else tracks
-        stored = check_array("average", arrays["average"], (kept, d if kept else 0), float, finite=True)
+        count = min(len(arrays["average"]), RECENT) if self.averaging == "recent" else tracks
+        stored = check_array("average", arrays["average"], (count, d if count else 0), float, finite=True)
         if self.averaging == "recent":
             self.recent.points = list(stored)
         else:
@@ -239,24 +242,24 @@ class Multiplane:
     # -- the loop -----------------------------------------------------------------------------------------------------
     def advance(self, goal: Goal) -> Ended | None:
         """Outer iterations; or, if one is due, an exact pass at a fixed point, which may end the solve."""
-        it, at = self.it, self.it.at
-        if not at.exact_due:
+        it, counts = self.it, self.it.counts
+        if not counts.exact_due:
             enough = it.ledger.steps + (self.options.rebase_steps or REBASE_STEPS * it.problem.n)
             dual = it.dual_value()
-            while it.ledger.steps < enough and not at.exact_due:
+            while it.ledger.steps < enough and not counts.exact_due:
                 dual = self.outer(goal, dual)
             return None
-        point, found = due_pass(it, goal, self.point(), self.better)
+        point, answers = due_pass(it, goal, self.point(), self.better)
         it.ledger.record(point)
         status = judged(it, point, goal)
         if status:
             return status, point
-        if found:
+        if answers:
             dual = it.dual_value()
             made, _ = self.approximate_passes(dual, dual, it.problem.n)
-            if self.iterations and self.iterations[-1][0] == at.breakpoint:  # the outer iteration goes on
+            if self.iterations and self.iterations[-1][0] == counts.breakpoint:  # the outer iteration goes on
                 self.iterations[-1] = (*self.iterations[-1][:-1], made)
-        at.exact_due = False
+        counts.exact_due = False
         return None
 
     def outer(self, goal: Goal, before: float) -> float:
@@ -268,12 +271,12 @@ class Multiplane:
         it, ledger = self.it, self.it.ledger
         calls = self.bcfw_pass()
         dual, passes = it.dual_value(), 0
-        it.at.exact_due = self.seems_solved(goal.bound(dual)) or ledger.limit() is not None
-        if not it.at.exact_due:
+        it.counts.exact_due = self.seems_solved(goal.bound(dual)) or ledger.limit() is not None
+        if not it.counts.exact_due:
             passes, dual = self.approximate_passes(before, dual, calls)
             self.counts.measured += self.counts.measured < MEASURED
         planes = float(np.mean(working_set_sizes(it.state.pool)))
-        self.iterations.append((it.at.breakpoint, ledger.oracle_calls, ledger.seconds, dual, planes, passes))
+        self.iterations.append((it.counts.breakpoint, ledger.oracle_calls, ledger.seconds, dual, planes, passes))
         return dual
 
     def seems_solved(self, tolerance: float) -> bool:
@@ -284,8 +287,8 @@ class Multiplane:
 
     def bcfw_pass(self) -> int:
         """n steps with the max-oracle; returns how many oracle calls they made."""
-        it, at, n, options = self.it, self.it.at, self.it.problem.n, self.options
-        at.marks = [*at.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
+        it, counts, n, options = self.it, self.it.counts, self.it.problem.n, self.options
+        counts.marks = [*counts.marks, it.ledger.steps][-options.multiplane.unused_iterations :]
         it.make_room(n)
         it.state = it.state._replace(distances=with_room(it.state.distances, it.state.pool.counts, SPARE))
         flags = self.visits.flags(vertex_from=ORACLE_ALWAYS)
@@ -351,17 +354,17 @@ class Multiplane:
 
     def permutation(self) -> np.ndarray:
         """int64, (n,): the blocks in a new seeded order."""
-        at, n, seed = self.it.at, self.it.problem.n, self.it.seed
-        if at.permutations not in self.orders:
-            following = range(at.permutations, at.permutations + max(1, min(ORDERS, ORDERED // n)))
+        counts, n, seed = self.it.counts, self.it.problem.n, self.it.seed
+        if counts.permutations not in self.orders:
+            following = range(counts.permutations, counts.permutations + max(1, min(ORDERS, ORDERED // n)))
             self.orders = {k: np.random.default_rng([seed, k]).permutation(n) for k in following}
-        at.permutations += 1
-        return self.orders.pop(at.permutations - 1)
+        counts.permutations += 1
+        return self.orders.pop(counts.permutations - 1)
 
     @property
     def oldest(self) -> int:
         """Atoms last active before this step have been inactive for as many outer iterations as are allowed."""
-        marks = self.it.at.marks
+        marks = self.it.counts.marks
         return marks[0] + 1 if len(marks) == self.options.multiplane.unused_iterations else 0
 
     def better(self, point: Certificate) -> Certificate:
@@ -371,7 +374,7 @@ class Multiplane:
 
     def start(self) -> None:
         """Another lambda has begun, with its own outer iterations and averages."""
-        self.it.at.marks = []
+        self.it.counts.marks = []
         self.mean.clear()
 
     def warm_up(self) -> None:

@@ -108,9 +108,9 @@ class Running(NamedTuple):
         """Before the first step."""
         averaged = options.averaging != "none"
         average, counters = np.zeros(problem.d if averaged else 0), np.zeros(N_COUNTERS, np.int64)
-        found = cls(np.zeros(problem.d), average, np.empty(3), counters)
-        found.restart(problem)
-        return found
+        running = cls(np.zeros(problem.d), average, np.empty(3), counters)
+        running.restart(problem)
+        return running
 
     def restart(self, problem: Problem) -> None:
         """Go to w = 0, or the point of the box that is nearest to it, for another lambda."""
@@ -239,13 +239,13 @@ class PrimalIterate:
     @property
     def w(self) -> np.ndarray:
         """(d,): the average, if there is one; otherwise w."""
-        S, t, lam = self.running, int(self.running.counters[HERE_STEPS]), self.ledger.at.lam
+        S, t, lam = self.running, int(self.running.counters[HERE_STEPS]), self.ledger.counts.lam
         if t == 0 or self.problem.lower.size:
             return S.average.copy() if S.average.size and t > 0 else S.vector.copy()
         if not S.average.size:
             return S.vector * (S.numbers[SHRUNK] / (lam * t))
-        found: np.ndarray = (S.numbers[WEIGHT] * S.vector - S.average) * (2.0 / (lam * t * (t + 1.0)))
-        return found
+        average: np.ndarray = (S.numbers[WEIGHT] * S.vector - S.average) * (2.0 / (lam * t * (t + 1.0)))
+        return average
 
     def rebase(self) -> None:
         """Nothing is derived."""
@@ -276,7 +276,7 @@ class PrimalIterate:
     def begin_lambda(self, lam: float, breakpoint: int, exact_due: bool) -> None:
         """Begin another lambda at w = 0."""
         self.ledger.begin_lambda(lam, breakpoint)
-        self.ledger.at.exact_due = False
+        self.ledger.counts.exact_due = False
         self.running.restart(self.problem)
 
     def move_to(self, lam: float, warm_start: str) -> None:
@@ -286,7 +286,7 @@ class PrimalIterate:
         """Arrays of `SPECS`, and attributes."""
         arrays = {name: array.copy() for name, array in self.running._asdict().items()}
         arrays["trace"] = self.ledger.packed_trace()
-        counts, rng = dataclasses.asdict(self.ledger.at), packed_rng(self.rng)
+        counts, rng = dataclasses.asdict(self.ledger.counts), packed_rng(self.rng)
         return arrays, {"counts": counts, "rng": rng, "hinge": self.hinge}
 
 
@@ -319,7 +319,7 @@ def restored(
     running = Running.empty(problem, options)
     for name, array in running._asdict().items():
         array[:] = check_array(name, arrays[name], array.shape, array.dtype, finite=True)
-    ledger.at, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
+    ledger.counts, ledger.trace = Counts(**attrs["counts"]), restored_trace(arrays["trace"])
     return PrimalIterate(problem, options, restored_rng(attrs["rng"]), running, ledger, hinge=float(attrs["hinge"]))
 
 
@@ -343,10 +343,10 @@ class Subgradient:
 
     def advance(self, goal: Goal) -> Ended | None:
         """Steps, or the exact pass that is due after them."""
-        at, ledger = self.it.ledger.at, self.it.ledger
+        counts, ledger = self.it.ledger.counts, self.it.ledger
         if self.options.project and math.isnan(self.counts.hinge_at_zero):
             self.counts.hinge_at_zero = self.hinge_of(np.zeros(self.it.problem.d))
-        elif at.exact_due:
+        elif counts.exact_due:
             self.measure()
             status = ledger.limit()
             return (status, None) if status else None
@@ -357,7 +357,7 @@ class Subgradient:
     @property
     def radius(self) -> float:
         """r; 0 without projection."""
-        return math.sqrt(self.counts.hinge_at_zero / self.it.ledger.at.lam) if self.options.project else 0.0
+        return math.sqrt(self.counts.hinge_at_zero / self.it.ledger.counts.lam) if self.options.project else 0.0
 
     def take_steps(self) -> None:
         """Steps until the next exact pass, or the next point where the state can be committed."""
@@ -372,24 +372,24 @@ class Subgradient:
         run = subgradient_driver(it.problem)
 
         def part(start: int, stop: int) -> None:
-            run(it.problem, it.running, ledger.at.lam, self.radius, it.rng, stop - start)
+            run(it.problem, it.running, ledger.counts.lam, self.radius, it.rng, stop - start)
 
         self.pace.run(part, 0, steps, ledger.check_stop)
-        ledger.at.exact_due = here + steps >= end
+        ledger.counts.exact_due = here + steps >= end
 
     def hinge_of(self, w: np.ndarray) -> float:
         """Mean hinge at w (d,), or the bound on it that the structure offers, by an exact pass."""
         P, ledger = self.it.problem, self.it.ledger
         with ledger.asking():
             hinges = vertices_at(P, w, range(P.n), ledger.spread).upper_hinge
-        ledger.at.gap_passes += 1
+        ledger.counts.gap_passes += 1
         return float(np.sum(hinges)) / P.n
 
     def measure(self) -> None:
         """The primal objective at the present point, for the trace."""
-        it, at, w = self.it, self.it.ledger.at, self.it.w
-        it.hinge, at.exact_due = self.hinge_of(w), False
-        it.ledger.record(Certificate(at.lam, math.nan, it.hinge, math.nan, squared_norm(w), math.nan))
+        it, counts, w = self.it, self.it.ledger.counts, self.it.w
+        it.hinge, counts.exact_due = self.hinge_of(w), False
+        it.ledger.record(Certificate(counts.lam, math.nan, it.hinge, math.nan, squared_norm(w), math.nan))
 
     def warm_up(self) -> None:
         """Compile or load every function that a solve calls; changes no result."""

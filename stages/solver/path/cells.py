@@ -200,19 +200,19 @@ class Pair(NamedTuple):
 
     def cells(self, goal: Goal, interval: int, low: float, high: float) -> list[Cell]:
         """Cells that cover [low, high] from above; [] if the goal is missed somewhere between."""
-        found: list[Cell] = []
+        covering: list[Cell] = []
         waiting = [(low, high, 0)] if low < high else []
         while waiting:
             lo, hi, halvings = waiting.pop()
             middle = math.sqrt(lo) * math.sqrt(hi)
             shares = self.best(middle)
             if max(self.excess(lo, goal, shares), self.excess(hi, goal, shares)) <= 0.0:
-                found.append(Cell(interval, lo, hi, *shares, self.inner, self.dual_inner))
+                covering.append(Cell(interval, lo, hi, *shares, self.inner, self.dual_inner))
             elif self.excess(middle, goal, shares) <= 0.0 and halvings < MOST_HALVINGS and lo < middle < hi:
                 waiting += [(lo, middle, halvings + 1), (middle, hi, halvings + 1)]
             else:
                 return []
-        return found
+        return covering
 
     def worst(self, goal: Goal, low: float, high: float) -> float:
         """The lambda in [low, high] at which the goal is missed by the largest margin (or met by the smallest)."""

@@ -210,7 +210,7 @@ class OpenEnded(Protocol):
         """`reached` after each solved lambda."""
 
     @property
-    def kept(self) -> list[int]:
+    def supporting(self) -> list[int]:
         """Numbers, in the order they were solved, of the breakpoints that the certificate rests on."""
 
     def attributes(self) -> dict[str, Json]:
@@ -270,5 +270,5 @@ def certainty_of_path(problem: Problem, path: PathOptions) -> str:
 
 def rule_of(path: PathOptions) -> type[PathRule]:
     """The class of the rule that `path` asks for."""
-    found: type[PathRule] = path_rule(path.rule)
-    return found
+    rule: type[PathRule] = path_rule(path.rule)
+    return rule

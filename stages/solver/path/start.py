@@ -117,26 +117,26 @@ def at_zero(problem: Problem, spread: Spread) -> tuple[np.ndarray, np.ndarray, n
     w = 0 is optimal for every lambda.
     """
     require_cone(problem)
-    found = vertices_at(problem, np.zeros(problem.d), range(problem.n), spread)
-    if found.bound is not found.h and not found.proven.all():
-        i = int(np.argmin(found.proven))
+    answers = vertices_at(problem, np.zeros(problem.d), range(problem.n), spread)
+    if answers.bound is not answers.h and not answers.proven.all():
+        i = int(np.argmin(answers.proven))
         raise ValueError(
-            f"path: at w = 0 the bound on block {i} exceeds the oracle's answer by {found.bound[i] - found.h[i]:.3g}, but a "
-            "path needs the largest losses themselves: let max_oracle and max_bound agree there, or use path=grid or "
+            f"path: at w = 0 the bound on block {i} exceeds the oracle's answer by {answers.bound[i] - answers.h[i]:.3g}, "
+            "but a path needs the largest losses themselves: let max_oracle and max_bound agree there, or use path=grid or "
             "path=single"
         )
-    if not found.loss.any():
+    if not answers.loss.any():
         log.warning(
             "the max-oracle finds no labelling with a task loss above 0: w = 0 is optimal for every lambda, and nothing is "
             "learned"
         )
-        return problem.truth, found.loss, np.zeros(problem.d), 0.0
+        return problem.truth, answers.loss, np.zeros(problem.d), 0.0
     psi = np.zeros(problem.d)
-    scale = float(start_driver(problem)(problem, found.vertex, psi))
+    scale = float(start_driver(problem)(problem, answers.vertex, psi))
     if problem.lower.size:
         psi = np.clip(psi, problem.lower, problem.upper)
-    mask = np.arange(found.vertex.shape[1]) < np.diff(problem.label_ptr)[:, None]
-    return found.vertex[mask], found.loss, psi, scale
+    mask = np.arange(answers.vertex.shape[1]) < np.diff(problem.label_ptr)[:, None]
+    return answers.vertex[mask], answers.loss, psi, scale
 
 
 def path_start(

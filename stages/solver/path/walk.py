@@ -39,7 +39,7 @@ def begin(
     own = own_primal(options, path)
     solver = method(options.method).begin(problem, options, pool, seed, own_primal=own, spread=spread)
     solver.start_lambda(lam, 0, exact_due=path.can.starts_exactly)
-    solver.at.initial_calls = initial
+    solver.counts.initial_calls = initial
     return solver
 
 
@@ -71,7 +71,7 @@ def walk(solver: Solver, rule: PathRule, path: PathOptions, boundary: Boundary) 
         status, point = solver.solve(asked.gap, boundary, relative=asked.relative, exact=asked.exact)
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT) or (point is None and on_path):
             return status
-        index = solver.at.breakpoint
+        index = solver.counts.breakpoint
         dual = solver.dual_weights() if on_path and solver.rewrites_w else None
         following = rule.following(Solved(index, status, point, solver.primal(), lambda: worst_hinge(solver), dual))
         if following.again:

@@ -135,7 +135,7 @@ class ByDistances(NamedTuple):
             self.numbers[1] = left
         elif left <= self.precision * self.numbers[1]:
             return Seen(seen.base, seen.best, seen.h_best, target, h, seen.active)
-        count, to_target = self.counts[0], S.distances.start[i] + S.pool.place[target] * S.distances.width[i]
+        count, to_target = self.counts[0], S.distances.start[i] + S.pool.row[target] * S.distances.width[i]
         k = best_partner(
             self.values[:count], self.alpha[:count], S.distances.squared, to_target, self.rows[:count], h, flags.scale
         )
@@ -144,7 +144,7 @@ class ByDistances(NamedTuple):
         return Seen(seen.base, seen.best, seen.h_best, self.slots[k], self.values[k], seen.active)
 
     def measure_move(self, P, S, flags, i, direction, target, away):
-        row = S.pool.place
+        row = S.pool.row
         if direction == PAIRWISE:
             return S.distances.squared[S.distances.start[i] + row[target] * S.distances.width[i] + row[away]]
         to = target if direction == FW else away
@@ -166,7 +166,7 @@ class ByDistances(NamedTuple):
         push(P, S, flags, i, gamma, delta, float(S.counters[AVERAGED] + 1))
 
     def follow_move(self, P, S, flags, i, direction, target, away, gamma):
-        count, row, squared = self.counts[0], S.pool.place, S.distances.squared
+        count, row, squared = self.counts[0], S.pool.row, S.distances.squared
         start, width = S.distances.start[i], S.distances.width[i]
         to, from_ = start + row[max(target, 0)] * width, start + row[max(away, 0)] * width
         half, variance = 0.5 * gamma * flags.scale, 0.0
@@ -288,7 +288,7 @@ def atoms_of(pool, i, slots, rows):
     """Write the atoms of block i in list order and their rows in `distances`; returns -1 if one has no row, otherwise 0."""
     s, known = pool.head[i], 0
     for k in range(slots.size):
-        slots[k], rows[k] = s, pool.place[s]
+        slots[k], rows[k] = s, pool.row[s]
         known = min(known, rows[k])
         s = pool.next[s]
     return known
@@ -299,7 +299,7 @@ def rows_of(pool, slots, rows):
     """rows[k] <- the row of slots[k] in the distances; returns -1 if one has none, otherwise 0."""
     known = 0
     for k in range(slots.size):
-        rows[k] = pool.place[slots[k]]
+        rows[k] = pool.row[slots[k]]
         known = min(known, rows[k])
     return known
 

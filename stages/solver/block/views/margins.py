@@ -64,8 +64,8 @@ class ByMargins(NamedTuple):
         return distance2(self.psi[to], self.psi[from_])
 
     def push_move(self, P, S, flags, i, direction, target, away, gamma):
-        place = S.pool.place
-        add_difference(gamma * flags.scale, self.psi[place[target]], self.psi[place[away]], S.u)
+        row = S.pool.row
+        add_difference(gamma * flags.scale, self.psi[row[target]], self.psi[row[away]], S.u)
 
     def follow_move(self, P, S, flags, i, direction, target, away, gamma):
         pass
@@ -96,11 +96,11 @@ def by_margins(P, S, margins):
 @inner(**PLAIN)
 def margin(P, pool, margins, i, slot, delta):
     """The row of the margin vector of an atom of block i, which is computed if it is not known."""
-    row = pool.place[slot]
+    row = pool.row[slot]
     if row < 0:
         margins.left[0] -= 1
         row = margins.free[margins.left[0]]
-        pool.place[slot] = row
+        pool.row[slot] = row
         first, last = P.label_ptr[i], P.label_ptr[i + 1]
         delta[:] = 0.0
         P.add(i, P.truth[first:last], 1.0, delta)

@@ -152,7 +152,7 @@ class Anytime:
 
     # -- results ------------------------------------------------------------------------------------------------------
     @property
-    def kept(self) -> list[int]:
+    def supporting(self) -> list[int]:
         """Numbers of the breakpoints that the certificate rests on."""
         return sorted(m.number for m in self.axis.members if m.number >= 0)
 

@@ -95,7 +95,7 @@ class OneSided(Descending):
         scaled = np.array([gap_above(point, number(attrs, "hinge_at_zero"), float(x)) for x in np.ravel(lam)])
         above = np.where(lam >= max(number(attrs, "lam_top"), point.lam), zero, scaled.reshape(np.shape(lam)))
         below = below_first(
-            arrays, lam, lambda at, x: np.where(at["lambda_low"] <= 0.0, to_zero(at, x), second_order(at, x))
+            arrays, lam, lambda b, x: np.where(b["lambda_low"] <= 0.0, to_zero(b, x), second_order(b, x))
         )
         return np.where(lam > point.lam, above, below)
 

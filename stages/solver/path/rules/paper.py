@@ -74,9 +74,9 @@ class Paper(Descending):
         s = first / lam
         above = s * gap + (1.0 - s) * (number(attrs, "hinge_at_zero") - ell)
 
-        def at_or_below(at: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
-            first_order = at["gap"] + (1 - x / at["lambda"]) * (at["hinge"] - at["gap"])
-            return np.where(at["lambda_low"] <= 0.0, to_zero(at, x), first_order)
+        def at_or_below(above: Mapping[str, np.ndarray], x: np.ndarray) -> np.ndarray:
+            first_order = above["gap"] + (1 - x / above["lambda"]) * (above["hinge"] - above["gap"])
+            return np.where(above["lambda_low"] <= 0.0, to_zero(above, x), first_order)
 
         return np.where(lam > first, above, below_first(arrays, lam, at_or_below))
 
