@@ -145,7 +145,7 @@ def inside_driver(fingerprint: str) -> Callable[..., None]:
 def exact(
     problem: Problem,
     w: np.ndarray,
-    point: Point,
+    point: RebuiltDual,
     supports: tuple[np.ndarray, ...],
     spread: Spread = HERE,
 ) -> tuple[float, float, Answers]:
@@ -186,7 +186,7 @@ def dual_at(problem: Problem, ell: float, v: np.ndarray, lam: float) -> float:
     return ell + lam * product(problem, w, 0.5 * w - v)
 
 
-class Point(NamedTuple):
+class RebuiltDual(NamedTuple):
     """A dual point, computed from its supports or its scores."""
 
     v: np.ndarray
@@ -204,7 +204,7 @@ def supports_of(arrays: Mapping[str, np.ndarray], b: int) -> tuple[np.ndarray, .
     return frozen(arrays["support_offset"][b]), *(frozen(arrays[name]) for name in names)
 
 
-def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Point:
+def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> RebuiltDual:
     """Breakpoint b's v (d,), ell (n,) and, without supports, mu; OracleError if the structure's marginals are no means."""
     P = problem
     mu, ell, psi = np.empty(0), np.zeros(P.n), np.zeros(P.d)
@@ -214,7 +214,7 @@ def dual_point(problem: Problem, arrays: Mapping[str, np.ndarray], b: int) -> Po
     simplex, scale = rebuild_driver(P)(P, *supports_of(arrays, b), mu, ell, psi, chunk_length(P.d))
     psi = completed(P, psi)
     simplex = 0.0 if scored else simplex  # scores give weights >= 0 with sum 1, whatever they are
-    return Point(psi / float(arrays["lambda"][b]), mu, ell, float(simplex), float(scale))
+    return RebuiltDual(psi / float(arrays["lambda"][b]), mu, ell, float(simplex), float(scale))
 
 
 def rebuild(

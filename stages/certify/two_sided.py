@@ -13,7 +13,7 @@ import numpy as np
 from gapwise.stages.certify.audit import Audit, BaselessError, VerifierCapabilities
 from gapwise.stages.certify.kernels import completed, norm2, product
 from gapwise.stages.certify.oracle import OracleError, exact_pass
-from gapwise.stages.certify.recompute import Point, Rebuilt, Zero, clip, dual_at, dual_point, primal_at
+from gapwise.stages.certify.recompute import Rebuilt, RebuiltDual, Zero, clip, dual_at, dual_point, primal_at
 from gapwise.stages.certify.rounding import TOLERANCE
 from gapwise.stages.parallel import HERE, Spread
 from gapwise.stages.problems.certainty import UPPER_BOUNDED, certainty_of
@@ -229,7 +229,7 @@ class TwoSided:
             if b < 0:
                 own_psi, own_ell, own_w = self.zero.psi, self.zero.hinge, np.zeros(P.d)
             else:
-                point: Point = dual_point(P, self.arrays, b)
+                point: RebuiltDual = dual_point(P, self.arrays, b)
                 own_psi, own_ell = float(self.arrays["lambda"][b]) * point.v, self.rebuilt[b].ell
                 own_w = self._primal(b, clip(P, point.v))
             share = tau[side]

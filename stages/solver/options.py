@@ -71,7 +71,7 @@ class MethodOptions:
     max_oracle_calls: float = math.inf
     """Per value of lambda."""
     max_seconds: float = math.inf
-    """Seconds of solving in the whole stage, over all attempts."""
+    """Seconds of solving in the whole stage, over all invocations."""
 
     @property
     def capabilities(self) -> MethodCapabilities:

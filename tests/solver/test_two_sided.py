@@ -21,7 +21,7 @@ from gapwise.stages.solver.path import cells, stride
 from gapwise.stages.solver.path.cells import (
     Goal,
     Pair,
-    Point,
+    SolvedPoint,
     best_share,
     cell_to_zero,
     lowest,
@@ -106,7 +106,7 @@ def test_zero__is_the_dual_point_of_the_largest_losses(name):
 
 
 def test_cells__are_refused_where_the_middle_fails():
-    a, b = Point(1.0, 0.0, 0.5, 0.8, 0.4, 0.4), Point(0.5, 0.0, 0.4, 0.7, 0.8, 0.2)
+    a, b = SolvedPoint(1.0, 0.0, 0.5, 0.8, 0.4, 0.4), SolvedPoint(0.5, 0.0, 0.4, 0.7, 0.8, 0.2)
     pair = Pair(a, b, 0.5, 0.25, 1.0)
     worst = pair.worst(Goal(1e-9, False), 0.5, 1.0)
     assert 0.5 < worst < 1.0
@@ -187,10 +187,10 @@ def test_path__needs_fewer_breakpoints_than_one_sided():
 def test_step__goes_little_below_the_end_of_the_path():
     """Where the regulariser is worth 2 % of eps, a step that only looks at the gap would go a hundred times as far."""
     eps, lam, norm2 = 0.1, 1e-2, 0.4
-    last = Point(lam, 0.05, 0.3, 0.25, norm2, lam**2 * norm2)
+    last = SolvedPoint(lam, 0.05, 0.3, 0.25, norm2, lam**2 * norm2)
     end = 0.02 * eps / norm2  # there lam ||w||^2 / 2 is 1 % of eps, if w stays
 
-    def step(hinge_at_zero: float = 1.0, point: Point = last, lambda_min: float = 0.0) -> float:
+    def step(hinge_at_zero: float = 1.0, point: SolvedPoint = last, lambda_min: float = 0.0) -> float:
         path = PathOptions(rule="two_sided", eps=eps, lambda_min=lambda_min)
         return Stride(path, hinge_at_zero, 10.0).below(point, Goal(eps, False))
 
@@ -220,7 +220,7 @@ def test_relative_path__reaches_zero_where_data_are_separable(name):
 
 
 def test_cell_to_zero__needs_a_hinge_of_zero_for_the_relative_goal():
-    point = Point(0.1, 0.001, 0.01, 0.2, 1.9, 0.019, worst_hinge=0.02)
+    point = SolvedPoint(0.1, 0.001, 0.01, 0.2, 1.9, 0.019, worst_hinge=0.02)
     assert cell_to_zero(point, Goal(0.2, True), 1)[0].primal == (1.0 / 0.98, 0.0)
     assert cell_to_zero(point._replace(worst_hinge=1.0), Goal(0.2, True), 1) == []
     assert cell_to_zero(point, Goal(0.009, False), 1) == []
@@ -243,8 +243,8 @@ def test_path__ends_at_a_floor_on_data_that_are_not_separable(relative):
 
 @pytest.mark.parametrize("relative", [False, True])
 def test_lowest__is_where_the_point_alone_just_meets_the_goal(relative):
-    point, goal = Point(0.1, 0.01, 0.3, 0.48, 1.9, 0.019), Goal(0.05, relative)
-    low, alone = lowest(point, goal), Pair(point, Point(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
+    point, goal = SolvedPoint(0.1, 0.01, 0.3, 0.48, 1.9, 0.019), Goal(0.05, relative)
+    low, alone = lowest(point, goal), Pair(point, SolvedPoint(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
     assert 0.0 < low < point.lam
     shares = (1.0, 0.0), (1.0, 0.0)
     assert -1e-5 < alone.excess(low, goal, shares) <= 0.0

@@ -22,7 +22,7 @@ from gapwise.stages.solver.path.cells import (
     Cell,
     Goal,
     Pair,
-    Point,
+    SolvedPoint,
     cell_down_to,
     cell_to_zero,
     lowest,
@@ -44,7 +44,7 @@ WHOLE = Goal(1.0, False)
 """excess + 1 is then the bound itself."""
 
 SPECS: tuple[ArraySpec, ...] = (
-    ("path_points", ("point", "point_column"), "f8", "solved lambdas in use: fields of `cells.Point`"),
+    ("path_points", ("point", "point_column"), "f8", "solved lambdas in use: fields of `cells.SolvedPoint`"),
     ("path_vectors", ("point", "point_feature"), "f8", "w of these points; psi~ for the point w = 0"),
     ("path_numbers", ("point",), "i8", "breakpoints solved before each of these; -1 for w = 0"),
 )
@@ -67,7 +67,7 @@ class Worst(NamedTuple):
 class Member:
     """A solved lambda that the certificate rests on; w = 0 is one."""
 
-    point: Point
+    point: SolvedPoint
     w: np.ndarray
     """float64, (d,); psi~ for w = 0"""
     dual: np.ndarray
@@ -206,7 +206,7 @@ class Axis:
             if 0 < j < len(self.members) - 1 and self.coarse(self.members[j].point):
                 self.drop_if_needless(j, reached)
 
-    def coarse(self, point: Point) -> bool:
+    def coarse(self, point: SolvedPoint) -> bool:
         """Whether a point was solved for an earlier level."""
         return point.gap > self.path.kappa * self.levels.present
 
@@ -248,7 +248,7 @@ def packed_members(axis: Axis) -> dict[str, np.ndarray]:
 
 def restored_members(arrays: Mapping[str, np.ndarray]) -> list[Member]:
     """The members of `packed_members`; ValueError, naming the array, if one is not what that gives."""
-    points = check_array("path_points", arrays["path_points"], (None, len(Point._fields)), float)
+    points = check_array("path_points", arrays["path_points"], (None, len(SolvedPoint._fields)), float)
     vectors = check_array("path_vectors", arrays["path_vectors"], (max(len(points), 1), None), float, finite=True)
     numbers = check_array("path_numbers", arrays["path_numbers"], (len(vectors),), np.int64)
     duals = vectors
@@ -257,5 +257,5 @@ def restored_members(arrays: Mapping[str, np.ndarray]) -> list[Member]:
     members = []
     for point, w, dual, number in zip(points.tolist(), vectors, duals, numbers.tolist(), strict=True):
         same = duals is vectors or number < 0
-        members.append(Member(Point(*point), w, w if same else dual, number))
+        members.append(Member(SolvedPoint(*point), w, w if same else dual, number))
     return members

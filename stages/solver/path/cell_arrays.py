@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from gapwise.stages.solver.packed import number
-from gapwise.stages.solver.path.cells import Cell, Pair, Point, zero
+from gapwise.stages.solver.path.cells import Cell, Pair, SolvedPoint, zero
 
 CELL_COLUMNS = 9
 """Columns of `flat_cells`."""
@@ -44,10 +44,10 @@ def bound_of(arrays: Mapping[str, np.ndarray], attrs: Mapping[str, object], lam:
     """The bound on the gap (or gap / primal) that the cells of path.zarr certify at `lam`, nan where there is no cell."""
     columns = [arrays[name] for name in ("lambda", "gap", "hinge", "loss_dual", "norm2")]
     columns.append(arrays["dual_norm2"] if "dual_norm2" in arrays else arrays["lambda"] ** 2 * arrays["norm2"])
-    points = [Point(*row) for row in zip(*columns, strict=True)]
+    points = [SolvedPoint(*row) for row in zip(*columns, strict=True)]
     hinge_at_zero, relative = number(attrs, "hinge_at_zero"), bool(attrs["relative"])
     above_all = zero(hinge_at_zero, number(attrs, "psi_norm2"))
-    nothing = Point(0.0, 0.0, hinge_at_zero, 0.0, 0.0, 0.0)
+    nothing = SolvedPoint(0.0, 0.0, hinge_at_zero, 0.0, 0.0, 0.0)
     low, bounds = arrays["cell_low"], []
     for x in np.ravel(lam).tolist():
         if not x >= low[-1]:

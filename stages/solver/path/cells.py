@@ -72,7 +72,7 @@ GRID = 64
 """Number of lambdas between two solved ones among which the worst is searched."""
 
 
-class Point(NamedTuple):
+class SolvedPoint(NamedTuple):
     """What a solved lambda contributes to the certificates around it."""
 
     lam: float
@@ -88,15 +88,15 @@ class Point(NamedTuple):
     """m: the largest hinge of a block in units of the least loss of its wrong labellings"""
 
 
-def solved_point(point: Certificate, worst_hinge: float = math.inf, dual_norm2: float | None = None) -> Point:
+def solved_point(point: Certificate, worst_hinge: float = math.inf, dual_norm2: float | None = None) -> SolvedPoint:
     """The point of a certificate; without `dual_norm2` its w is w(alpha), hence q = lambda w."""
     own = point.lam**2 * point.norm2 if dual_norm2 is None else dual_norm2
-    return Point(point.lam, point.gap, point.hinge, point.ell, point.norm2, own, worst_hinge)
+    return SolvedPoint(point.lam, point.gap, point.hinge, point.ell, point.norm2, own, worst_hinge)
 
 
-def zero(hinge_at_zero: float, psi_norm2: float) -> Point:
+def zero(hinge_at_zero: float, psi_norm2: float) -> SolvedPoint:
     """w = 0 with the largest losses as its dual point."""
-    return Point(math.inf, 0.0, hinge_at_zero, hinge_at_zero, 0.0, psi_norm2)
+    return SolvedPoint(math.inf, 0.0, hinge_at_zero, hinge_at_zero, 0.0, psi_norm2)
 
 
 class Goal(NamedTuple):
@@ -169,8 +169,8 @@ def _top(slope: float, curvature: float) -> float:
 class Pair(NamedTuple):
     """Two solved points, and the bounds that hold between them."""
 
-    above: Point
-    below: Point
+    above: SolvedPoint
+    below: SolvedPoint
     inner: float
     dual_inner: float
     hinge_at_zero: float
@@ -220,7 +220,7 @@ class Pair(NamedTuple):
         return max((high * ratio ** (k / GRID) for k in range(1, GRID)), key=lambda lam: self.excess(lam, goal))
 
 
-def cell_to_zero(point: Point, goal: Goal, interval: int) -> list[Cell]:
+def cell_to_zero(point: SolvedPoint, goal: Goal, interval: int) -> list[Cell]:
     """The cell (0, lambda_b] of s w_b; [] if the goal is missed there."""
     scale, hinge = 1.0, point.hinge
     if goal.relative and point.worst_hinge < 1.0:
@@ -234,7 +234,7 @@ def cell_to_zero(point: Point, goal: Goal, interval: int) -> list[Cell]:
     return [Cell(interval, 0.0, point.lam, (scale, 0.0), (1.0, 0.0), 0.0, 0.0)]
 
 
-def lowest(point: Point, goal: Goal) -> float:
+def lowest(point: SolvedPoint, goal: Goal) -> float:
     """The least lambda at which the point alone, with shares 1, meets the goal; the point has to meet it at its own lambda.
 
     There A lambda / 2 + B + C / (2 lambda) = 0, with A, B, C as in `Pair` and the goal's bound on the gap in B; the smaller
@@ -246,9 +246,9 @@ def lowest(point: Point, goal: Goal) -> float:
     return min(c / (root - b) * (1.0 + 1e-6), point.lam) if root > b else point.lam
 
 
-def cell_down_to(point: Point, goal: Goal, interval: int, low: float) -> list[Cell]:
+def cell_down_to(point: SolvedPoint, goal: Goal, interval: int, low: float) -> list[Cell]:
     """The cell [low, lambda_b] of the last point alone; [] if the goal is missed there."""
-    alone = Pair(point, Point(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
+    alone = Pair(point, SolvedPoint(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), 0.0, 0.0, 0.0)
     shares: tuple[Share, Share] = (1.0, 0.0), (1.0, 0.0)
     if max(alone.excess(lam, goal, shares) for lam in (low, point.lam)) > 0.0:
         return []

@@ -12,14 +12,19 @@ import numpy as np
 from gapwise.stages.problems.stored import check_array
 from gapwise.stages.solver.objective import Product, plain_product
 from gapwise.stages.solver.path.cell_arrays import CELL_COLUMNS, cells_of, flat_cells
-from gapwise.stages.solver.path.cells import Cell, Pair, Point, zero
+from gapwise.stages.solver.path.cells import Cell, Pair, SolvedPoint, zero
 from gapwise.stages.solver.path.rule import PathStart
 
 if TYPE_CHECKING:
     from gapwise.stages.solver.packed import ArraySpec
 
 SPECS: tuple[ArraySpec, ...] = (
-    ("path_points", ("point", "point_column"), "f8", "solved points that are still needed: fields of `cells.Point`"),
+    (
+        "path_points",
+        ("point", "point_column"),
+        "f8",
+        "solved points that are still needed: fields of `cells.SolvedPoint`",
+    ),
     ("path_vectors", ("point", "point_feature"), "f8", "w of these points; psi~ for the point w = 0"),
     ("path_cells", ("cell", "cell_column"), "f8", "cells certified so far: columns of `flat_cells`"),
 )
@@ -36,7 +41,7 @@ class Stack:
     """Points by falling lambda: the one down to which everything is certified, then those whose intervals are not yet."""
 
     hinge_at_zero: float
-    points: list[Point]
+    points: list[SolvedPoint]
     vectors: list[np.ndarray]
     """w of each (d,); psi~ for w = 0"""
     cells: list[Cell] = field(default_factory=list)
@@ -62,7 +67,7 @@ class Stack:
         """Number of the first interval that is not certified."""
         return self.cells[-1].interval + 1
 
-    def add(self, point: Point, w: np.ndarray, dual: np.ndarray | None = None) -> None:
+    def add(self, point: SolvedPoint, w: np.ndarray, dual: np.ndarray | None = None) -> None:
         """Another solved lambda; `dual` is its w(alpha), if that is another point."""
         k = sum(p.lam > point.lam for p in self.points)
         if dual is not None:
@@ -94,7 +99,7 @@ class Stack:
     def packed(self) -> dict[str, np.ndarray]:
         """The arrays of `specs`."""
         arrays = {
-            "path_points": np.array(self.points, dtype=float).reshape(-1, len(Point._fields)),
+            "path_points": np.array(self.points, dtype=float).reshape(-1, len(SolvedPoint._fields)),
             "path_vectors": np.array(self.vectors),
             "path_cells": flat_cells(self.cells),
         }
@@ -105,11 +110,11 @@ class Stack:
     @classmethod
     def restored(cls, hinge_at_zero: float, arrays: Mapping[str, np.ndarray]) -> Self:
         """The stack in its packed state; ValueError, naming the array, if one is not what `packed` gives."""
-        count = len(check_array("path_points", arrays["path_points"], (None, len(Point._fields)), float))
+        count = len(check_array("path_points", arrays["path_points"], (None, len(SolvedPoint._fields)), float))
         check_array("path_vectors", arrays["path_vectors"], (max(count, 1), None), float, finite=True)
         check_array("path_cells", arrays["path_cells"], (None, CELL_COLUMNS), float)
         duals = arrays.get("path_duals", np.empty((0, 1)))
         if duals.size:
             check_array("path_duals", duals, arrays["path_vectors"].shape, float, finite=True)
-        points = [Point(*row) for row in arrays["path_points"].tolist()]
+        points = [SolvedPoint(*row) for row in arrays["path_points"].tolist()]
         return cls(hinge_at_zero, points, list(arrays["path_vectors"]), cells_of(arrays["path_cells"]), list(duals))

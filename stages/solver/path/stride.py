@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from gapwise.stages.solver.options import PathOptions
-from gapwise.stages.solver.path.cells import Goal, Pair, Point
+from gapwise.stages.solver.path.cells import Goal, Pair, SolvedPoint
 from gapwise.stages.solver.path.rule import NEGLIGIBLE, PAST_TOP
 
 THETA = (0.5, 1.5)
@@ -57,7 +57,7 @@ class Stride:
         if 0.0 < pair.below.hinge < pair.above.hinge:
             self.fall = math.log(pair.above.hinge / pair.below.hinge) / math.log(pair.above.lam / pair.below.lam)
 
-    def below(self, last: Point, goal: Goal) -> float:
+    def below(self, last: SolvedPoint, goal: Goal) -> float:
         """The next lambda to solve, below that of `last`."""
         eps = goal.eps * ((0.5 * last.lam * last.norm2 + last.hinge) if goal.relative else 1.0)
         room = self.theta**2 * (1.0 - self.path.kappa) * eps / (last.lam * last.norm2)

@@ -23,7 +23,7 @@ from gapwise.stages.solver.path.cells import (
     FLOOR,
     Cell,
     Goal,
-    Point,
+    SolvedPoint,
     cell_down_to,
     cell_to_zero,
     lowest,
@@ -116,7 +116,7 @@ class TwoSided:
             lam = max(self.stride.below(self.stack.points[0], goal), self.floor_here())
         return Following(lam, point.lam)
 
-    def point_of(self, solved: Solved, point: Certificate) -> tuple[Point, np.ndarray, np.ndarray | None]:
+    def point_of(self, solved: Solved, point: Certificate) -> tuple[SolvedPoint, np.ndarray, np.ndarray | None]:
         """What a solved lambda contributes, its w, and its w(alpha) if that is another."""
         worst = solved.worst_hinge() if self.path.relative else math.inf
         dual = solved.dual_weights
