@@ -220,7 +220,7 @@ class MultiplaneGroup:
     oracle_seconds: float = 0.0
     """Seconds per oracle call in the slope rule; 0: measured at the start."""
     plane_seconds: float = 0.0
-    """Seconds per labelling scored in approximate passes (`methods.mpbcfw.VISIT`); 0: measured at the start."""
+    """Seconds per labelling scored in approximate passes (`unit_costs.VISIT`); 0: measured at the start."""
 
     def check(self) -> None:
         """Raises ValueError naming the key."""

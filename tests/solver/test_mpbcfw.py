@@ -17,12 +17,13 @@ from gapwise.stages.solver.codes import CACHE_ONLY, DONE, ORACLE_ALWAYS
 from gapwise.stages.solver.distances import with_room
 from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.methods import method_options, mpbcfw
-from gapwise.stages.solver.methods.mpbcfw import MEASURED, ORDERS, UNSETTLED, VISIT, by_distances, worth_another
+from gapwise.stages.solver.methods.mpbcfw import ORDERS, by_distances
 from gapwise.stages.solver.options import CacheOptions, MultiplaneGroup, Status
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps
 from gapwise.stages.solver.supports import empty_pool, grown, insert
+from gapwise.stages.solver.unit_costs import MEASURED, UNSETTLED, VISIT, worth_another
 from gapwise.stages.solver.working_sets import RETIRED, retire, working_set_sizes
 
 COSTS = {"oracle_seconds": 1e-4, "plane_seconds": 1e-6}

@@ -26,11 +26,11 @@ from tiny import TINY, multiclass
 
 from gapwise.stages.init_path import init_path
 from gapwise.stages.parallel import Spread
-from gapwise.stages.solver.methods.mpbcfw import MEASURED
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, Status
 from gapwise.stages.solver.path import stride
 from gapwise.stages.solver.path.rules import path_rule
 from gapwise.stages.solver.steps import steps
+from gapwise.stages.solver.unit_costs import MEASURED
 from gapwise.storage.commits import CommitStore
 from gapwise.storage.results import read_iterations, read_path, read_trace
 

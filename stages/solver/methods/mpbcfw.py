@@ -3,14 +3,7 @@
 An outer iteration is one *exact pass*, n steps with the max-oracle, and then *approximate passes*: steps of every block
 within its working set (`working_sets`), which call no oracle (`block.views.distances`). There are approximate passes for as
 long as the last one raised the dual by more per second than the whole outer iteration so far, its exact pass
-included (`worth_another`): the more an oracle call costs, the more of them.
-
-S15 reads a clock. Here seconds are counted work times unit cost. Work is oracle calls, and labellings scored: every step of
-a block scores its whole working set, and a visit of a block counts as `VISIT` labellings more, for computing B_i^T w and
-changing w. The unit costs, seconds per call and per labelling, are the least of the outer iterations `UNSETTLED` + 1 to
-`MEASURED`: calls in wall time, since oracles may wait, and labellings in CPU time. They are committed with the state, so a
-solve that is stopped and resumed has the same bits as one that is not. Two runs have the same bits if both are given the
-same costs (`solver.multiplane.oracle_seconds`, `plane_seconds`).
+included (`stages.solver.unit_costs`): the more an oracle call costs, the more of them.
 
 With `step=fw` and `sampling=permutation` this is S15's method; with `approximate_passes=0` it is LJ13's, blocks in permuted
 order. Pairwise and away steps, in both kinds of passes, and gap sampling in exact passes are not in S15.
@@ -25,7 +18,7 @@ import numpy as np
 
 from gapwise.stages.parallel import Pace
 from gapwise.stages.problems.stored import check_array
-from gapwise.stages.solver.averages import APPROXIMATE, EXACT, RECENT, TRACKS, Averages, RecentMean
+from gapwise.stages.solver.averages import APPROXIMATE, EXACT, TRACKS, Mean
 from gapwise.stages.solver.block.views.distances import FIRST_ORDER
 from gapwise.stages.solver.block_method import block_method
 from gapwise.stages.solver.codes import CACHE_ONLY, ORACLE_ALWAYS, ORACLE_CALLS
@@ -36,22 +29,15 @@ from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.iterate import Iterate
 from gapwise.stages.solver.loop import Flags, distance_steps_driver, steps_driver
 from gapwise.stages.solver.objective import Certificate
-from gapwise.stages.solver.options import SAMPLERS, MultiplaneGroup, MultiplaneOptions
+from gapwise.stages.solver.options import SAMPLERS, MultiplaneOptions
 from gapwise.stages.solver.packed import ArraySpec
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of
 from gapwise.stages.solver.steps import PAIRWISE, step_rule
+from gapwise.stages.solver.unit_costs import MEASURED, VISIT, MultiplaneCounts, UnitCosts, worth_another
 from gapwise.stages.solver.visits import Visits, no_steps
 from gapwise.stages.solver.working_sets import retire, working_set_sizes
-
-MEASURED, UNSETTLED = 5, 2
-"""Outer iterations that measure the unit costs; those of the first ones are not kept. In the first one all oracles are
-called near w = 0, where some are much faster, and working sets hold a labelling or two. Of the others the least counts:
-whatever else the machine does can only add."""
-
-VISIT = 64
-"""Labellings that could be scored in the time that a visit takes besides."""
 
 REBASE_STEPS = 60
 """Outer iterations go on without a rebase until they have made this many steps per block, unless `solver.rebase_steps` says
@@ -85,31 +71,6 @@ SPARE = 1
 """Labellings that an exact pass may add to a block's distances."""
 
 
-def worth_another(gain: float, work: float, gain_so_far: float, work_so_far: float) -> bool:
-    """S15 3.4: whether the last pass raised the dual by more per second than its whole outer iteration so far.
-
-    Parameters
-    ----------
-    gain, gain_so_far : float
-        Increase of the dual objective.
-    work, work_so_far : float
-        Seconds, > 0; the last pass is part of the outer iteration.
-    """
-    return gain * work_so_far > gain_so_far * work
-
-
-@dataclass
-class MultiplaneCounts:
-    """Scalars of the outer iterations."""
-
-    measured: int = 0
-    """Outer iterations that have measured the unit costs."""
-    oracle_seconds: float = 0.0
-    """Seconds per oracle call, its step included."""
-    plane_seconds: float = 0.0
-    """Seconds per labelling scored in approximate passes, where a visit counts as `VISIT` of them."""
-
-
 SPECS: tuple[ArraySpec, ...] = (
     *(
         (f"iteration_{name}", ("iteration",), "f8", f"end of an outer iteration: {meaning}")
@@ -134,80 +95,6 @@ def setup_of(options: Options) -> Setup:
         options, **sampling_of(options.sampler), capacity=NEVER, mu=mu, average=TRACKS[options.averaging] > 0,
         steps_view=DISTANCES if distances else FEATURES, cached_view=DISTANCES,
     )  # fmt: skip
-
-
-@dataclass
-class UnitCosts:
-    """Seconds per oracle call and per labelling scored: given, or the least of some outer iterations."""
-
-    counts: MultiplaneCounts
-
-    @classmethod
-    def of(cls, counts: MultiplaneCounts, options: MultiplaneGroup) -> UnitCosts:
-        """The costs that the options give, if they do."""
-        if options.oracle_seconds > 0.0:
-            counts.measured = MEASURED
-            counts.oracle_seconds, counts.plane_seconds = options.oracle_seconds, options.plane_seconds
-        return cls(counts)
-
-    def measured(self, known: float, now: float) -> float:
-        """A unit cost, given what is known of it and what it is in this outer iteration."""
-        if self.counts.measured >= MEASURED:
-            return known
-        return min(known, now) if self.counts.measured > UNSETTLED else now
-
-
-@dataclass
-class Mean:
-    """The averages of the iterates at a lambda: tracks (`averages.Averages`), or the last few iterates (`recent`)."""
-
-    it: Iterate
-    averaging: str
-    recent: RecentMean = field(default_factory=RecentMean)
-
-    def __post_init__(self) -> None:
-        self.tracks = Averages.empty(TRACKS[self.averaging], self.it.problem.d)
-
-    def point(self) -> np.ndarray:
-        """(d,): the average, if there is one; otherwise the current w."""
-        it = self.it
-        if self.averaging == "none":
-            return it.state.w
-        if self.averaging == "recent":
-            return self.recent.mean() if self.recent.points else it.state.w
-        return self.tracks.best(it.problem, it.counts.lam, it.state).weights(it.problem)
-
-    def clear(self) -> None:
-        """Begin again, at another lambda."""
-        self.tracks.clear()
-        self.recent.points = []
-
-    def note(self) -> None:
-        """An exact pass has been made."""
-        if self.averaging == "recent":
-            self.recent.note(self.it.state.w)
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """The committed arrays."""
-        points = self.recent.points or self.tracks.z
-        return {
-            "average": np.array(points).reshape(len(points), -1 if points else 0),
-            "average_ell": self.tracks.z_ell,
-            "average_count": self.tracks.counts,
-        }
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take them from a commit; ValueError if one does not fit the problem."""
-        into, tracks, d = self.tracks, len(self.tracks.z), self.it.problem.d
-        count = min(len(arrays["average"]), RECENT) if self.averaging == "recent" else tracks
-        stored = check_array("average", arrays["average"], (count, d if count else 0), float, finite=True)
-        if self.averaging == "recent":
-            self.recent.points = list(stored)
-        else:
-            for z, row in zip(into.z, stored, strict=True):
-                z[:] = row
-        into.z_ell[:] = check_array("average_ell", arrays["average_ell"], (tracks,), float, finite=True)
-        into.counts[:] = check_array("average_count", arrays["average_count"], (tracks,), np.int64)
 
 
 @dataclass
