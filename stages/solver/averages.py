@@ -30,7 +30,7 @@ from gapwise.stages.solver.objective import dual_value
 if TYPE_CHECKING:
     from gapwise.stages.problems.protocol import Problem
     from gapwise.stages.solver.iterate import Iterate
-    from gapwise.stages.solver.loop import State
+    from gapwise.stages.solver.running import State
     from gapwise.stages.solver.schedule import Arrays
 
 TRACKS = {"none": 0, "recent": 0, "weighted": 1, "two_track": 2}

@@ -25,11 +25,11 @@ from gapwise.stages.solver.codes import AVERAGED
 from gapwise.stages.solver.counts import BlockCounts
 from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.ledger import Ledger, packed_rng, restored_rng, restored_trace
-from gapwise.stages.solver.loop import State
 from gapwise.stages.solver.margins import Margins
 from gapwise.stages.solver.objective import dual_value
 from gapwise.stages.solver.packed import ArraySpec, Attrs, Json
 from gapwise.stages.solver.proximal import dual_norms
+from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import MAX_GAP, tree_rebuild
 from gapwise.stages.solver.schedule import Arrays
 from gapwise.stages.solver.setup import MARGINS, Setup
@@ -285,9 +285,9 @@ def restored(
     check_state(problem, supports, arrays)
     state = restored_state(problem, supports, setup.average, setup.mu)
     state.gap[:], state.counters[:] = arrays["block_gap"], arrays["counters"]
-    at = BlockCounts(**attrs["counts"])
-    ledger.counts, ledger.counters, ledger.trace = at, state.counters, restored_trace(arrays["trace"])
+    counts = BlockCounts(**attrs["counts"])
+    ledger.counts, ledger.counters, ledger.trace = counts, state.counters, restored_trace(arrays["trace"])
     iterate = Iterate(problem, setup, state, restored_rng(attrs["rng"]), seed, ledger, fresh=True)
-    centre = (problem.d if at.kappa > 0.0 else 0,)
+    centre = (problem.d if counts.kappa > 0.0 else 0,)
     iterate.centre = check_array("centre", arrays["centre"], centre, float, finite=True)
     return iterate

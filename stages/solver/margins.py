@@ -25,8 +25,9 @@ import numpy as np
 from gapwise.stages.problems.capabilities import traits_of
 from gapwise.stages.problems.protocol import Problem
 from gapwise.stages.solver.codes import MARGINS_FULL
-from gapwise.stages.solver.loop import Flags, State, margin_steps_driver
+from gapwise.stages.solver.loop import margin_steps_driver
 from gapwise.stages.solver.margin_passes import margin_derive_driver, margin_gaps_driver
+from gapwise.stages.solver.running import Flags, State
 from gapwise.stages.solver.supports import Pool, blocks_of
 
 LARGER = 16

@@ -7,8 +7,8 @@ from typing import Any, Self, Unpack
 
 from gapwise.stages.solver.codes import CACHE_FIRST
 from gapwise.stages.solver.counts import NEVER
-from gapwise.stages.solver.loop import FlagChoices, Flags
 from gapwise.stages.solver.options import SAMPLERS, BlockOptions, CacheOptions
+from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.sampling import GAP, MAX_GAP, PERMUTATION
 from gapwise.stages.solver.steps import PAIRWISE, StepRule, step_rule
 

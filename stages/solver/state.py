@@ -23,7 +23,7 @@ from gapwise.stages.problems.stored import check_array, check_supports
 from gapwise.stages.solver.box import clip
 from gapwise.stages.solver.codes import FEW_ATOMS, N_COUNTERS
 from gapwise.stages.solver.distances import no_distances
-from gapwise.stages.solver.loop import State
+from gapwise.stages.solver.running import State
 from gapwise.stages.solver.sampling import tree_size
 from gapwise.stages.solver.supports import Pool, Supports, empty_pool, insert_all, unpack
 

@@ -14,8 +14,9 @@ from gapwise.stages.solver.block.draws import drawn_ahead
 from gapwise.stages.solver.codes import CACHE_ONLY, CALLS_REACHED, DONE, ORACLE_ALWAYS, ORACLE_CALLS, POOL_FULL
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.iterate import Iterate, mark_pass
-from gapwise.stages.solver.loop import FlagChoices, Flags, cached_steps_driver, steps_driver
+from gapwise.stages.solver.loop import cached_steps_driver, steps_driver
 from gapwise.stages.solver.oracles import load_exact
+from gapwise.stages.solver.running import FlagChoices, Flags
 from gapwise.stages.solver.setup import DISTANCES
 from gapwise.stages.solver.supports import drop_unused, empty_pool, pack
 

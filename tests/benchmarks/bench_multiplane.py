@@ -80,7 +80,7 @@ class Recorder:
         spent = time.process_time() - self.begun
         return solver.passes_here, solver.counts.seconds, solver.dual_value(), w.copy(), spent
 
-    def at(self, column: int, value: float) -> int:
+    def row_at(self, column: int, value: float) -> int:
         """The first row at which passes (0) or seconds (1) have reached a value; -1 if none has."""
         return next((k for k, row in enumerate(self.rows) if row[column] >= value - 1e-9), -1)
 
@@ -130,7 +130,7 @@ def fast(problem: Problem, arguments: argparse.Namespace, lam: float) -> None:
         record = Recorder(passes=PASSES[-1])
         costs = costs_of(name, arguments.costs)
         solver_of(problem, name, lam, rebase_steps=problem.n, **costs).solve(1e-12, record)
-        cells = [f"{record.rows[record.at(0, p)][2]:.5f}" for p in PASSES]
+        cells = [f"{record.rows[record.row_at(0, p)][2]:.5f}" for p in PASSES]
         print(f"| `{name}` | " + " | ".join(cells) + " |", flush=True)
 
 

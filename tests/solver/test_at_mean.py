@@ -200,10 +200,10 @@ TAMPER = {
 }
 
 
-@pytest.mark.parametrize("what", TAMPER)
-def test_verify__finds_what_is_not_so(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("case", TAMPER)
+def test_verify__finds_what_is_not_so(tmp_path: Path, case: str) -> None:
     run = copy_of(run_of("multiclass", "two_sided", method=METHOD), tmp_path)
-    tamper, message = TAMPER[what]
+    tamper, message = TAMPER[case]
     tamper(zarr.open_group(run / "path.zarr", mode="a"))
     with pytest.raises(CertificateError) as error:
         verify(TINY["multiclass"](), run)

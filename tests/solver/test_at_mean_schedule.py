@@ -229,8 +229,8 @@ def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too(monkeypatc
     solver = solver_of(problem, 0.3, method=METHOD, cache="gap", max_passes=3000.0, acceleration=acceleration)
     made, full, method = [], 0, method_of(solver)
 
-    def noted(it, kept):
-        mark_pass(it, kept)
+    def noted(it, most):
+        mark_pass(it, most)
         if method.counts.begun:
             made.append(solver.counts.breakpoint)
 
@@ -246,8 +246,8 @@ def test_labellings__not_chosen_for_long_are_dropped_along_a_path_too(monkeypatc
     assert full >= 2
 
 
-@pytest.mark.parametrize(("rule", "kept"), [("anytime", True), ("two_sided", False)])
-def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
+@pytest.mark.parametrize(("rule", "keeps"), [("anytime", True), ("two_sided", False)])
+def test_labellings__are_kept_where_lambdas_come_again(rule, keeps):
     """A path whose epsilon falls goes up and down: each lambda begins to count anew."""
     problem, path = multiclass(n=60, width=12, classes=6), path_of(rule=rule, eps=0.05, lambda_min=0.05)
     engine, before = Engine.begin(Task(problem, at_mean(), path)), []
@@ -257,7 +257,7 @@ def test_labellings__are_kept_where_lambdas_come_again(rule, kept):
     def move_to(*arguments):
         before.append(len(solver.counts.marks))
         moved(*arguments)
-        assert len(solver.counts.marks) == (0 if kept else before[-1])
+        assert len(solver.counts.marks) == (0 if keeps else before[-1])
 
     solver.move_to = move_to
     engine.run([Stop(lambda: len(before) == 3)])

@@ -71,7 +71,8 @@ for kind in ("moves", "samplers"):  # one's own folder, as discovery sees it
 
 from gapwise.stages.solver.block.samplers import samplers
 from gapwise.stages.solver.codes import CACHE_FIRST, POOL_FULL
-from gapwise.stages.solver.loop import Flags, steps_driver
+from gapwise.stages.solver.loop import steps_driver
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.state import derive, new_state, truth_pool
 from gapwise.stages.solver.steps import step_rule
 from gapwise.stages.solver.supports import grown

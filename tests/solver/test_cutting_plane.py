@@ -273,8 +273,8 @@ DAMAGE = {
 }
 
 
-@pytest.mark.parametrize("what", DAMAGE)
-def test_restored__refuses_planes_that_do_not_fit(what: str) -> None:
+@pytest.mark.parametrize("case", DAMAGE)
+def test_restored__refuses_planes_that_do_not_fit(case: str) -> None:
     solver = solver_of(instance("multiclass"), "one slack", 0.05)
     stop = StopAfter(4)
     assert solver.solve(1e-12, lambda _: Status.INTERRUPTED if stop() else None)[0] is Status.INTERRUPTED
@@ -283,9 +283,9 @@ def test_restored__refuses_planes_that_do_not_fit(what: str) -> None:
     again = method("cutting_plane").restored(*arguments, arrays, attrs).packed()[0]
     for key, array in arrays.items():
         np.testing.assert_array_equal(again[key], array)
-    change, message = DAMAGE[what]
+    change, message = DAMAGE[case]
     with pytest.raises(ValueError, match=message):
-        method("cutting_plane").restored(*arguments, {**arrays, what: change(arrays[what])}, attrs)
+        method("cutting_plane").restored(*arguments, {**arrays, case: change(arrays[case])}, attrs)
 
 
 @pytest.mark.parametrize(

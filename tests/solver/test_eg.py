@@ -122,7 +122,7 @@ def run(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "at", "value", "says"),
+    ("name", "index", "value", "says"),
     [
         ("dual_scores", 1, lambda x: 1.01 * x, "lambda 0.3 .breakpoint 1.*is stored as"),
         ("dual_loss_weight", 1, lambda x: 1.01 * x, "lambda 0.3 .breakpoint 1.*is stored as"),
@@ -131,10 +131,10 @@ def run(whole: Path, tmp_path: Path) -> Path:
         ("weights", (0, 1), lambda x: x + 1e-4, "breakpoint 0.*stored weights differ"),
     ],
 )
-def test_verify__finds_what_was_changed_about_scores(run: Path, name: str, at, value, says: str) -> None:
+def test_verify__finds_what_was_changed_about_scores(run: Path, name: str, index, value, says: str) -> None:
     array = zarr.open_group(run / "path.zarr", mode="a")[name]
     values = array[...]
-    values[at] = value(values[at])
+    values[index] = value(values[index])
     array[...] = values
     with pytest.raises(CertificateError, match=says):
         verify(instance("chain"), run)

@@ -60,7 +60,9 @@ def test_path__is_walked_as_far_as_it_is_asked_for() -> None:
     problem, along = TINY["multiclass"](), path_of(**PATHS["one_sided"])
     whole = list(library.path(problem, along, options_of()))
     calls: list[int] = []
-    walk = library.path(problem, along, options_of(), observers=[Progress(lambda at: calls.append(at["oracle_calls"]))])
+    walk = library.path(
+        problem, along, options_of(), observers=[Progress(lambda report: calls.append(report["oracle_calls"]))]
+    )
     first = next(walk)
     assert first.weights.tobytes() == whole[0].weights.tobytes()
     assert calls[-1] <= first.oracle_calls  # nothing of the next lambda

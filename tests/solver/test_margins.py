@@ -49,14 +49,14 @@ interpreted = pytest.mark.skipif(COMPILED, reason="runs in a Python without the 
 
 
 @pytest.fixture
-def kept(monkeypatch):
+def margins_kept(monkeypatch):
     """Margin vectors wherever steps can take them."""
     monkeypatch.setattr(margins, "worth_keeping", lambda problem, atoms: True)
 
 
 @interpreted
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, name):
+def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(margins_kept, name):
     problem, seen = TINY[name](), 0
     solver = solver_of(problem, LAM, cache="gap", capacity=2, refresh_every=2)
 
@@ -80,7 +80,7 @@ def test_vectors__are_differences_of_joint_features_in_rows_of_their_own(kept, n
 
 @interpreted
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass_cone")])
-def test_solve__ends_at_the_optimum_with_w_that_of_alpha(kept, method, name):
+def test_solve__ends_at_the_optimum_with_w_that_of_alpha(margins_kept, method, name):
     problem = TINY[name]()
     solver = accelerated_of(problem, method)
     assert solver.solve(1e-3, never)[0] is Status.CONVERGED
@@ -101,7 +101,7 @@ def test_solve__ends_at_the_optimum_with_w_that_of_alpha(kept, method, name):
 @interpreted
 @pytest.mark.parametrize("bound", [MOST_BYTES, 0])
 @pytest.mark.parametrize(("method", "name"), [("bcfw", "segmentation"), ("accelerated_at_mean", "multiclass")])
-def test_resume__is_bit_equal(kept, tmp_path, monkeypatch, method, name, bound):
+def test_resume__is_bit_equal(margins_kept, tmp_path, monkeypatch, method, name, bound):
     monkeypatch.setattr(margins, "MOST_BYTES", bound)
     monkeypatch.setattr(margins, "SPARE", 64 if bound else 0)
     problem, path = TINY[name](), path_of(rule="two_sided", kappa=0.7, eps=0.1, lambda_min=0.5)
@@ -113,7 +113,7 @@ def test_resume__is_bit_equal(kept, tmp_path, monkeypatch, method, name, bound):
 
 
 @interpreted
-def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatch):
+def test_oracle__that_returns_the_worst_labelling_moves_nothing(margins_kept, monkeypatch):
     """Its score by features and that by its margin vector differ by rounding, which is no slope."""
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
@@ -127,7 +127,7 @@ def test_oracle__that_returns_the_worst_labelling_moves_nothing(kept, monkeypatc
 
 
 @interpreted
-def test_rows__are_enough_and_keep_what_is_known(kept):
+def test_rows__are_enough_and_keep_what_is_known(margins_kept):
     problem = TINY["multiclass"]()
     solver = solver_of(problem, LAM, cache="gap", refresh_every=0)
     solver.rebase()
@@ -196,7 +196,7 @@ def test_rows__are_not_copied_when_many_are_used(monkeypatch):
 
 
 @interpreted
-def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
+def test_steps__go_on_where_rows_run_out(margins_kept, monkeypatch):
     """As if there had been enough: a step never begins without the rows that it may need."""
     problem, ends, asked = TINY["multiclass"](), [], 0
 
@@ -221,7 +221,7 @@ def test_steps__go_on_where_rows_run_out(kept, monkeypatch):
 
 
 @interpreted
-def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
+def test_steps__do_not_depend_on_vectors_that_were_forgotten(margins_kept, monkeypatch):
     problem, ends, forgotten = TINY["multiclass"](), [], 0
 
     def counted(known, pool):
@@ -250,7 +250,7 @@ def test_steps__do_not_depend_on_vectors_that_were_forgotten(kept, monkeypatch):
 
 
 @interpreted
-def test_rows__are_given_back_when_the_vectors_become_too_large(kept, monkeypatch):
+def test_rows__are_given_back_when_the_vectors_become_too_large(margins_kept, monkeypatch):
     solver = accelerated_of(TINY["multiclass"]())
     solver.solve(0.3, never)
     assert (solver.iterate.state.pool.row >= 0).any()

@@ -20,9 +20,9 @@ from gapwise.stages.problems import build
 from gapwise.stages.solver.codes import CACHED_STEPS, ORACLE_CALLS
 from gapwise.stages.solver.codes import STEPS as STEP_COUNT
 from gapwise.stages.solver.gaps import exact_gaps
-from gapwise.stages.solver.loop import Flags
 from gapwise.stages.solver.methods.bcfw import Bcfw
 from gapwise.stages.solver.options import SAMPLERS, Status
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.solver import Solver
 from gapwise.stages.solver.state import derive
 from gapwise.stages.solver.steps import steps

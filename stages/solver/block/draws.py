@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gapwise.stages.problems.inner import inner
 from gapwise.stages.problems.protocol import PLAIN, Problem
 from gapwise.stages.solver.block.samplers import Sampler, sampler, samplers
+from gapwise.stages.solver.running import Flags, State
 from gapwise.stages.solver.sampling import PERMUTATION
-
-if TYPE_CHECKING:
-    from gapwise.stages.solver.loop import Flags, State
 
 ALL: tuple[Sampler, ...] = tuple(sampler(name) for name in samplers())
 

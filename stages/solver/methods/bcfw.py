@@ -18,12 +18,13 @@ from gapwise.stages.solver.codes import AVERAGED, CALLS_REACHED, DONE, ORACLE_CA
 from gapwise.stages.solver.counts import NEVER
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import Flags, steps_driver
+from gapwise.stages.solver.loop import steps_driver
 from gapwise.stages.solver.minibatch import Answers, answers_driver, collect_driver
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import BcfwOptions
 from gapwise.stages.solver.oracles import vertices_at
 from gapwise.stages.solver.packed import ArraySpec
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.sampling import MAX_GAP, PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import Setup, sampling_of

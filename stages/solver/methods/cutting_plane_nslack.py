@@ -37,9 +37,10 @@ from gapwise.stages.solver.cutting_planes import (
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.gaps import ExactGaps
 from gapwise.stages.solver.iterate import Iterate, mark_pass
-from gapwise.stages.solver.loop import Flags, cached_steps_driver
+from gapwise.stages.solver.loop import cached_steps_driver
 from gapwise.stages.solver.options import check
 from gapwise.stages.solver.planes import SPECS, Planes
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.schedule import Schedule
 from gapwise.stages.solver.visits import Visits
 

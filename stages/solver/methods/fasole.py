@@ -39,8 +39,9 @@ from gapwise.stages.solver.codes import ORACLE_ALWAYS
 from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle
 from gapwise.stages.solver.iterate import Iterate, mark_pass
-from gapwise.stages.solver.loop import Flags, distance_steps_driver
+from gapwise.stages.solver.loop import distance_steps_driver
 from gapwise.stages.solver.options import BlockOptions, CacheOptions, check
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.schedule import Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, Setup
 from gapwise.stages.solver.supports import drop_unused

@@ -27,10 +27,11 @@ from gapwise.stages.solver.distances import no_distances, with_room
 from gapwise.stages.solver.exact import due_pass, judged, left_for_oracle, pass_at
 from gapwise.stages.solver.gaps import cached_driver
 from gapwise.stages.solver.iterate import Iterate
-from gapwise.stages.solver.loop import Flags, distance_steps_driver, steps_driver
+from gapwise.stages.solver.loop import distance_steps_driver, steps_driver
 from gapwise.stages.solver.objective import Certificate
 from gapwise.stages.solver.options import SAMPLERS, MultiplaneOptions
 from gapwise.stages.solver.packed import ArraySpec
+from gapwise.stages.solver.running import Flags
 from gapwise.stages.solver.sampling import PERMUTATION
 from gapwise.stages.solver.schedule import Arrays, Ended, Goal, Schedule
 from gapwise.stages.solver.setup import DISTANCES, FEATURES, Setup, sampling_of

@@ -14,7 +14,7 @@ step for each pair of structure and view.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numba import types
@@ -23,9 +23,7 @@ from numba.extending import overload_method
 from gapwise.stages.problems.inner import LINKED
 from gapwise.stages.problems.protocol import PLAIN, Problem
 from gapwise.stages.solver.block.choice import Seen
-
-if TYPE_CHECKING:
-    from gapwise.stages.solver.loop import Flags, State
+from gapwise.stages.solver.running import Flags, State
 
 
 class View(Protocol):

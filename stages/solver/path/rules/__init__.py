@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING
+from typing import Any
 
 from gapwise.parts import with_parts
 from gapwise.stages.solver.path.capabilities import Capabilities
-
-if TYPE_CHECKING:
-    from gapwise.stages.solver.path.rule import PathRule
 
 __path__ = with_parts(__path__, "rules")
 
@@ -20,17 +17,17 @@ def rules() -> tuple[str, ...]:
     return tuple(sorted(module.name for module in iter_modules(__path__)))
 
 
-def path_rule(name: str) -> type[PathRule]:
+def path_rule(name: str) -> Any:
     """The class of a rule; ValueError lists the rules there are."""
     if name not in rules():
         raise ValueError(f"path.rule: expected one of {', '.join(rules())}, got {name!r}")
-    rule: type[PathRule] = import_module(f"{__name__}.{name}").RULE
-    return rule
+    return import_module(f"{__name__}.{name}").RULE
 
 
 def capabilities(name: str) -> Capabilities:
     """What a rule can do; ValueError if there is no such rule."""
-    return path_rule(name).capabilities
+    record: Capabilities = path_rule(name).capabilities
+    return record
 
 
 def steppers() -> tuple[str, ...]:

@@ -46,7 +46,8 @@ class Heuristic:
     @classmethod
     def start(cls, problem: Problem, path: PathOptions, spread: Spread) -> PathStart | None:
         """Where the rule of the steps begins."""
-        return path_rule(path.descend).start(problem, path, spread)
+        start: PathStart | None = path_rule(path.descend).start(problem, path, spread)
+        return start
 
     @classmethod
     def begin(cls, path: PathOptions, start: PathStart | None) -> Self:
