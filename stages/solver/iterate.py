@@ -252,7 +252,7 @@ class Iterate:
 
 
 def mark_pass(it: Iterate, most: int) -> None:
-    """A pass is over: drop the labellings without weight that the last `kept` passes have not chosen."""
+    """A pass is over: drop the labellings without weight that the last `most` passes have not chosen."""
     it.counts.marks = [*it.counts.marks, it.ledger.steps][-most:]
     if len(it.counts.marks) == most:
         drop_unused(it.state.pool, it.counts.marks[0])

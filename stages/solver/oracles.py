@@ -89,9 +89,9 @@ def exact_block(P, w, mu, ell, pool, wanted, i, k, theta_all, scratch, h, base, 
 
 @driver
 def exact_driver(fingerprint: str) -> Callable[..., None]:
-    """`exact(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex)`: entry k of the results is for blocks[k].
+    """`exact(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex)`: entry k of the results is for blocks[k].
 
-    what[0] has the bits ORACLES (h, hinge, loss, vertex: one oracle call per block) and BASES (base = ell_i + <theta_i,
+    wanted[0] has the bits ORACLES (h, hinge, loss, vertex: one oracle call per block) and BASES (base = ell_i + <theta_i,
     mu_i>). It is an array, so that the compiler cannot specialise the loop for each value, which might round
     differently. Blocks with few atoms sum base = sum_y alpha_i(y) (L_i(y) + <theta_i, m_i(y)>) over them, and so do all
     where mu is empty; the others read mu, which touches much more memory.
@@ -113,7 +113,7 @@ def exact_driver(fingerprint: str) -> Callable[..., None]:
 
 @driver
 def bounded_driver(fingerprint: str) -> Callable[..., None]:
-    """`bounded(P, w, mu, ell, pool, what, blocks, h, base, hinge, loss, vertex, bound)`: also the bounds on the maxima.
+    """`bounded(P, w, mu, ell, pool, wanted, blocks, h, base, hinge, loss, vertex, bound)`: also the bounds on the maxima.
 
     The other arguments and results are those of `exact_driver`.
     """
@@ -148,7 +148,7 @@ def run_driver(
     base: np.ndarray,
     answers: Vertices,
 ) -> None:
-    """Fill `found` and `base` for `blocks` with the compiled function of the structure."""
+    """Fill `answers` and `base` for `blocks` with the compiled function of the structure."""
     arguments = problem, w, mu, ell, pool, np.array([wanted]), blocks
     results = answers.h, base, answers.hinge, answers.loss, answers.vertex
     if certainty_of(problem) == UPPER_BOUNDED:

@@ -103,7 +103,7 @@ class Visits:
         self.cached_pace.run(part, 0, order.size, it.ledger.check_stop)
 
     def bcfw_pass(self, rounds: int, most: int) -> None:
-        """A step of every block with the oracle, so that w moves; then labellings unused for `kept` passes are dropped."""
+        """A step of every block with the oracle, so that w moves; then labellings unused for `most` passes are dropped."""
         it = self.it
         it.make_room(it.problem.n)
         it.state.curvature[:] = 0.0
